@@ -1,0 +1,30 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "swift-reachability",
+    products: [
+        .library(name: "Reachability", targets: ["Reachability"]),
+    ],
+    targets: [
+        // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
+        .systemLibrary(
+            name: "CLibNL",
+            pkgConfig: "libnl-route-3.0",
+            providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"]), .yum(["libnl3-devel"])]
+        ),
+        .target(name: "CNetlink", dependencies: ["CLibNL"]),
+        .target(name: "Reachability", dependencies: ["CNetlink"]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .gnu11
+)
+
+for target in package.targets where target.type != .system {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ]
+}

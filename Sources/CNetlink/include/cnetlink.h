@@ -1,0 +1,200 @@
+// rtnetlink through libnl-3 and libnl-route-3, reduced to plain structs and one opaque handle.
+//
+// Every function that can fail returns a negative errno, never one of libnl's NLE_ codes: libnl folds ENOBUFS into
+// "out of memory" and ENETUNREACH and EHOSTUNREACH into "failure" (netlink/errno.h), and the difference is what this
+// library is about. No function keeps a pointer it was given. A socket may be used by one thread at a time.
+#ifndef CNETLINK_H
+#define CNETLINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef __linux__
+#error "CNetlink needs Linux: it speaks rtnetlink(7)"
+#endif
+
+/// An rtnetlink socket. Created by `cnl_open`, ended by `cnl_close`.
+typedef struct cnl_socket cnl_socket;
+
+/// The size of an interface name with its final NUL (IFNAMSIZ, net/if.h).
+#define CNL_NAME_SIZE 16
+/// The size of a link kind such as "veth" or "wireguard", with its final NUL.
+#define CNL_KIND_SIZE 32
+/// A datagram buffer of this size is never too small: the kernel builds dump datagrams of at most 32 KiB
+/// (net/netlink/af_netlink.c, netlink_dump) and events of one message.
+#define CNL_BUFFER_SIZE 65536
+
+/// An IP address in network byte order. `family` is AF_INET, AF_INET6 or 0 for "none"; IPv4 uses the first four bytes.
+typedef struct {
+    uint8_t family;
+    uint8_t bytes[16];
+} cnl_address;
+
+/// A link: RTM_NEWLINK and RTM_DELLINK of family AF_UNSPEC.
+typedef struct {
+    uint32_t index;
+    uint32_t flags;            ///< IFF_* of netdevice(7), among them IFF_LOWER_UP (carrier).
+    uint32_t carrier_changes;  ///< IFLA_CARRIER_CHANGES: how often the carrier came or went.
+    uint32_t master;           ///< Index of the bridge or bond that this link is a port of, or 0.
+    uint16_t hardware_type;    ///< ARPHRD_* of linux/if_arp.h.
+    uint8_t operational_state; ///< IF_OPER_* of linux/if.h (RFC 2863).
+    char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
+    char kind[CNL_KIND_SIZE];  ///< IFLA_INFO_KIND; empty for hardware.
+} cnl_link;
+
+/// An address of an interface: RTM_NEWADDR and RTM_DELADDR.
+typedef struct {
+    uint32_t interface;
+    uint32_t flags;            ///< IFA_F_* from the 32-bit IFA_FLAGS attribute, not from the 8-bit header field.
+    uint8_t prefix_length;
+    uint8_t scope;             ///< RT_SCOPE_*.
+    cnl_address local;         ///< IFA_LOCAL, or IFA_ADDRESS where there is none (IPv6).
+} cnl_interface_address;
+
+/// A route: an event, or the answer to a lookup.
+typedef struct {
+    uint8_t family;
+    uint8_t destination_length; ///< Prefix length; 0 for a default route.
+    uint8_t type;               ///< RTN_*.
+    uint8_t protocol;           ///< RTPROT_*.
+    uint32_t table;             ///< RTA_TABLE, or the 8-bit header field.
+    uint32_t flags;             ///< RTM_F_* and RTNH_F_*.
+    uint32_t metric;            ///< RTA_PRIORITY, or 0.
+    uint32_t interface;         ///< RTA_OIF, or the first leg's of a multipath route, or 0.
+    uint32_t nexthop;           ///< RTA_NH_ID, or 0.
+    cnl_address destination;    ///< RTA_DST; family 0 for a default route.
+    cnl_address gateway;        ///< RTA_GATEWAY, or RTA_VIA (an IPv6 gateway of an IPv4 route), or the first leg's.
+    cnl_address source;         ///< RTA_PREFSRC.
+} cnl_route;
+
+/// What a message says.
+typedef enum {
+    CNL_OTHER = 0,      ///< Well-formed and of no interest: an unknown type, or a bridge's view of a live port (AF_BRIDGE).
+    CNL_LINK,
+    CNL_LINK_GONE,
+    CNL_ADDRESS,
+    CNL_ADDRESS_GONE,
+    CNL_ROUTE,
+    CNL_ROUTE_GONE,
+    CNL_RULE,           ///< Only `family` is filled in.
+    CNL_RULE_GONE,
+    CNL_NEXTHOP,        ///< Only `identifier` is filled in.
+    CNL_NEXTHOP_GONE,
+    CNL_NETCONF,        ///< `family`, and `identifier`: the interface index, or NETCONFA_IFINDEX_ALL (-1), _DEFAULT (-2) as unsigned.
+    CNL_DONE,           ///< The end of a dump. `error` is what NLMSG_DONE carries: a rejected request is not an empty dump.
+    CNL_ERROR,          ///< NLMSG_ERROR; `error` 0 is an acknowledgement.
+    CNL_OVERRUN,        ///< NLMSG_OVERRUN.
+    CNL_MALFORMED       ///< Not to be understood; counted and skipped.
+} cnl_kind;
+
+/// One message. Which of the last members is meaningful follows from `kind`.
+typedef struct {
+    cnl_kind kind;
+    uint32_t sequence;    ///< nlmsg_seq.
+    bool is_interrupted;  ///< NLM_F_DUMP_INTR: the dump is inconsistent and must be repeated.
+    bool is_replacement;  ///< NLM_F_REPLACE: the old route is gone without a message of its own.
+    int32_t error;        ///< A positive errno, or 0.
+    uint8_t family;
+    uint32_t identifier;
+    cnl_link link;
+    cnl_interface_address address;
+    cnl_route route;
+} cnl_message;
+
+/// Where a datagram came from.
+typedef struct {
+    uint32_t port;        ///< The sender's port (nl_pid); 0 is the kernel, anything else a forgery.
+    bool is_truncated;    ///< MSG_TRUNC: the datagram did not fit.
+} cnl_datagram;
+
+/// A route lookup (RTM_GETROUTE).
+typedef struct {
+    cnl_address destination;
+    uint32_t interface;   ///< RTA_OIF, or 0.
+    uint32_t mark;        ///< RTA_MARK if `has_mark`.
+    uint32_t uid;         ///< RTA_UID if `has_uid`; otherwise the kernel takes the caller's.
+    bool has_mark;
+    bool has_uid;
+    bool wants_match;     ///< RTM_F_FIB_MATCH: answer with the route in the table, not with the resolved one.
+} cnl_route_query;
+
+/// Multicast groups (RTNLGRP_* of linux/rtnetlink.h) that can announce a change of reachability.
+extern const uint32_t cnl_groups[];
+/// The number of `cnl_groups`.
+extern const size_t cnl_group_count;
+
+/// Opens and connects a close-on-exec rtnetlink socket.
+///
+/// With a `namespace_path` (such as /run/netns/NAME) the socket belongs to that network namespace; the calling thread
+/// stays in its own. Returns 0, or a negative errno and in `operation` the name of the call that failed (static storage).
+int32_t cnl_open(cnl_socket *_Nullable *_Nonnull socket, const char *_Nullable namespace_path,
+                 const char *_Nullable *_Nonnull operation);
+
+/// Closes the socket and frees the handle. NULL is allowed.
+void cnl_close(cnl_socket *_Nullable socket);
+
+/// The socket's file descriptor, for poll(2). It stays the handle's.
+int32_t cnl_descriptor(const cnl_socket *_Nonnull socket);
+
+/// Joins a multicast group (NETLINK_ADD_MEMBERSHIP, netlink(7)). Returns 0 or a negative errno.
+int32_t cnl_join(cnl_socket *_Nonnull socket, uint32_t group);
+
+/// Makes reads return -EAGAIN instead of waiting. Returns 0 or a negative errno.
+int32_t cnl_set_nonblocking(cnl_socket *_Nonnull socket);
+
+/// Asks the kernel to check requests and dump headers strictly and to explain its errors
+/// (NETLINK_GET_STRICT_CHK, NETLINK_EXT_ACK; netlink(7)). Returns 0 or a negative errno.
+int32_t cnl_set_strict(cnl_socket *_Nonnull socket);
+
+/// Sets how long a blocking read waits (SO_RCVTIMEO, socket(7)). Returns 0 or a negative errno.
+int32_t cnl_set_receive_timeout(cnl_socket *_Nonnull socket, uint32_t milliseconds);
+
+/// Sets the receive buffer, beyond net.core.rmem_max where privilege allows (SO_RCVBUFFORCE, else SO_RCVBUF), and reads
+/// back what the kernel granted. Call it after `cnl_open`: libnl's nl_connect shrinks the buffer to 32 KiB.
+/// Returns 0 or a negative errno.
+int32_t cnl_set_receive_buffer(cnl_socket *_Nonnull socket, uint32_t bytes, uint32_t *_Nonnull granted);
+
+/// The number of datagrams the kernel dropped for this socket (SO_MEMINFO, sk_meminfo SK_MEMINFO_DROPS).
+/// Returns 0 or a negative errno.
+int32_t cnl_drops(const cnl_socket *_Nonnull socket, uint32_t *_Nonnull drops);
+
+/// Reads one datagram. Returns its length, or a negative errno: -EAGAIN when there is none, -ENOBUFS when the kernel lost
+/// some ("the kernel ran out of memory or the socket buffer was too small", netlink(7)). EINTR is retried.
+int64_t cnl_receive(cnl_socket *_Nonnull socket, void *_Nonnull buffer, size_t capacity, cnl_datagram *_Nonnull datagram);
+
+/// Decodes the message at `*offset` of a datagram and moves `*offset` behind it. Returns false when there is none left.
+/// Bytes that make no message yield one `CNL_MALFORMED` and end the datagram. Reads nothing beyond `length`.
+bool cnl_decode(const void *_Nonnull bytes, size_t length, size_t *_Nonnull offset, cnl_message *_Nonnull message);
+
+/// Requests a dump of all links (RTM_GETLINK, RTEXT_FILTER_SKIP_STATS). Returns 0 or a negative errno.
+int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
+
+/// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
+int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
+
+/// Requests one route lookup (RTM_GETROUTE with RTM_F_LOOKUP_TABLE). Returns 0 or a negative errno.
+int32_t cnl_request_route(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull query, uint32_t *_Nonnull sequence);
+
+/// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.
+int32_t cnl_event_open(void);
+
+/// Makes the eventfd readable. Safe from any thread.
+void cnl_event_signal(int32_t descriptor);
+
+/// Makes the eventfd unreadable again.
+void cnl_event_clear(int32_t descriptor);
+
+/// Bits of `cnl_wait`'s answer.
+#define CNL_READY_FIRST 1
+#define CNL_READY_SECOND 2
+
+/// Waits until one of two descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number waits without end.
+/// Returns a set of CNL_READY_ bits, 0 when the time has passed, or a negative errno. EINTR counts as time passed.
+int32_t cnl_wait(int32_t first, int32_t second, int64_t nanoseconds);
+
+/// Moves the calling thread into the network namespace at `path` (setns(2)). Threads created later inherit it, so a
+/// program calls this before it has any. Returns 0 or a negative errno.
+int32_t cnl_enter_namespace(const char *_Nonnull path);
+
+#endif

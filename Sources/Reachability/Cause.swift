@@ -1,0 +1,60 @@
+/// What led to a transition: a message of the kernel, or a timer; in words and as data.
+public struct Cause: Hashable, Sendable, CustomStringConvertible {
+    /// The sort of cause. More may be added.
+    public struct Kind: RawRepresentable, Hashable, Sendable {
+        /// The stable name, as in JSON.
+        public let rawValue: String
+        /// Makes a kind from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The monitor started, or the scope was first asked for.
+        public static let started = Kind(rawValue: "started")
+        /// The monitor ended.
+        public static let ended = Kind(rawValue: "ended")
+        /// An interface appeared, was set up or got carrier.
+        public static let linkUp = Kind(rawValue: "linkUp")
+        /// An interface was shut down or lost its carrier.
+        public static let linkDown = Kind(rawValue: "linkDown")
+        /// An interface is gone: deleted, or moved to another namespace.
+        public static let linkRemoved = Kind(rawValue: "linkRemoved")
+        /// An interface was renamed, or changed in another way.
+        public static let linkChanged = Kind(rawValue: "linkChanged")
+        /// An address was added or became usable.
+        public static let addressAdded = Kind(rawValue: "addressAdded")
+        /// An address was removed.
+        public static let addressRemoved = Kind(rawValue: "addressRemoved")
+        /// A route was added or replaced.
+        public static let routeAdded = Kind(rawValue: "routeAdded")
+        /// A route was removed.
+        public static let routeRemoved = Kind(rawValue: "routeRemoved")
+        /// A policy rule was added or removed.
+        public static let ruleChanged = Kind(rawValue: "ruleChanged")
+        /// A nexthop object was added, replaced or removed.
+        public static let nexthopChanged = Kind(rawValue: "nexthopChanged")
+        /// A sysctl of an interface changed (RTM_NEWNETCONF).
+        public static let settingChanged = Kind(rawValue: "settingChanged")
+        /// No message led here: a periodic audit found the change.
+        public static let audit = Kind(rawValue: "audit")
+        /// Events were lost, and everything was asked anew.
+        public static let eventsLost = Kind(rawValue: "eventsLost")
+        /// The machine woke from suspension.
+        public static let resumed = Kind(rawValue: "resumed")
+    }
+
+    /// The sort of cause.
+    public var kind: Kind
+    /// The cause in words, such as `eth0 lost carrier`. Interface names in it are escaped.
+    public var detail: String
+    /// The interface concerned, if there is one.
+    public var interface: NetworkInterface.Identity?
+
+    /// Makes a cause.
+    public init(_ kind: Kind, _ detail: String, interface: NetworkInterface.Identity? = nil) {
+        self.kind = kind
+        self.detail = detail
+        self.interface = interface
+    }
+
+    /// The cause in words.
+    public var description: String { detail }
+}

@@ -1,0 +1,94 @@
+internal import Glibc
+
+/// An IPv4 or IPv6 address.
+///
+/// A value of 17 bytes without a zone: a link-local destination gets its interface from ``Scope/interface``.
+/// An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) stays what it was written as; see ``unmapped``.
+public struct IPAddress: Hashable, Sendable {
+    /// The version of the Internet Protocol.
+    public enum Family: Hashable, Sendable, CaseIterable {
+        /// Version 4, RFC 791.
+        case ipv4
+        /// Version 6, RFC 8200.
+        case ipv6
+
+        /// The number of bits in an address: 32 or 128.
+        public var bitWidth: Int { self == .ipv4 ? 32 : 128 }
+    }
+
+    /// The address's family.
+    public let family: Family
+    /// The address as a number; IPv4 in the low 32 bits.
+    package let value: UInt128
+
+    package init(family: Family, value: UInt128) {
+        self.family = family
+        self.value = value
+    }
+
+    /// Makes an address from its bytes in network order.
+    ///
+    /// - Parameter bytes: four for IPv4 or sixteen for IPv6; any other number gives `nil`.
+    public init?(bytes: some Collection<UInt8>) {
+        switch bytes.count {
+        case 4: family = .ipv4
+        case 16: family = .ipv6
+        default: return nil
+        }
+        value = bytes.reduce(0) { $0 << 8 | UInt128($1) }
+    }
+
+    /// The address's bytes in network order: four or sixteen.
+    public var bytes: [UInt8] {
+        stride(from: family.bitWidth - 8, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt128($0)) }
+    }
+
+    /// The IPv4 address within an IPv4-mapped IPv6 address, otherwise the address itself.
+    ///
+    /// A socket connected to `::ffff:a.b.c.d` sends IPv4 (ipv6(7)), so reachability is a question about `a.b.c.d`.
+    public var unmapped: IPAddress {
+        guard family == .ipv6, value >> 32 == 0xffff else { return self }
+        return IPAddress(family: .ipv4, value: value & 0xffff_ffff)
+    }
+
+    /// Whether this is `0.0.0.0` or `::`.
+    public var isUnspecified: Bool { value == 0 }
+
+    /// Whether this lies in 127.0.0.0/8 (RFC 1122) or is `::1` (RFC 4291).
+    public var isLoopback: Bool { family == .ipv4 ? value >> 24 == 127 : value == 1 }
+
+    /// Whether this lies in 169.254.0.0/16 (RFC 3927) or fe80::/10 (RFC 4291).
+    public var isLinkLocal: Bool { family == .ipv4 ? value >> 16 == 0xa9fe : value >> 118 == 0xfe80 >> 6 }
+
+    /// Whether this lies in 224.0.0.0/4 (RFC 5771) or ff00::/8 (RFC 4291).
+    public var isMulticast: Bool { family == .ipv4 ? value >> 28 == 0xe : value >> 120 == 0xff }
+}
+
+extension IPAddress: LosslessStringConvertible {
+    /// Parses an address in its usual written form, such as `192.0.2.1` or `2001:db8::1`; `nil` for anything else.
+    ///
+    /// Accepts what inet_pton(3) accepts: dotted quads with four decimal parts, and RFC 4291 §2.2 text. No zone, no port.
+    public init?(_ description: String) {
+        let family: Family = description.utf8.contains(UInt8(ascii: ":")) ? .ipv6 : .ipv4
+        var storage = in6_addr()
+        let parsed = withUnsafeMutableBytes(of: &storage) { buffer -> [UInt8]? in
+            guard let base = buffer.baseAddress,
+                !description.utf8.contains(0),
+                inet_pton(family == .ipv4 ? AF_INET : AF_INET6, description, base) == 1
+            else { return nil }
+            return Array(buffer.prefix(family.bitWidth / 8))
+        }
+        guard let parsed else { return nil }
+        self.init(bytes: parsed)
+    }
+
+    /// The canonical text of RFC 5952.
+    public var description: String {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+            guard let base = text.baseAddress else { return "" }
+            let bytes = bytes
+            _ = inet_ntop(family == .ipv4 ? AF_INET : AF_INET6, bytes, base, socklen_t(text.count))
+            return String(cString: base)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+/// One announcement of a source: a hint that something may have changed.
+public struct NetworkEvent: Hashable, Sendable {
+    package enum Payload: Hashable, Sendable {
+        /// Addresses of the interface are ignored: they have events of their own.
+        case link(NetworkInterface)
+        case linkRemoved(index: UInt32)
+        case address(NetworkInterface.Address, interface: UInt32)
+        case addressRemoved(NetworkInterface.Address, interface: UInt32)
+        case route(RouteChange)
+        case rule(isRemoval: Bool)
+        case nexthop(id: UInt32, isRemoval: Bool)
+        case setting(interface: UInt32?)
+        case overrun
+        case resumed(after: Duration)
+    }
+
+    package let payload: Payload
+
+    /// Makes an event from its payload.
+    package init(_ payload: Payload) { self.payload = payload }
+
+    /// A link exists or changed (RTM_NEWLINK). Its addresses are ignored.
+    public static func link(_ interface: NetworkInterface) -> NetworkEvent { NetworkEvent(.link(interface)) }
+    /// A link is gone (RTM_DELLINK).
+    public static func linkRemoved(index: UInt32) -> NetworkEvent { NetworkEvent(.linkRemoved(index: index)) }
+    /// An interface has an address (RTM_NEWADDR).
+    public static func address(_ address: NetworkInterface.Address, interface: UInt32) -> NetworkEvent {
+        NetworkEvent(.address(address, interface: interface))
+    }
+    /// An interface lost an address (RTM_DELADDR).
+    public static func addressRemoved(_ address: NetworkInterface.Address, interface: UInt32) -> NetworkEvent {
+        NetworkEvent(.addressRemoved(address, interface: interface))
+    }
+    /// A route was added, replaced or removed (RTM_NEWROUTE, RTM_DELROUTE).
+    public static func route(_ change: RouteChange) -> NetworkEvent { NetworkEvent(.route(change)) }
+    /// A policy rule was added or removed (RTM_NEWRULE, RTM_DELRULE).
+    public static func rule(isRemoval: Bool) -> NetworkEvent { NetworkEvent(.rule(isRemoval: isRemoval)) }
+    /// A nexthop object was added, replaced or removed (RTM_NEWNEXTHOP, RTM_DELNEXTHOP).
+    public static func nexthop(id: UInt32, isRemoval: Bool) -> NetworkEvent {
+        NetworkEvent(.nexthop(id: id, isRemoval: isRemoval))
+    }
+    /// A sysctl changed (RTM_NEWNETCONF), of one interface or, with `nil`, of all.
+    public static func setting(interface: UInt32?) -> NetworkEvent { NetworkEvent(.setting(interface: interface)) }
+    /// Events were lost; the source has read everything that was left (ENOBUFS, netlink(7)).
+    public static let overrun = NetworkEvent(.overrun)
+    /// The machine was suspended for a time.
+    public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
+}
+
+/// A route that was added, replaced or removed.
+public struct RouteChange: Hashable, Sendable {
+    /// Where the route leads.
+    public var destination: IPPrefix
+    /// The next hop.
+    public var gateway: IPAddress?
+    /// The index of the outgoing interface.
+    public var interface: UInt32?
+    /// Whether it was removed.
+    public var isRemoval: Bool
+
+    /// Makes a change.
+    public init(_ destination: IPPrefix, gateway: IPAddress? = nil, interface: UInt32? = nil, isRemoval: Bool = false) {
+        self.destination = destination
+        self.gateway = gateway
+        self.interface = interface
+        self.isRemoval = isRemoval
+    }
+}
+
+/// What a source has to say at one moment.
+public struct NetworkEventBatch: Sendable {
+    /// The events, in order; none if the batch only tells the time.
+    public var events: [NetworkEvent]
+    /// The time on the source's clock: since boot, with suspension.
+    public var now: Duration
+    /// The time of day: since 1970-01-01T00:00:00Z.
+    public var wallTime: Duration
+    /// Whether more is waiting to be read, so that the monitor may put off its verdict for a moment.
+    public var hasMore: Bool
+    /// How many datagrams were dropped because somebody else than the kernel sent them.
+    public var forged: Int
+    /// How many messages could not be understood.
+    public var malformed: Int
+    /// The size of the socket's receive buffer in bytes, when it is first known or changes.
+    public var receiveBuffer: Int?
+
+    /// Makes a batch.
+    public init(
+        _ events: [NetworkEvent] = [], now: Duration, wallTime: Duration, hasMore: Bool = false, forged: Int = 0,
+        malformed: Int = 0, receiveBuffer: Int? = nil
+    ) {
+        self.events = events
+        self.now = now
+        self.wallTime = wallTime
+        self.hasMore = hasMore
+        self.forged = forged
+        self.malformed = malformed
+        self.receiveBuffer = receiveBuffer
+    }
+}

@@ -1,0 +1,130 @@
+/// A network interface as the kernel describes it: a link with its addresses.
+public struct NetworkInterface: Hashable, Sendable {
+    /// What sort of device an interface is. More may be added.
+    public struct Kind: RawRepresentable, Hashable, Sendable {
+        /// The kind's stable name, as in JSON.
+        public var rawValue: String
+        /// Makes a kind from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Ethernet and other cabled hardware.
+        public static let wired = Kind(rawValue: "wired")
+        /// Wi-Fi.
+        public static let wireless = Kind(rawValue: "wireless")
+        /// Mobile broadband.
+        public static let cellular = Kind(rawValue: "cellular")
+        /// A tunnel or VPN: tun, WireGuard, GRE, PPP and the like.
+        public static let tunnel = Kind(rawValue: "tunnel")
+        /// A bridge, bond, VLAN, veth, macvlan: made of software on top of something else.
+        public static let virtual = Kind(rawValue: "virtual")
+        /// The loopback device.
+        public static let loopback = Kind(rawValue: "loopback")
+        /// Anything else.
+        public static let other = Kind(rawValue: "other")
+    }
+
+    /// The operational state of RFC 2863, as linux/if.h numbers it (IF_OPER_*).
+    public enum OperationalState: UInt8, Hashable, Sendable {
+        /// The driver does not say: normal for tunnels.
+        case unknown = 0
+        case notPresent = 1
+        case down = 2
+        /// The device below is down.
+        case lowerLayerDown = 3
+        case testing = 4
+        /// Waiting for something outside, such as 802.1X authentication.
+        case dormant = 5
+        case up = 6
+    }
+
+    /// An address held by an interface.
+    public struct Address: Hashable, Sendable {
+        /// The address.
+        public var address: IPAddress
+        /// The length of the on-link prefix.
+        public var prefixLength: Int
+        /// Duplicate address detection has not finished (IFA_F_TENTATIVE, RFC 4862 §5.4): not usable yet.
+        public var isTentative: Bool
+        /// Usable although tentative (IFA_F_OPTIMISTIC, RFC 4429).
+        public var isOptimistic: Bool
+        /// Duplicate address detection found another holder (IFA_F_DADFAILED): never usable.
+        public var hasFailedDetection: Bool
+
+        /// Makes an address.
+        public init(
+            _ address: IPAddress, prefixLength: Int, isTentative: Bool = false, isOptimistic: Bool = false,
+            hasFailedDetection: Bool = false
+        ) {
+            self.address = address
+            self.prefixLength = prefixLength
+            self.isTentative = isTentative
+            self.isOptimistic = isOptimistic
+            self.hasFailedDetection = hasFailedDetection
+        }
+
+        /// Whether packets may be sent from this address: not awaiting duplicate address detection, and not failed.
+        public var isReady: Bool { !hasFailedDetection && (!isTentative || isOptimistic) }
+    }
+
+    /// An interface's index and name: enough to refer to it.
+    public struct Identity: Hashable, Sendable {
+        /// The kernel's number, unique within a network namespace; it survives a rename.
+        public var index: UInt32
+        /// The name, encoded as ``NetworkInterface/name`` says.
+        public var name: String
+
+        /// Makes a reference to an interface.
+        public init(index: UInt32, name: String) {
+            self.index = index
+            self.name = name
+        }
+    }
+
+    /// The kernel's number, unique within a network namespace; it survives a rename.
+    public var index: UInt32
+    /// The name.
+    ///
+    /// The kernel allows any byte but `/`, `:`, NUL and white space (net/core/dev.c, dev_valid_name). Bytes that are not UTF-8, and the
+    /// backslash, are written `\xNN`, so that different names stay different. Escape it before it reaches a terminal.
+    public var name: String
+    /// What sort of device it is.
+    public var kind: Kind
+    /// Whether it is set up by its administrator (IFF_UP, netdevice(7)).
+    public var isUp: Bool
+    /// Whether it has carrier: a cable, an association (IFF_LOWER_UP, netdevice(7)).
+    public var hasCarrier: Bool
+    /// The operational state.
+    public var operationalState: OperationalState
+    /// How often the carrier came or went since the device exists (IFLA_CARRIER_CHANGES).
+    public var carrierChanges: UInt32
+    /// The addresses, in the kernel's order.
+    public var addresses: [Address]
+
+    /// Makes an interface, by default one that is up, has carrier and no addresses.
+    public init(
+        index: UInt32, name: String, kind: Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true,
+        operationalState: OperationalState = .up, carrierChanges: UInt32 = 0, addresses: [Address] = []
+    ) {
+        self.index = index
+        self.name = name
+        self.kind = kind
+        self.isUp = isUp
+        self.hasCarrier = hasCarrier
+        self.operationalState = operationalState
+        self.carrierChanges = carrierChanges
+        self.addresses = addresses
+    }
+
+    /// Whether it is the loopback device.
+    public var isLoopback: Bool { kind == .loopback }
+
+    /// Whether packets can leave through it: up, with carrier, and operational as far as its driver says.
+    ///
+    /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier (Documentation/networking/operstates.rst).
+    public var isUsable: Bool {
+        isUp && hasCarrier && (operationalState == .up || operationalState == .unknown)
+    }
+
+    /// The index and name.
+    public var identity: Identity { Identity(index: index, name: name) }
+}

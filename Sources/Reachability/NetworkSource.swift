@@ -1,0 +1,88 @@
+/// Where a monitor learns about the network: the kernel, a simulation or a recording.
+///
+/// Events are hints. A source may lose, repeat or reorder them, as long as ``interfaces()`` and ``route(to:)`` answer the truth.
+public protocol NetworkSource: Sendable {
+    /// Subscribes, then calls `deliver` with each batch, until cancelled.
+    ///
+    /// Calls are serial and never re-entrant. The first one comes as soon as events can no longer be missed. Each returns how
+    /// long the monitor can wait for the next batch; after that time it wants an empty one. `nil` means: no need.
+    ///
+    /// - Throws: ``ReachabilityError`` if it cannot subscribe, `CancellationError` when cancelled.
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws
+
+    /// Asks for an empty batch soon, because a scope was added. Callable from any thread, also from within `deliver`.
+    func wake()
+
+    /// All links with their addresses, read now. Callable from any thread.
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface]
+
+    /// One look-up in the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)). Callable from any thread.
+    ///
+    /// - Throws: only when the question could not be asked; the kernel's refusal is an answer.
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict
+}
+
+/// A question to the forwarding table.
+public struct RouteQuery: Hashable, Sendable {
+    /// Where a packet would go.
+    public var destination: IPAddress
+    /// The index of the interface that the socket is bound to.
+    public var interface: UInt32?
+    /// The socket's firewall mark.
+    public var mark: UInt32?
+    /// The socket's owner.
+    public var uid: UInt32?
+    /// Whether to answer with the entry of the table (RTM_F_FIB_MATCH) instead of the resolved route.
+    public var wantsMatch: Bool
+
+    /// Makes a question.
+    public init(
+        to destination: IPAddress, interface: UInt32? = nil, mark: UInt32? = nil, uid: UInt32? = nil, wantsMatch: Bool = false
+    ) {
+        self.destination = destination
+        self.interface = interface
+        self.mark = mark
+        self.uid = uid
+        self.wantsMatch = wantsMatch
+    }
+}
+
+/// The forwarding table's answer.
+public enum RouteVerdict: Hashable, Sendable {
+    /// The kernel would send so.
+    case route(Route)
+    /// The kernel would not send: ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL (rtnetlink's reply to RTM_GETROUTE).
+    case refused(errno: Int32)
+
+    /// A resolved route, or with ``RouteQuery/wantsMatch`` an entry of the table.
+    public struct Route: Hashable, Sendable {
+        /// The index of the outgoing interface.
+        public var interface: UInt32
+        /// The next hop, `nil` on the link.
+        public var gateway: IPAddress?
+        /// The source address that the kernel would choose.
+        public var source: IPAddress?
+        /// The table the route is in.
+        public var table: UInt32
+        /// The metric, if the answer carries one.
+        public var metric: UInt32?
+        /// The length of the matched prefix; of use with ``RouteQuery/wantsMatch`` only.
+        public var prefixLength: Int?
+        /// Whether the destination is an address of this machine (RTN_LOCAL).
+        public var isLocal: Bool
+
+        /// Makes a route.
+        public init(
+            interface: UInt32, gateway: IPAddress? = nil, source: IPAddress? = nil, table: UInt32 = 254, metric: UInt32? = nil,
+            prefixLength: Int? = nil, isLocal: Bool = false
+        ) {
+            self.interface = interface
+            self.gateway = gateway
+            self.source = source
+            self.table = table
+            self.metric = metric
+            self.prefixLength = prefixLength
+            self.isLocal = isLocal
+        }
+    }
+}

@@ -1,0 +1,59 @@
+internal import Glibc
+
+/// An operation of the monitor or of its source failed.
+public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The sort of failure. More may be added.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a code from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Netlink is not to be had: a sandbox forbids it, or the kernel lacks it.
+        public static let netlinkUnavailable = Code(rawValue: "netlinkUnavailable")
+        /// The operation needs a privilege that this process lacks.
+        public static let permissionDenied = Code(rawValue: "permissionDenied")
+        /// The network namespace does not exist or cannot be entered.
+        public static let namespaceUnavailable = Code(rawValue: "namespaceUnavailable")
+        /// The kernel refused or did not answer a request.
+        public static let requestFailed = Code(rawValue: "requestFailed")
+        /// `run()` was called a second time.
+        public static let alreadyRun = Code(rawValue: "alreadyRun")
+        /// The monitor or condition has ended, so that what was waited for can no longer come.
+        public static let ended = Code(rawValue: "ended")
+    }
+
+    /// The sort of failure.
+    public var code: Code
+    /// The kernel's error number (errno(3)), or 0 if there is none.
+    public var errno: Int32
+    /// What was being done, such as `socket(AF_NETLINK)`.
+    public var operation: String
+
+    /// Makes an error.
+    public init(_ code: Code, errno: Int32 = 0, operation: String) {
+        self.code = code
+        self.errno = errno
+        self.operation = operation
+    }
+
+    /// The operation, the cause, and what can be done about it.
+    public var description: String {
+        let cause = errno == 0 ? "" : ": \(String(cString: strerror(errno))) (errno \(errno))"
+        return "\(operation) failed\(cause). \(advice)"
+    }
+
+    /// What the user can do.
+    private var advice: String {
+        switch code {
+        case .netlinkUnavailable:
+            "Allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)."
+        case .permissionDenied: "Run it as root or with CAP_SYS_ADMIN."
+        case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
+        case .requestFailed: "It is tried again; if this persists, please report it with the kernel's version (uname -r)."
+        case .alreadyRun: "A monitor runs once: create another one."
+        case .ended: "Create and run a new monitor."
+        default: ""
+        }
+    }
+}

@@ -1,0 +1,26 @@
+extension ReachabilityMonitor {
+    /// How a monitor judges and reports.
+    public struct Configuration: Sendable {
+        /// The addresses that stand for the IPv4 internet; no packet is sent to them.
+        ///
+        /// One in each half of the address space, so that a pinned host route or half of a VPN's split default
+        /// is not mistaken for the internet. IPv6 addresses in it are ignored. If it is empty, IPv4 never satisfies the internet.
+        public var ipv4Representatives: [IPAddress] = defaultIPv4Representatives
+        /// The addresses that stand for the IPv6 internet, like ``ipv4Representatives``.
+        public var ipv6Representatives: [IPAddress] = defaultIPv6Representatives
+        /// How long an outage must last before ``ReachabilityMonitor/transitions`` tells it; 0 holds nothing back. Negative counts as 0.
+        public var lossGrace: Duration = .milliseconds(250)
+        /// How often everything is checked although no event came; `nil` for never. At least a millisecond.
+        public var auditInterval: Duration? = .seconds(30)
+        /// The same while a watched scope is unsatisfied.
+        public var auditIntervalWhileUnsatisfied: Duration? = .seconds(5)
+        /// How many transitions wait for a listener that is slow; then the oldest are dropped. At least 1.
+        public var bufferedTransitions: Int = 64
+
+        /// Makes the default configuration.
+        public init() {}
+
+        private static let defaultIPv4Representatives = ["198.41.0.4", "1.1.1.1"].compactMap(IPAddress.init)
+        private static let defaultIPv6Representatives = ["2001:503:ba3e::2:30", "2801:1b8:10::b"].compactMap(IPAddress.init)
+    }
+}

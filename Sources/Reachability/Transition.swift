@@ -1,0 +1,81 @@
+/// One change of reachability, or the state that a listener starts from.
+public struct Transition: Sendable {
+    /// What changed between ``Transition/previous`` and ``Transition/current``.
+    public struct Kinds: OptionSet, Hashable, Sendable {
+        public let rawValue: UInt32
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        /// Became satisfied.
+        public static let online = Kinds(rawValue: 1 << 0)
+        /// Became unsatisfied.
+        public static let offline = Kinds(rawValue: 1 << 1)
+        /// One more IP family works, while satisfied before and after.
+        public static let familyGained = Kinds(rawValue: 1 << 2)
+        /// One IP family less works, while satisfied before and after.
+        public static let familyLost = Kinds(rawValue: 1 << 3)
+        /// Packets leave through another interface, or it was renamed.
+        public static let interfaceChanged = Kinds(rawValue: 1 << 4)
+        /// A family's next hop changed.
+        public static let gatewayChanged = Kinds(rawValue: 1 << 5)
+        /// A family's source address changed: its connections are dead.
+        public static let sourceChanged = Kinds(rawValue: 1 << 6)
+        /// The path was lost and came back so quickly that the loss was not published; connections may be dead.
+        public static let reestablished = Kinds(rawValue: 1 << 7)
+        /// The machine was suspended in between.
+        public static let resumed = Kinds(rawValue: 1 << 8)
+        /// The change was found by asking anew after events were lost.
+        public static let resynced = Kinds(rawValue: 1 << 9)
+        /// Still unsatisfied, for another reason.
+        public static let reasonChanged = Kinds(rawValue: 1 << 10)
+
+        /// The stable names of the members, as in JSON.
+        public var names: [String] {
+            zip(0..., Self.allNames).compactMap { rawValue & 1 << UInt32($0) != 0 ? $1 : nil }
+        }
+
+        private static let allNames = [
+            "online", "offline", "familyGained", "familyLost", "interfaceChanged", "gatewayChanged", "sourceChanged",
+            "reestablished", "resumed", "resynced", "reasonChanged",
+        ]
+    }
+
+    /// Counts per scope and stream kind, without holes: a listener that sees one fell behind its buffer.
+    /// A baseline carries the number of the last transition before it.
+    public var sequence: UInt64
+    /// How often the scope became satisfied, or changed so much that waiting makes no sense. See ``Condition/State/epoch``.
+    public var epoch: UInt64
+    /// What the stream said before; `nil` for a baseline, which is not a transition from anything.
+    public var previous: NetworkPath?
+    /// What is so now.
+    public var current: NetworkPath
+    /// What changed; empty for a baseline, and for the end of the monitor.
+    public var kinds: Kinds
+    /// The kernel's message or the timer that led here.
+    public var cause: Cause
+    /// When, on the source's clock: time since boot with suspension (CLOCK_BOOTTIME, clock_gettime(2)).
+    public var at: Duration
+    /// When, for people: time since 1970-01-01T00:00:00Z. It jumps when the system's clock is set.
+    public var wallTime: Duration
+    /// How unsteady the scope has been: each loss adds 1, and half of it is forgotten every 15 s (after RFC 2439).
+    /// Information only: it never delays or hides a transition.
+    public var flapPenalty: Double
+
+    /// Makes a transition; for tests and for sources of them other than a monitor.
+    public init(
+        sequence: UInt64, epoch: UInt64, previous: NetworkPath?, current: NetworkPath, kinds: Kinds, cause: Cause, at: Duration,
+        wallTime: Duration, flapPenalty: Double
+    ) {
+        self.sequence = sequence
+        self.epoch = epoch
+        self.previous = previous
+        self.current = current
+        self.kinds = kinds
+        self.cause = cause
+        self.at = at
+        self.wallTime = wallTime
+        self.flapPenalty = flapPenalty
+    }
+
+    /// Whether this is the state that the listener starts from.
+    public var isBaseline: Bool { previous == nil }
+}
