@@ -15,6 +15,7 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
