@@ -16,6 +16,7 @@ let package = Package(
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
+        .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
