@@ -1,0 +1,13 @@
+// The multicast groups to join.
+#include "internal.h"
+
+const uint32_t cnl_groups[] = {
+    RTNLGRP_LINK,
+    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+    RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+    RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
+    RTNLGRP_NEXTHOP,
+    RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
+};
+
+const size_t cnl_group_count = sizeof cnl_groups / sizeof cnl_groups[0];
