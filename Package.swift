@@ -15,6 +15,10 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
+        // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
+        .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
+        .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11

@@ -28,7 +28,7 @@ static bool find(struct nlattr *first, int length, int address_length, struct ex
         case IFA_FLAGS: excerpt->flags = attribute; is_sound &= nla_len(attribute) == 4; break;
         }
     }
-    return is_sound && left <= 0 && (excerpt->local != NULL || excerpt->address != NULL);
+    return is_sound && left <= 0;
 }
 
 static bool put(struct nl_msg *message, int type, const struct nlattr *attribute) {
@@ -42,7 +42,8 @@ static void read_address(struct nl_object *object, void *context) {
     to->flags = rtnl_addr_get_flags(from);
     to->prefix_length = (uint8_t)rtnl_addr_get_prefixlen(from);
     to->scope = (uint8_t)rtnl_addr_get_scope(from);
-    // Where there is no IFA_LOCAL (IPv6 without a peer) libnl answers with IFA_ADDRESS.
+    // Without IFA_LOCAL libnl answers with IFA_ADDRESS for IPv6 (there is no peer), with 0.0.0.0 for IPv4 (that is the
+    // address: net/ipv4/devinet.c, inet_fill_ifaddr leaves out zeros), and with nothing if an IPv6 message has neither.
     struct nl_addr *local = rtnl_addr_get_local(from);
     if (local != NULL) {
         cnl_make_address((uint8_t)rtnl_addr_get_family(from), nl_addr_get_binary_addr(local), nl_addr_get_len(local), &to->local);
