@@ -17,6 +17,9 @@ let package = Package(
         .target(name: "Reachability", dependencies: ["CNetlink"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
+        // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
+        .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
+        .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
