@@ -5,6 +5,7 @@ let package = Package(
     name: "swift-reachability",
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
+        .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
     ],
     targets: [
         // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
@@ -15,7 +16,8 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
-        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
+        .target(name: "ReachabilityTesting", dependencies: ["Reachability"]),
+        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
