@@ -15,6 +15,7 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.

@@ -10,10 +10,12 @@
 
 #include <linux/sock_diag.h>
 
+_Static_assert(SK_MEMINFO_DROPS == 8, "the drop counter's place in SO_MEMINFO is kernel ABI");
+
 static int32_t open_here(cnl_socket **result, const char **operation) {
     cnl_socket *socket = calloc(1, sizeof *socket);
     if (socket == NULL) {
-        *operation = "calloc";
+        *operation = "nl_socket_alloc";
         return -ENOMEM;
     }
     socket->handle = nl_socket_alloc();
