@@ -35,7 +35,8 @@ import Testing
         let rules = decode(rule + Frame(type: 33, fixed: [10] + [UInt8](repeating: 0, count: 11)).bytes)
         #expect(rules.map(\.kind) == [CNL_RULE, CNL_RULE_GONE] && rules.map(\.family) == [2, 10])
         let hop: [UInt8] = [2, 0, 0, 0, 0, 0, 0, 0]
-        let hops = decode(Frame(type: 104, fixed: hop, [Attribute(1, 12)]).bytes + Frame(type: 105, fixed: hop, [Attribute(1, 13)]).bytes)
+        let hops = decode(
+            Frame(type: 104, fixed: hop, [Attribute(1, 12)]).bytes + Frame(type: 105, fixed: hop, [Attribute(1, 13)]).bytes)
         #expect(hops.map(\.kind) == [CNL_NEXTHOP, CNL_NEXTHOP_GONE] && hops.map(\.identifier) == [12, 13])
         let settings = decode(
             Frame(type: 80, fixed: [2], [Attribute(1, UInt32.max)]).bytes + Frame(type: 81, fixed: [10], [Attribute(1, 7)]).bytes)

@@ -18,7 +18,9 @@ private final class Namespace {
 
     deinit { try? Namespace.ip("netns", "del", name) }
 
-    func ip(_ arguments: String...) throws { try Namespace.run(["ip", "-n", name] + arguments) }
+    func ip(_ arguments: String...) throws { try ip(arguments) }
+
+    func ip(_ arguments: [String]) throws { try Namespace.run(["ip", "-n", name] + arguments) }
 
     private static func ip(_ arguments: String...) throws { try run(["ip"] + arguments) }
 
@@ -78,7 +80,8 @@ private func blockedSignals() -> [Int32] {
         try namespace.ip("link", "set", "far0", "up")
         try namespace.ip("addr", "add", "192.0.2.10/24", "dev", "cable0")
         try namespace.ip("addr", "add", "2001:db8::10/64", "dev", "cable0", "nodad")
-        try namespace.ip("-4", "route", "add", "default", "via", "inet6", "2001:db8::1", "dev", "cable0", "metric", "77", "table", "100")
+        let viaIPv6 = ["-4", "route", "add", "default", "via", "inet6", "2001:db8::1", "dev", "cable0"]
+        try namespace.ip(viaIPv6 + ["metric", "77", "table", "100"])
         try namespace.ip("rule", "add", "to", "198.51.100.0/24", "table", "100")
         try namespace.ip("-6", "route", "add", "default", "via", "2001:db8::1", "dev", "cable0", "metric", "88")
         let socket = try Socket(namespace: namespace.path)

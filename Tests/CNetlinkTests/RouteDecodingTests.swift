@@ -68,7 +68,8 @@ import Testing
     }
 
     @Test func answersMayCarryBackWhatWasAsked() throws {
-        let attributes = [Attribute(1, [192, 0, 2, 9]), Attribute(25, 1000), Attribute(16, 5), Attribute(12, [UInt8](repeating: 0, count: 32))]
+        let cache = Attribute(12, [UInt8](repeating: 0, count: 32))
+        let attributes = [Attribute(1, [192, 0, 2, 9]), Attribute(25, 1000), Attribute(16, 5), cache]
         let message = try #require(decodeOne(Frame.route(prefix: 32, flags: 0x200, attributes)))
         #expect(message.kind == CNL_ROUTE)
         #expect(message.route.destination.octets == [192, 0, 2, 9])

@@ -17,12 +17,12 @@ import Testing
         var operation: UnsafePointer<CChar>?
         try #require(cnl_open(&handle, nil, &operation) == 0)
         #expect(operation == nil)
-        // A duplicate far away: the number itself may be taken again by another test.
         let descriptor = cnl_descriptor(handle!)
         var status = stat()
         fstat(descriptor, &status)
         let inode = status.st_ino
         cnl_close(handle)
+        // The number may be taken again by a test that runs beside this one; the socket's inode may not.
         #expect(fstat(descriptor, &status) != 0 || status.st_ino != inode)
         cnl_close(nil)
     }
@@ -43,7 +43,7 @@ import Testing
 
     @Test func everyGroupCanBeJoined() throws {
         let socket = try Socket()
-        // RTNLGRP_ LINK, IPV4_IFADDR, IPV4_ROUTE, IPV4_RULE, IPV6_IFADDR, IPV6_ROUTE, IPV6_RULE, IPV4_NETCONF, IPV6_NETCONF, NEXTHOP.
+        // RTNLGRP_LINK, IPV4_ IFADDR, ROUTE, RULE, IPV6_ IFADDR, ROUTE, RULE, IPV4_NETCONF, IPV6_NETCONF, NEXTHOP.
         let groups = Array(UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count()))
         #expect(Set(groups) == [1, 5, 7, 8, 9, 11, 19, 24, 25, 32] && groups.count == 10)
         for group in groups { #expect(cnl_join(socket.handle, group) == 0) }
