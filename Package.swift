@@ -18,6 +18,7 @@ let package = Package(
         .target(name: "Reachability", dependencies: ["CNetlink"]),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
+        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
