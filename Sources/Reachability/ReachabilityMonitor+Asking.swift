@@ -25,7 +25,8 @@ extension ReachabilityMonitor {
                     query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
-        let answers = evaluator.queries(for: scope, table) == nil ? nil : lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
+        let answers =
+            evaluator.queries(for: scope, table) == nil ? nil : lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
         return Explanation(
             scope: scope, path: evaluator.path(for: scope, answers, table), interfaces: table.all, lookups: lookups,
             layers: Dictionary(

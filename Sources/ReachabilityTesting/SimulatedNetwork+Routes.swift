@@ -58,7 +58,8 @@ extension SimulatedNetwork {
     }
 
     private func setRoute(
-        _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32, _ kind: RouteKind, _ source: String?, replacing: Bool
+        _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32, _ kind: RouteKind, _ source: String?,
+        replacing: Bool
     ) throws(SimulationError) {
         try change { kernel throws(SimulationError) in
             guard kind != .unicast || name != nil else { throw SimulationError("a route to \(destination) needs an interface") }

@@ -45,8 +45,9 @@ import Testing
     }
 
     @Test func unknownTypesAreOfNoInterest() {
-        #expect(kinds(Frame(type: 1).bytes + Frame(type: 4).bytes + Frame(type: 28).bytes + Frame(type: 65535).bytes)
-            == [CNL_OTHER, CNL_OVERRUN, CNL_OTHER, CNL_OTHER])
+        #expect(
+            kinds(Frame(type: 1).bytes + Frame(type: 4).bytes + Frame(type: 28).bytes + Frame(type: 65535).bytes)
+                == [CNL_OTHER, CNL_OVERRUN, CNL_OTHER, CNL_OTHER])
     }
 
     @Test(arguments: [16, 17, 20, 21, 24, 25, 32, 33, 104, 105, 80, 81, 2] as [UInt16])

@@ -21,7 +21,8 @@ struct HostileTests {
     }
 
     @Test(arguments: [
-        ("\\033[31mred", "\u{1b}[31mred"), ("a\\377b", "a\\xffb"), ("\\303\\244\\303", "ä\\xc3"), ("-rf", "-rf"), ("$(id)", "$(id)"),
+        ("\\033[31mred", "\u{1b}[31mred"), ("a\\377b", "a\\xffb"), ("\\303\\244\\303", "ä\\xc3"), ("-rf", "-rf"),
+        ("$(id)", "$(id)"),
         ("\\342\\200\\256evil", "\u{202e}evil"), ("a\\134b", "a\\x5cb"), ("\"quoted\"", "\"quoted\""),
     ])
     func hostileInterfaceNamesArriveWhole(octal: String, name: String) async throws {
@@ -57,7 +58,9 @@ extension CabledNetwork {
     func eventPort() async throws -> UInt32? {
         for line in try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst() {
             let fields = line.split(separator: " ")
-            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 { return port }
+            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 {
+                return port
+            }
         }
         return nil
     }

@@ -68,7 +68,8 @@ extension Hint {
         case .linkAppeared: return 70 + near
         case .link(.nothingOfInterest): return 2
         case .link(let change):
-            return change.causeKind == .linkDown ? (concernsEgress ? 95 : 30) : change.causeKind == .linkUp ? 70 + near : 10 + near * 5
+            return change.causeKind == .linkDown
+                ? (concernsEgress ? 95 : 30) : change.causeKind == .linkUp ? 70 + near : 10 + near * 5
         case .address(let address, .removed): return concernsSource(address.address) ? 90 : 12 + near * 4
         case .address(_, .renewed): return 3
         case .address: return 70 + near

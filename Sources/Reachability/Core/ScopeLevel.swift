@@ -33,7 +33,8 @@ package struct ScopeLevel: Equatable, Sendable {
         }
         observation.lost = old.isSatisfied && !new.isSatisfied
         observation.blinked =
-            old.isSatisfied && new.isSatisfied && counters.contains { carrierChanges[$0.key].map { [now = $0.value] in $0 != now } ?? false }
+            old.isSatisfied && new.isSatisfied
+            && counters.contains { carrierChanges[$0.key].map { [now = $0.value] in $0 != now } ?? false }
         let advances =
             resumed || observation.blinked || (!old.isSatisfied && new.isSatisfied)
             || IPAddress.Family.allCases.contains { new[$0].isNewEpoch(since: old[$0]) }

@@ -84,7 +84,8 @@ struct KernelRequests: ~Copyable {
         let length = socket.receive(into: buffer.bytes, &datagram)
         guard length >= 0 else {
             // SO_RCVTIMEO ends a wait with EAGAIN (socket(7)).
-            throw ReachabilityError(.requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation)
+            throw ReachabilityError(
+                .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation)
         }
         guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation) }
         guard datagram.port == 0 else { return }

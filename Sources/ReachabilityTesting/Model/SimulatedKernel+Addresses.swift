@@ -3,7 +3,8 @@ internal import Reachability
 extension SimulatedKernel {
     mutating func addAddress(_ address: NetworkInterface.Address, to name: String) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
-        guard !links[position].addresses.contains(where: { $0.address == address.address && $0.prefixLength == address.prefixLength })
+        guard
+            !links[position].addresses.contains(where: { $0.address == address.address && $0.prefixLength == address.prefixLength })
         else { throw SimulationError("\(name) has \(address.address)/\(address.prefixLength) already") }
         links[position].addresses.append(address)
         let index = links[position].index
@@ -16,9 +17,11 @@ extension SimulatedKernel {
     mutating func removeAddress(_ address: NetworkInterface.Address, from name: String) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
         let index = links[position].index
-        guard let held = links[position].addresses.firstIndex(where: {
-            $0.address == address.address && $0.prefixLength == address.prefixLength
-        }) else { throw SimulationError("\(name) has no address \(address.address)/\(address.prefixLength)") }
+        guard
+            let held = links[position].addresses.firstIndex(where: {
+                $0.address == address.address && $0.prefixLength == address.prefixLength
+            })
+        else { throw SimulationError("\(name) has no address \(address.address)/\(address.prefixLength)") }
         links[position].addresses.remove(at: held)
         let family = address.address.family
         let prefix = IPPrefix(address.address, length: address.prefixLength)
@@ -55,7 +58,8 @@ extension SimulatedKernel {
         let isIPv4 = address.address.family == .ipv4
         routes.append(
             Route(
-                destination: prefix, interface: index, metric: isIPv4 ? 0 : 256, kind: .unicast, source: isIPv4 ? address.address : nil,
+                destination: prefix, interface: index, metric: isIPv4 ? 0 : 256, kind: .unicast,
+                source: isIPv4 ? address.address : nil,
                 isConnected: true))
         return [.route(RouteChange(prefix, interface: index))]
     }

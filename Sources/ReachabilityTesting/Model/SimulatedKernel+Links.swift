@@ -68,7 +68,9 @@ extension SimulatedKernel {
         return [.link(links[position])]
     }
 
-    mutating func setOperationalState(_ name: String, _ state: NetworkInterface.OperationalState) throws(SimulationError) -> [NetworkEvent] {
+    mutating func setOperationalState(_ name: String, _ state: NetworkInterface.OperationalState) throws(SimulationError)
+        -> [NetworkEvent]
+    {
         let position = try position(name)
         links[position].operationalState = state
         return [.link(links[position])]

@@ -47,7 +47,8 @@ final class Watcher {
     /// kernel through `ip` whether it is so.
     @discardableResult
     func expect(
-        _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero, after change: () async throws -> Void,
+        _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero,
+        after change: () async throws -> Void,
         _ location: SourceLocation = #_sourceLocation
     ) async throws -> Transition? {
         try await change()
