@@ -5,6 +5,10 @@ let package = Package(
     name: "swift-reachability",
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
+        .executable(name: "reachability-watch", targets: ["reachability-watch"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
     ],
     targets: [
         // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
@@ -15,6 +19,14 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .executableTarget(
+            name: "reachability-watch",
+            dependencies: [
+                "Reachability",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
+        .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
