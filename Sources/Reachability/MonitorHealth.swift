@@ -35,6 +35,8 @@ public struct MonitorHealth: Hashable, Sendable {
     public var lastAudit: Duration?
     /// The size of the event socket's receive buffer in bytes, as the kernel granted it; `nil` if there is none.
     public var receiveBuffer: Int?
+    /// The error that ended the monitor, if one did.
+    public var failure: ReachabilityError?
 
     /// Makes the health of a monitor that has not started.
     public init() {}

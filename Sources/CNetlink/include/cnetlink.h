@@ -119,10 +119,29 @@ typedef struct {
     bool wants_match;     ///< RTM_F_FIB_MATCH: answer with the route in the table, not with the resolved one.
 } cnl_route_query;
 
+// The kernel's numbers that callers compare with, so that they need no kernel header; checked where they are defined again.
+#define CNL_LINK_UP 0x1u             ///< IFF_UP
+#define CNL_LINK_LOWER_UP 0x10000u   ///< IFF_LOWER_UP
+#define CNL_HARDWARE_ETHERNET 1u     ///< ARPHRD_ETHER
+#define CNL_HARDWARE_PPP 512u        ///< ARPHRD_PPP
+#define CNL_HARDWARE_LOOPBACK 772u   ///< ARPHRD_LOOPBACK
+#define CNL_HARDWARE_RAWIP 519u      ///< ARPHRD_RAWIP
+#define CNL_HARDWARE_NONE 0xfffeu    ///< ARPHRD_NONE
+#define CNL_ADDRESS_OPTIMISTIC 0x04u ///< IFA_F_OPTIMISTIC
+#define CNL_ADDRESS_DADFAILED 0x08u  ///< IFA_F_DADFAILED
+#define CNL_ADDRESS_TENTATIVE 0x40u  ///< IFA_F_TENTATIVE
+#define CNL_ROUTE_LOCAL 2u           ///< RTN_LOCAL
+#define CNL_ROUTE_ANYCAST 4u         ///< RTN_ANYCAST
+#define CNL_ROUTE_BLACKHOLE 6u       ///< RTN_BLACKHOLE
+#define CNL_ROUTE_UNREACHABLE 7u     ///< RTN_UNREACHABLE
+#define CNL_ROUTE_PROHIBIT 8u        ///< RTN_PROHIBIT
+#define CNL_ROUTE_THROW 9u           ///< RTN_THROW
+
 /// Multicast groups (RTNLGRP_* of linux/rtnetlink.h) that can announce a change of reachability.
-extern const uint32_t cnl_groups[];
+const uint32_t *_Nonnull cnl_groups(void);
+
 /// The number of `cnl_groups`.
-extern const size_t cnl_group_count;
+size_t cnl_group_count(void);
 
 /// Opens and connects a close-on-exec rtnetlink socket.
 ///
@@ -179,6 +198,9 @@ int32_t cnl_request_route(cnl_socket *_Nonnull socket, const cnl_route_query *_N
 /// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.
 int32_t cnl_event_open(void);
 
+/// Closes a descriptor of `cnl_event_open`.
+void cnl_event_close(int32_t descriptor);
+
 /// Makes the eventfd readable. Safe from any thread.
 void cnl_event_signal(int32_t descriptor);
 
@@ -192,6 +214,18 @@ void cnl_event_clear(int32_t descriptor);
 /// Waits until one of two descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number waits without end.
 /// Returns a set of CNL_READY_ bits, 0 when the time has passed, or a negative errno. EINTR counts as time passed.
 int32_t cnl_wait(int32_t first, int32_t second, int64_t nanoseconds);
+
+/// Nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+int64_t cnl_boot_time(void);
+
+/// Nanoseconds since boot without suspension (CLOCK_MONOTONIC).
+int64_t cnl_monotonic_time(void);
+
+/// Nanoseconds since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
+int64_t cnl_wall_time(void);
+
+/// Names the calling thread (PR_SET_NAME, prctl(2)), for top(1) and debuggers. At most 15 bytes count.
+void cnl_name_thread(const char *_Nonnull name);
 
 /// Moves the calling thread into the network namespace at `path` (setns(2)). Threads created later inherit it, so a
 /// program calls this before it has any. Returns 0 or a negative errno.

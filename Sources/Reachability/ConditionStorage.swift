@@ -1,0 +1,125 @@
+internal import Synchronization
+
+/// A condition's state, with those who want to know of its changes.
+///
+/// Whoever changes the state becomes the publisher unless there is one already; the publisher tells everybody, outside the lock, until
+/// nothing is left to tell. So changes made by several threads at once are told in order, and a callback may change the condition.
+package final class ConditionStorage: Sendable {
+    /// A subscription of ``observe(_:)``.
+    package typealias ID = UInt64
+
+    private struct Guarded {
+        var state: Condition.State
+        var observers: [ID: @Sendable () -> Void] = [:]
+        var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
+        var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
+        var nextID: ID = 0
+        var isStale = false
+        var isPublishing = false
+    }
+
+    private let guarded: Mutex<Guarded>
+
+    package init(_ state: Condition.State) { guarded = Mutex(Guarded(state: state)) }
+
+    package var state: Condition.State { guarded.withLock(\.state) }
+
+    package func set(_ isSatisfied: Bool) {
+        change { state in
+            if isSatisfied && !state.isSatisfied { state.epoch &+= 1 }
+            state.isSatisfied = isSatisfied
+        }
+    }
+
+    package func advanceEpoch() { change { $0.epoch &+= 1 } }
+
+    package func finish() { change { $0.isFinished = true } }
+
+    /// Takes over a state that was decided elsewhere.
+    package func replace(_ state: Condition.State) { change { $0 = state } }
+
+    /// Calls back after each change, outside locks, on the thread that made it. It tells only *that* something changed: an observer
+    /// reads the state again under its own lock.
+    package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {
+        guarded.withLock { guarded in
+            guarded.nextID += 1
+            guarded.observers[guarded.nextID] = observer
+            return guarded.nextID
+        }
+    }
+
+    package func removeObserver(_ id: ID) {
+        // Released outside the lock: the closure may own anything.
+        _ = guarded.withLock { $0.observers.removeValue(forKey: id) }
+    }
+
+    package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation) -> ID {
+        let id = guarded.withLock { guarded in
+            guarded.nextID += 1
+            guarded.newcomers[guarded.nextID] = stream
+            return guarded.nextID
+        }
+        publish()
+        return id
+    }
+
+    package func unsubscribe(_ id: ID) {
+        guarded.withLock { guarded in
+            guarded.streams[id] = nil
+            guarded.newcomers[id] = nil
+        }
+    }
+
+    /// How many streams and observers there are.
+    package var listenerCount: Int {
+        guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count }
+    }
+
+    private func change(_ body: (inout Condition.State) -> Void) {
+        guarded.withLock { guarded in
+            guard !guarded.state.isFinished else { return }
+            let old = guarded.state
+            body(&guarded.state)
+            if guarded.state != old { guarded.isStale = true }
+        }
+        publish()
+    }
+
+    private struct News {
+        var state: Condition.State
+        var streams: [AsyncStream<Condition.State>.Continuation]
+        var observers: [@Sendable () -> Void]
+    }
+
+    private func publish() {
+        var isContinuing = false
+        while let news = takeNews(isContinuing: isContinuing) {
+            isContinuing = true
+            for stream in news.streams {
+                stream.yield(news.state)
+                if news.state.isFinished { stream.finish() }
+            }
+            for observer in news.observers { observer() }
+        }
+    }
+
+    /// What is left to tell, or `nil` if nothing is or if another thread tells it.
+    private func takeNews(isContinuing: Bool) -> News? {
+        guarded.withLock { guarded in
+            guard isContinuing || !guarded.isPublishing else { return nil }
+            guard guarded.isStale || !guarded.newcomers.isEmpty else {
+                guarded.isPublishing = false
+                return nil
+            }
+            guarded.isPublishing = true
+            let audience = guarded.isStale ? Array(guarded.streams.values) : []
+            let news = News(
+                state: guarded.state, streams: audience + guarded.newcomers.values,
+                observers: guarded.isStale ? Array(guarded.observers.values) : [])
+            guarded.streams.merge(guarded.newcomers) { $1 }
+            guarded.newcomers = [:]
+            guarded.isStale = false
+            return news
+        }
+    }
+}

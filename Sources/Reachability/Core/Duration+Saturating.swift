@@ -1,0 +1,18 @@
+extension Duration {
+    /// The longest duration that can be written.
+    package static let longest = Duration(attoseconds: .max)
+
+    /// The sum, or the nearest duration that can be written: a configured duration may be anything.
+    package func saturatingAdd(_ other: Duration) -> Duration {
+        let (sum, overflow) = attoseconds.addingReportingOverflow(other.attoseconds)
+        guard overflow else { return Duration(attoseconds: sum) }
+        return Duration(attoseconds: other.attoseconds < 0 ? .min : .max)
+    }
+
+    /// The difference, or the nearest duration that can be written.
+    package func saturatingSubtract(_ other: Duration) -> Duration {
+        let (difference, overflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
+        guard overflow else { return Duration(attoseconds: difference) }
+        return Duration(attoseconds: other.attoseconds < 0 ? .max : .min)
+    }
+}

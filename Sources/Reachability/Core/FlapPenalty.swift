@@ -1,0 +1,27 @@
+/// How unsteady something has been: each loss counts 1, and half of what there is decays every 15 seconds (after RFC 2439).
+package struct FlapPenalty: Equatable, Sendable {
+    package static let halfLife: Duration = .seconds(15)
+
+    private var value = 0.0
+    private var at: Duration = .zero
+
+    package init() {}
+
+    package mutating func addLoss(at now: Duration) {
+        value = level(at: now) + 1
+        at = now
+    }
+
+    package func level(at now: Duration) -> Double {
+        let halfLives = max(0, now.saturatingSubtract(at) / Self.halfLife)
+        guard halfLives < 64 else { return 0 }
+        let whole = Int(halfLives)
+        return value * Self.halfPower(halfLives - Double(whole)) / Double(UInt64(1) << UInt64(whole))
+    }
+
+    /// 2 to the power of −x for x in 0..<1, by the series of e^(−x·ln 2): seven terms are exact to 1e-8.
+    private static func halfPower(_ x: Double) -> Double {
+        let y = -x * 0.693_147_180_559_945_3
+        return 1 + y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4 * (1 + y / 5 * (1 + y / 6 * (1 + y / 7 * (1 + y / 8)))))))
+    }
+}

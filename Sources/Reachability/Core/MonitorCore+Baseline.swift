@@ -1,0 +1,31 @@
+extension MonitorCore {
+    /// The last evaluation of a scope, if there was one.
+    package func path(_ scope: Scope) -> NetworkPath? { scopes[scope]?.level.path }
+
+    /// The condition of a scope as of its last evaluation.
+    package func condition(_ scope: Scope) -> Condition.State {
+        guard let level = scopes[scope]?.level, let path = level.path else { return Condition.State() }
+        return Condition.State(isSatisfied: path.isSatisfied, epoch: level.epoch)
+    }
+
+    /// Where a new listener of a stream starts; `nil` before the scope's first evaluation.
+    package func baseline(_ key: StreamKey, now: Duration, wallTime: Duration) -> Transition? {
+        guard let state = scopes[key.scope] else { return nil }
+        let reducer = state.reducer(isRaw: key.isRaw)
+        guard let path = reducer.published else { return nil }
+        return Transition(
+            sequence: reducer.sequence, epoch: state.level.epoch, previous: nil, current: path, kinds: [],
+            cause: Cause(.started, "watching began"), at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
+    }
+}
+
+/// One kind of stream of one scope.
+package struct StreamKey: Hashable, Sendable {
+    package var scope: Scope
+    package var isRaw: Bool
+
+    package init(scope: Scope, isRaw: Bool) {
+        self.scope = scope
+        self.isRaw = isRaw
+    }
+}

@@ -1,0 +1,221 @@
+/// The monitor's decisions: what to ask after a batch, and what to publish after the answers. Pure: it is told the time.
+///
+/// For each batch its owner calls ``receive(_:)``, gets the answers to the ``Plan`` and calls ``conclude(_:_:)``.
+package struct MonitorCore: Sendable {
+    /// What has to be asked.
+    package struct Plan: Sendable {
+        package struct Question: Sendable {
+            package var scope: Scope
+            /// The path as last seen, so that its details are only read again if it changed.
+            package var known: NetworkPath?
+        }
+
+        package var table: InterfaceTable
+        package var needsInterfaces = false
+        package var questions: [Question] = []
+        var now: Duration
+        var wallTime: Duration
+        var isAudit = false
+        /// Whether an event, or a timer that an event set, led here, so that nothing was missed.
+        var isExplained = false
+    }
+
+    /// The answers to a plan.
+    package struct Answers: Sendable {
+        /// The interfaces of a dump; `nil` if it was not asked for or failed.
+        package var table: InterfaceTable?
+        package var paths: [(scope: Scope, path: NetworkPath)] = []
+        package var failedRequests = 0
+
+        package init() {}
+    }
+
+    /// What follows from the answers.
+    package struct Outcome: Sendable {
+        package var transitions: [(key: StreamKey, transition: Transition)] = []
+        package var conditions: [(scope: Scope, state: Condition.State)] = []
+        /// How long until the monitor wants an empty batch.
+        package var wait: Duration?
+    }
+
+    package let evaluator: PathEvaluator
+    package private(set) var health = MonitorHealth()
+    package private(set) var table = InterfaceTable()
+    var scopes: [Scope: ScopeState] = [:]
+    private let lossGrace: Duration
+    private var schedule: Schedule
+    private var log = CauseLog()
+    private var hasSnapshot = false
+    private var needsInterfaces = true
+    private var isDirty = false
+    private var resumed = false
+    private var resynced = false
+
+    package init(_ configuration: ReachabilityMonitor.Configuration) {
+        evaluator = PathEvaluator(
+            ipv4Representatives: configuration.ipv4Representatives, ipv6Representatives: configuration.ipv6Representatives)
+        lossGrace = configuration.lossGrace
+        schedule = Schedule(
+            auditInterval: configuration.auditInterval,
+            auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied)
+        retain(.internet)
+    }
+
+    /// Begins to watch a scope, or counts one more use of it. Returns whether it still needs its first evaluation.
+    @discardableResult
+    package mutating func retain(_ scope: Scope) -> Bool {
+        scopes[scope, default: ScopeState(lossGrace: lossGrace)].uses += 1
+        return scopes[scope]?.level.path == nil
+    }
+
+    /// Counts one use less; a scope that nobody uses is forgotten.
+    package mutating func release(_ scope: Scope) {
+        scopes[scope]?.uses -= 1
+        if scopes[scope]?.uses == 0 { scopes[scope] = nil }
+    }
+
+    private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
+
+    /// Takes in a batch and says what must be asked now.
+    package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
+        count(batch)
+        let hadHints = apply(batch.events, at: batch.now)
+        var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
+        plan.isAudit = hasSnapshot && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
+        plan.isExplained = hadHints || isDirty || !schedule.isSettled || needsInterfaces
+        if hadHints || plan.isAudit || schedule.isReevaluationDue(at: batch.now) || schedule.isRetryDue(at: batch.now)
+            || scopes.values.contains(where: { $0.deadline.map { $0 <= batch.now } ?? false })
+        {
+            isDirty = true
+        }
+        let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
+        guard !isRushed || !hasSnapshot else { return plan }
+        plan.needsInterfaces = plan.isAudit || (needsInterfaces && (!schedule.isRetrying || schedule.isRetryDue(at: batch.now)))
+        guard hasSnapshot || plan.needsInterfaces else { return plan }
+        plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
+            .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
+        return plan
+    }
+
+    /// Takes in the answers and says what to publish and when to ask again.
+    package mutating func conclude(_ plan: Plan, _ answers: Answers) -> Outcome {
+        var outcome = Outcome()
+        take(answers, plan)
+        if !answers.paths.isEmpty && hasSnapshot {
+            let circumstances = ScopeState.Circumstances(now: plan.now, resumed: resumed, resynced: resynced)
+            for (scope, path) in answers.paths {
+                publish(scope, path, plan, circumstances, &outcome)
+            }
+            if isDirty || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
+            isDirty = false
+            resumed = false
+            resynced = false
+        }
+        if plan.isAudit {
+            schedule.noteAudit(at: plan.now)
+            health.lastAudit = plan.now
+        }
+        if schedule.isSettled { log.removeAll() }
+        let wakes = [schedule.next(unsatisfied: isUnsatisfied)] + scopes.values.map(\.deadline)
+        outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
+        return outcome
+    }
+
+    /// The end of the source: what listeners and conditions are told last.
+    package mutating func end(failure: ReachabilityError?, now: Duration, wallTime: Duration) -> Outcome {
+        var outcome = Outcome()
+        let cause = Cause(.ended, failure?.description ?? "the monitor ended")
+        for (scope, state) in scopes {
+            var state = state
+            for publication in state.end(cause) {
+                outcome.transitions.append(transition(scope, publication, state, now, wallTime))
+            }
+        }
+        scopes = [:]
+        health.mode = .blind
+        health.failure = failure
+        return outcome
+    }
+
+    // MARK: - Steps
+
+    private mutating func count(_ batch: NetworkEventBatch) {
+        health.forged += batch.forged
+        health.malformed += batch.malformed
+        if let size = batch.receiveBuffer { health.receiveBuffer = size }
+    }
+
+    /// Applies events to the table and the log. Returns whether any of them can concern a scope.
+    private mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
+        var hadHints = false
+        for event in events {
+            if case .route(let change) = event.payload,
+                !scopes.keys.contains(where: { evaluator.isConcerned($0, by: change.destination) })
+            {
+                continue
+            }
+            guard let hint = table.apply(event.payload) else { continue }
+            hadHints = true
+            log.append(hint)
+            if hint.mayPrecedeItsChange { schedule.noteHint(at: now) }
+            switch hint.kind {
+            case .overrun:
+                health.losses += 1
+                if hasSnapshot { health.mode = .resyncing }
+                resynced = true
+                needsInterfaces = true
+            case .resumed:
+                resumed = true
+                needsInterfaces = true
+            default: break
+            }
+        }
+        return hadHints
+    }
+
+    private mutating func take(_ answers: Answers, _ plan: Plan) {
+        health.failedRequests += answers.failedRequests
+        if let fresh = answers.table {
+            table = fresh
+            if needsInterfaces && hasSnapshot { health.resyncs += 1 }
+            if !hasSnapshot { schedule.noteAudit(at: plan.now) }
+            hasSnapshot = true
+            needsInterfaces = false
+            health.mode = .live
+        }
+        if answers.failedRequests > 0 {
+            schedule.noteFailure(at: plan.now)
+        } else if !plan.questions.isEmpty {
+            schedule.noteSuccess()
+        }
+    }
+
+    private mutating func publish(
+        _ scope: Scope, _ path: NetworkPath, _ plan: Plan, _ circumstances: ScopeState.Circumstances, _ outcome: inout Outcome
+    ) {
+        // A scope may have been released while its question was asked.
+        guard var state = scopes[scope] else { return }
+        let log = log
+        let (publications, conditionChanged) = state.observe(path, table, circumstances) { old in
+            log.best(from: old, to: path) ?? Cause(.audit, "a periodic check found it")
+        }
+        scopes[scope] = state
+        if plan.isAudit && !plan.isExplained && publications.contains(where: \.isRaw) { health.missedByEvents += 1 }
+        for publication in publications {
+            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
+        }
+        if conditionChanged {
+            outcome.conditions.append((scope, Condition.State(isSatisfied: path.isSatisfied, epoch: state.level.epoch)))
+        }
+    }
+
+    private func transition(
+        _ scope: Scope, _ publication: ScopeState.Publication, _ state: ScopeState, _ now: Duration, _ wallTime: Duration
+    ) -> (StreamKey, Transition) {
+        let content = publication.content
+        let transition = Transition(
+            sequence: content.sequence, epoch: state.level.epoch, previous: content.previous, current: content.current,
+            kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
+        return (StreamKey(scope: scope, isRaw: publication.isRaw), transition)
+    }
+}

@@ -1,0 +1,126 @@
+/// The kernel's answer for one destination.
+package struct RouteAnswer: Hashable, Sendable {
+    package var destination: IPAddress
+    package var verdict: RouteVerdict
+
+    package init(_ destination: IPAddress, _ verdict: RouteVerdict) {
+        self.destination = destination
+        self.verdict = verdict
+    }
+}
+
+/// Turns look-ups and the table of interfaces into a verdict about a scope. Pure.
+package struct PathEvaluator: Sendable {
+    /// The addresses that stand for the internet, per family.
+    package var ipv4Representatives: [IPAddress]
+    package var ipv6Representatives: [IPAddress]
+
+    package init(ipv4Representatives: [IPAddress], ipv6Representatives: [IPAddress]) {
+        self.ipv4Representatives = ipv4Representatives.filter { $0.family == .ipv4 }
+        self.ipv6Representatives = ipv6Representatives.filter { $0.family == .ipv6 }
+    }
+
+    /// The addresses that must be reachable for a family to be satisfied; none for a family that the scope does not ask about.
+    package func destinations(of scope: Scope, _ family: IPAddress.Family) -> [IPAddress] {
+        switch scope.destination {
+        case .internet: family == .ipv4 ? ipv4Representatives : ipv6Representatives
+        case .address(let address): address.family == family ? [address] : []
+        }
+    }
+
+    /// Whether a change of the route to a prefix can concern the scope.
+    package func isConcerned(_ scope: Scope, by prefix: IPPrefix) -> Bool {
+        destinations(of: scope, prefix.address.family).contains { prefix.contains($0) }
+    }
+
+    /// The questions to ask about a scope, or `nil` if it is bound to an interface that does not exist.
+    package func queries(for scope: Scope, _ table: InterfaceTable) -> [RouteQuery]? {
+        var index: UInt32?
+        if let name = scope.interface {
+            guard let interface = table.interface(named: name) else { return nil }
+            index = interface.index
+        }
+        return IPAddress.Family.allCases.flatMap { destinations(of: scope, $0) }.map {
+            RouteQuery(to: $0, interface: index, mark: scope.mark, uid: scope.uid)
+        }
+    }
+
+    /// The verdict, from the answers to ``queries(for:_:)``; `nil` instead of answers if there were no questions to ask.
+    package func path(for scope: Scope, _ answers: [RouteAnswer]?, _ table: InterfaceTable) -> NetworkPath {
+        var path = NetworkPath(status: .unsatisfied)
+        var reasons: [OfflineReason] = []
+        for family in IPAddress.Family.allCases {
+            let destinations = destinations(of: scope, family)
+            guard !destinations.isEmpty else { continue }
+            let judgement =
+                answers.map { judge($0.filter { $0.destination.family == family }, scope, table) }
+                ?? FamilyPath(reason: .noInterface)
+            path[family] = judgement
+            if judgement.isSatisfied { path.status = .satisfied }
+            if let reason = judgement.reason { reasons.append(reason) }
+        }
+        if path.isSatisfied {
+            let egress = path.ipv4.interface ?? path.ipv6.interface
+            path.interface = egress.flatMap { table[$0.index] }
+        } else {
+            path.offlineReason = reasons.max() ?? .noRoute
+        }
+        return path
+    }
+
+    /// Judges one family by all its destinations; describes the first of those that count.
+    private func judge(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
+        // A representative that this machine itself holds says nothing about the network, unless there is no other.
+        let remote = answers.filter { !$0.verdict.isLocal }
+        var described: FamilyPath?
+        for answer in remote.isEmpty ? answers : remote {
+            switch judge(answer.verdict, to: answer.destination, table) {
+            case .usable(let path):
+                described = described ?? path
+            case .refused(let reason):
+                return FamilyPath(reason: reason ?? missingLayer(answer.destination, scope, table))
+            }
+        }
+        return described ?? FamilyPath(reason: missingLayer(nil, scope, table))
+    }
+
+    package enum Judgement: Equatable, Sendable {
+        case usable(FamilyPath)
+        /// A reason given by the kernel, or `nil`: the missing layer has to be found.
+        case refused(OfflineReason?)
+    }
+
+    /// Judges one answer of the kernel.
+    package func judge(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Judgement {
+        guard case .route(let route) = verdict else { return .refused(verdict.refusalReason) }
+        guard let interface = table[route.interface], interface.isUsable, route.isLocal || !interface.isLoopback,
+            isUsable(route.source, to: destination, isLocal: route.isLocal, table)
+        else { return .refused(nil) }
+        return .usable(
+            FamilyPath(
+                isSatisfied: true, interface: interface.identity, gateway: route.gateway, source: route.source,
+                table: route.table, metric: route.metric, prefixLength: route.prefixLength))
+    }
+
+    /// Whether the source that the kernel chose can be used. While the only global IPv6 address awaits duplicate address detection
+    /// the kernel answers `::1`, and an address may be gone or fail between the look-up and now.
+    private func isUsable(_ source: IPAddress?, to destination: IPAddress, isLocal: Bool, _ table: InterfaceTable) -> Bool {
+        guard let source else { return false }
+        if isLocal { return source.isLoopback || table.holdsReady(source) }
+        if source.isUnspecified || source.isLoopback { return false }
+        if source.isLinkLocal && !destination.hasLinkScope { return false }
+        return table.holdsReady(source)
+    }
+}
+
+extension IPAddress {
+    /// Whether the address means something on one link only, so that a link-local source will do.
+    package var hasLinkScope: Bool { isLinkLocal || isMulticast }
+}
+
+extension RouteVerdict {
+    /// Whether the destination is an address of this machine.
+    package var isLocal: Bool {
+        if case .route(let route) = self { route.isLocal } else { false }
+    }
+}

@@ -1,0 +1,75 @@
+/// When to look again: shortly after a hint that may precede its change, and now and then in any case.
+package struct Schedule: Equatable, Sendable {
+    /// Link, address, rule, nexthop and netconf messages may be read before the change that they announce is made; in 2 to 13 of 100
+    /// deletions of a last address the routes are flushed after the message was read, and nothing follows it.
+    package static let reevaluations: [Duration] = [.milliseconds(2), .milliseconds(50)]
+    /// The pace of verdicts while more is waiting to be read.
+    package static let pace: Duration = .milliseconds(1)
+    /// The pace of repeated attempts after a request that failed.
+    private static let firstRetry: Duration = .milliseconds(50)
+    private static let lastRetry: Duration = .seconds(5)
+
+    private let auditInterval: Duration?
+    private let auditIntervalWhileUnsatisfied: Duration?
+    /// The re-evaluations still to come, earliest first.
+    private var due: [Duration] = []
+    private var lastAudit: Duration?
+    private var retry: (at: Duration, delay: Duration)?
+    package private(set) var lastEvaluation: Duration?
+
+    package init(auditInterval: Duration?, auditIntervalWhileUnsatisfied: Duration?) {
+        self.auditInterval = auditInterval.map { max($0, .milliseconds(1)) }
+        self.auditIntervalWhileUnsatisfied = auditIntervalWhileUnsatisfied.map { max($0, .milliseconds(1)) }
+    }
+
+    /// Whether nothing is to be looked at again because of a hint.
+    package var isSettled: Bool { due.isEmpty }
+
+    package mutating func noteHint(at now: Duration) {
+        due = Self.reevaluations.map { now.saturatingAdd($0) }
+    }
+
+    package mutating func noteEvaluation(at now: Duration) {
+        lastEvaluation = now
+        due.removeAll { $0 <= now }
+    }
+
+    package mutating func noteAudit(at now: Duration) {
+        lastAudit = now
+    }
+
+    package mutating func noteFailure(at now: Duration) {
+        let delay = retry.map { min($0.delay * 2, Self.lastRetry) } ?? Self.firstRetry
+        retry = (now.saturatingAdd(delay), delay)
+    }
+
+    package mutating func noteSuccess() {
+        retry = nil
+    }
+
+    package func isReevaluationDue(at now: Duration) -> Bool { due.first.map { $0 <= now } ?? false }
+
+    package func isRetryDue(at now: Duration) -> Bool { retry.map { $0.at <= now } ?? false }
+
+    /// Whether a failed request waits for its next attempt.
+    package var isRetrying: Bool { retry != nil }
+
+    package func isAuditDue(at now: Duration, unsatisfied: Bool) -> Bool {
+        nextAudit(unsatisfied: unsatisfied).map { $0 <= now } ?? false
+    }
+
+    /// The earliest of everything that is scheduled.
+    package func next(unsatisfied: Bool) -> Duration? {
+        [due.first, nextAudit(unsatisfied: unsatisfied), retry?.at].compactMap(\.self).min()
+    }
+
+    private func nextAudit(unsatisfied: Bool) -> Duration? {
+        guard let lastAudit, let interval = unsatisfied ? auditIntervalWhileUnsatisfied : auditInterval else { return nil }
+        return lastAudit.saturatingAdd(interval)
+    }
+
+    package static func == (left: Schedule, right: Schedule) -> Bool {
+        left.due == right.due && left.lastAudit == right.lastAudit && left.retry?.at == right.retry?.at
+            && left.lastEvaluation == right.lastEvaluation
+    }
+}

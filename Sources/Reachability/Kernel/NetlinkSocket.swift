@@ -1,0 +1,87 @@
+internal import CNetlink
+internal import Glibc
+
+/// An rtnetlink socket, closed when it goes out of scope. One thread at a time.
+struct NetlinkSocket: ~Copyable {
+    /// How long the kernel may take to answer a request; it takes microseconds.
+    private static let replyTimeout: UInt32 = 2000
+
+    private let handle: OpaquePointer
+
+    /// Opens a socket in a network namespace, by default in the calling thread's.
+    init(namespace: String?) throws(ReachabilityError) {
+        var handle: OpaquePointer?
+        var operation: UnsafePointer<CChar>?
+        let result = cnl_open(&handle, namespace, &operation)
+        guard result == 0, let handle else {
+            throw ReachabilityError(opening: operation.map { String(cString: $0) } ?? "netlink socket", namespace, errno: -result)
+        }
+        self.handle = handle
+    }
+
+    deinit { cnl_close(handle) }
+
+    /// A socket for requests: strict, blocking, with a bounded wait for answers.
+    static func forRequests(namespace: String?) throws(ReachabilityError) -> NetlinkSocket {
+        let socket = try NetlinkSocket(namespace: namespace)
+        // Without strict checking the kernel ignores what it does not understand (NETLINK_GET_STRICT_CHK, netlink(7)); older kernels
+        // than 4.20 lack it and answer the same requests all the same.
+        _ = cnl_set_strict(socket.handle)
+        try check(cnl_set_receive_timeout(socket.handle, replyTimeout), "setsockopt(SO_RCVTIMEO)")
+        return socket
+    }
+
+    /// A socket for events: member of all groups, non-blocking. Returns it with the size of its receive buffer.
+    static func forEvents(namespace: String?, receiveBuffer: UInt32) throws(ReachabilityError) -> NetlinkSocket {
+        let socket = try NetlinkSocket(namespace: namespace)
+        try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
+        var granted: UInt32 = 0
+        try check(cnl_set_receive_buffer(socket.handle, receiveBuffer, &granted), "setsockopt(SO_RCVBUF)")
+        let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
+        for group in groups { try check(cnl_join(socket.handle, group), "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))") }
+        return socket
+    }
+
+    var descriptor: Int32 { cnl_descriptor(handle) }
+
+    /// The size of the receive buffer, as the kernel granted it.
+    var receiveBuffer: Int? {
+        var size: Int32 = 0
+        var length = socklen_t(MemoryLayout.size(ofValue: size))
+        return getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length) == 0 ? Int(size) : nil
+    }
+
+    /// Reads one datagram. Returns its length or a negative errno.
+    borrowing func receive(into buffer: UnsafeMutableRawBufferPointer, _ datagram: inout cnl_datagram) -> Int {
+        guard let base = buffer.baseAddress else { return -Int(EINVAL) }
+        return Int(cnl_receive(handle, base, buffer.count, &datagram))
+    }
+
+    /// Sends a request and returns its sequence number.
+    borrowing func send(
+        _ operation: String, _ body: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32
+    ) throws(ReachabilityError) -> UInt32 {
+        var sequence: UInt32 = 0
+        let result = body(handle, &sequence)
+        try Self.check(result, operation)
+        return sequence
+    }
+
+    static func check(_ result: Int32, _ operation: String) throws(ReachabilityError) {
+        guard result < 0 else { return }
+        let isForbidden = result == -EPERM || result == -EACCES
+        throw ReachabilityError(isForbidden ? .permissionDenied : .requestFailed, errno: -result, operation: operation)
+    }
+}
+
+extension ReachabilityError {
+    /// The error for a socket that could not be opened.
+    fileprivate init(opening operation: String, _ namespace: String?, errno: Int32) {
+        guard let namespace, !operation.contains("socket") && !operation.contains("connect") else {
+            self.init(.netlinkUnavailable, errno: errno, operation: operation)
+            return
+        }
+        let code: Code = errno == EPERM || errno == EACCES ? .permissionDenied : .namespaceUnavailable
+        self.init(code, errno: errno, operation: "\(operation)(\(namespace))")
+    }
+}

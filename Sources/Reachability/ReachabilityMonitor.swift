@@ -1,0 +1,136 @@
+internal import Synchronization
+
+/// Knows at any moment whether and how this machine can reach the network, or an address, and tells everybody who listens.
+///
+/// ```swift
+/// let monitor = ReachabilityMonitor.shared
+/// for await transition in monitor.transitions {
+///     print(transition.current.status, transition.cause)
+/// }
+/// ```
+///
+/// A monitor asks the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the answer may have changed;
+/// it sends no packets. Everything is safe to use from any thread. Transitions are made and told by one thread, in order.
+///
+/// ## Topics
+/// ### Running
+/// - ``shared``
+/// - ``init(_:configuration:)``
+/// - ``run()``
+/// ### Asking
+/// - ``path``
+/// - ``path(to:)``
+/// ### Listening
+/// - ``transitions``
+/// - ``transitions(to:raw:)``
+/// - ``condition(for:)``
+/// - ``waitUntilSatisfied(_:)``
+public final class ReachabilityMonitor: Sendable {
+    typealias Listener = AsyncStream<Transition>.Continuation
+
+    enum Phase {
+        case idle
+        case running
+        case ended
+    }
+
+    struct Guarded {
+        var core: MonitorCore
+        var phase = Phase.idle
+        var broadcast = Broadcast<StreamKey, Listener>()
+        var conditions: [Scope: ConditionStorage] = [:]
+        var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
+        /// The source's time as of the last batch, for what is told after the last one.
+        var now: Duration = .zero
+        var wallTime: Duration = .zero
+    }
+
+    let source: any NetworkSource
+    let configuration: Configuration
+    let evaluator: PathEvaluator
+    let guarded: Mutex<Guarded>
+
+    /// The monitor of this machine, in the network namespace of the thread that uses it first.
+    ///
+    /// It starts on first use and runs as long as the process. If it cannot (no netlink), its path is `unknown` and
+    /// ``health`` says why. Libraries take a monitor as a parameter instead of using this one, so that tests can replace it.
+    public static let shared: ReachabilityMonitor = {
+        let monitor = ReachabilityMonitor()
+        Task.detached { try? await monitor.run() }
+        return monitor
+    }()
+
+    /// Makes a monitor; nothing happens before ``run()``.
+    ///
+    /// - Parameters:
+    ///   - source: where it learns about the network; by default the kernel, in the current network namespace.
+    ///   - configuration: how it judges and reports.
+    public init(_ source: some NetworkSource = KernelNetwork(), configuration: Configuration = .init()) {
+        self.source = source
+        self.configuration = configuration
+        let core = MonitorCore(configuration)
+        evaluator = core.evaluator
+        guarded = Mutex(Guarded(core: core))
+    }
+
+    /// Runs the monitor until the task is cancelled. Call it once.
+    ///
+    /// When it ends, for whatever reason, streams are told an unknown path and finish, conditions finish, and ``path`` is `unknown`.
+    ///
+    /// - Throws: ``ReachabilityError`` if the source fails or the monitor was run before. Cancellation is a normal end.
+    public func run() async throws {
+        try guarded.withLock { guarded throws(ReachabilityError) in
+            guard guarded.phase == .idle else {
+                throw ReachabilityError(.alreadyRun, operation: "ReachabilityMonitor.run()")
+            }
+            guarded.phase = .running
+        }
+        do {
+            try await source.run { [self] in deliver($0) }
+            end(failure: nil)
+        } catch let error as ReachabilityError {
+            end(failure: error)
+            throw error
+        } catch is CancellationError {
+            end(failure: nil)
+        } catch {
+            end(failure: ReachabilityError(.requestFailed, operation: "\(error)"))
+            throw error
+        }
+    }
+
+    /// The path to the internet as of the last event: a read of memory, at most a few milliseconds behind the kernel.
+    /// `unknown` before the first snapshot and after the end.
+    public var path: NetworkPath { guarded.withLock { $0.core.path(.internet) ?? .unknown } }
+
+    /// What the monitor went through.
+    public var health: MonitorHealth { guarded.withLock(\.core.health) }
+
+    // MARK: - The source's thread
+
+    /// Takes in a batch, asks what must be asked, and publishes. Called serially by the source.
+    func deliver(_ batch: NetworkEventBatch) -> Duration? {
+        let (plan, oldHealth) = guarded.withLock { guarded in
+            guarded.now = batch.now
+            guarded.wallTime = batch.wallTime
+            let health = guarded.core.health
+            return (guarded.core.receive(batch), health)
+        }
+        let answers = answers(to: plan)
+        let (outcome, deliveries) = guarded.withLock { guarded in
+            let outcome = guarded.core.conclude(plan, answers)
+            return (outcome, Deliveries(outcome, oldHealth, &guarded))
+        }
+        deliveries.perform()
+        return outcome.wait
+    }
+
+    private func end(failure: ReachabilityError?) {
+        let deliveries = guarded.withLock { guarded in
+            guarded.phase = .ended
+            let outcome = guarded.core.end(failure: failure, now: guarded.now, wallTime: guarded.wallTime)
+            return Deliveries(ending: outcome, &guarded)
+        }
+        deliveries.perform()
+    }
+}
