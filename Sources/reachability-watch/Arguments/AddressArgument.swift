@@ -1,0 +1,34 @@
+import Reachability
+
+/// A destination as it is written on the command line: `192.0.2.1`, `2001:db8::1` or `fe80::1%eth0`.
+struct AddressArgument: Hashable {
+    /// The address.
+    let address: IPAddress
+    /// The interface named behind the percent sign.
+    let interface: String?
+
+    /// Reads the text.
+    init(_ text: String) throws(InvalidArgument) {
+        let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, let address = IPAddress(String(first)) else {
+            throw InvalidArgument("an address is written like 192.0.2.1, 2001:db8::1 or fe80::1%eth0")
+        }
+        self.address = address
+        interface = parts.count == 2 ? try InterfaceArgument(String(parts[1])).name : nil
+    }
+}
+
+/// The name of an interface as it is written on the command line, and as this program prints it in JSON.
+struct InterfaceArgument: Hashable {
+    /// The name.
+    let name: String
+
+    /// Reads the text. What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
+    init(_ text: String) throws(InvalidArgument) {
+        let isValid = !text.isEmpty && !text.utf8.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ":") || $0 == 0x20 || 9...13 ~= $0 }
+        guard isValid, text != ".", text != ".." else {
+            throw InvalidArgument("an interface has a name like eth0; `ip link` lists those that exist")
+        }
+        name = text
+    }
+}
