@@ -26,6 +26,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
         .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch"]),
     ],
     swiftLanguageModes: [.v6],

@@ -29,31 +29,37 @@ package struct CauseLog: Equatable, Sendable {
     }
 
     private static func score(_ hint: Hint, from old: NetworkPath?, to new: NetworkPath) -> Int {
-        let isLoss = (old?.isSatisfied ?? false) && !new.isSatisfied
+        let wasSatisfied = old?.isSatisfied ?? false
+        let isLoss = wasSatisfied && !new.isSatisfied
+        let isGain = !wasSatisfied && new.isSatisfied
         // What is lost is explained by the way it went before, what is gained by the way it goes now.
-        let egress = Set([old, isLoss ? nil : new].flatMap { [$0?.ipv4.interface?.index, $0?.ipv6.interface?.index] }.compactMap(\.self))
-        let concernsEgress = hint.interface.map { egress.contains($0.index) } ?? false
+        let indices = [isGain ? nil : old, isLoss ? nil : new].flatMap { [$0?.ipv4.interface?.index, $0?.ipv6.interface?.index] }
+        let concernsEgress = hint.interface.map { indices.contains($0.index) } ?? false
         let sources = [old?.ipv4.source, old?.ipv6.source, new.ipv4.source, new.ipv6.source]
+        /// A hint that takes something away explains no gain, one that adds something no loss.
+        func score(_ base: Int, takesAway: Bool) -> Int {
+            (takesAway ? isGain : isLoss) ? base / 10 : base
+        }
         switch hint.kind {
         case .resumed: return 200
-        case .linkRemoved: return concernsEgress ? 100 : 20
-        case .linkAppeared: return isLoss ? 5 : 60
+        case .linkRemoved: return score(concernsEgress ? 100 : 20, takesAway: true)
+        case .linkAppeared: return score(60, takesAway: false)
         case .link(let change):
             switch change.causeKind {
-            case .linkDown: return concernsEgress ? 95 : isLoss ? 30 : 15
-            case .linkUp: return (isLoss ? 10 : 70) + (concernsEgress ? 10 : 0)
+            case .linkDown: return score(concernsEgress ? 95 : 30, takesAway: true)
+            case .linkUp: return score(concernsEgress ? 80 : 70, takesAway: false)
             default: return change == .nothingOfInterest ? 2 : concernsEgress ? 60 : 10
             }
         case .address(let address, let change):
             let isOurs = sources.contains(address.address)
             switch change {
-            case .removed: return isOurs ? 90 : concernsEgress ? 55 : 12
-            case .added, .madeReady: return (isLoss ? 8 : 72) + (isOurs ? 12 : 0)
+            case .removed: return score(isOurs ? 90 : concernsEgress ? 55 : 12, takesAway: true)
+            case .added, .madeReady: return score(isOurs ? 84 : 72, takesAway: false)
             case .renewed: return 3
             }
         // A route that the kernel announces as gone with its link or address is explained by those, which score higher.
-        case .route(let change): return change.isRemoval ? (isLoss ? 80 : 50) : 78
-        case .nexthop: return 65
+        case .route(let change): return score(change.isRemoval ? 85 : 78, takesAway: change.isRemoval)
+        case .nexthop(_, let isRemoval): return score(65, takesAway: isRemoval)
         case .rule: return 64
         case .setting: return 40
         case .overrun: return 35

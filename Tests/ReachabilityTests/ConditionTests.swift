@@ -1,0 +1,107 @@
+import Reachability
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ConditionTests {
+    @Test func aSourceSetsLevelAndEpoch() {
+        let source = ConditionSource("login", isSatisfied: false)
+        #expect(source.condition.state == .init() && source.condition.name == "login")
+        source.set(true)
+        source.set(true)
+        #expect(source.condition.state == .init(isSatisfied: true, epoch: 1))
+        source.set(false)
+        source.advanceEpoch()
+        #expect(source.condition.state == .init(isSatisfied: false, epoch: 2))
+        source.set(true)
+        source.finish()
+        source.set(false)
+        source.advanceEpoch()
+        #expect(source.condition.state == .init(isSatisfied: true, epoch: 3, isFinished: true))
+    }
+
+    @Test func aConditionThatStartsSatisfiedHasEpochOne() {
+        #expect(ConditionSource("login", isSatisfied: true).condition.state == .init(isSatisfied: true, epoch: 1))
+    }
+
+    @Test func updatesBeginWithTheStateAndEndWithTheFinishedOne() async {
+        let source = ConditionSource("login", isSatisfied: false)
+        var updates = source.condition.updates.makeAsyncIterator()
+        #expect(await updates.next() == .init())
+        source.set(true)
+        #expect(await updates.next() == .init(isSatisfied: true, epoch: 1))
+        source.finish()
+        #expect(await updates.next() == .init(isSatisfied: true, epoch: 1, isFinished: true))
+        #expect(await updates.next() == nil)
+    }
+
+    @Test func aSlowListenerSeesTheLatestState() async {
+        let source = ConditionSource("login", isSatisfied: false)
+        var updates = source.condition.updates.makeAsyncIterator()
+        for _ in 0..<100 {
+            source.set(true)
+            source.set(false)
+        }
+        #expect(await updates.next() == .init(isSatisfied: false, epoch: 100))
+    }
+
+    @Test func listenersOfAFinishedConditionGetItsStateAndTheEnd() async {
+        let source = ConditionSource("login", isSatisfied: true)
+        source.finish()
+        var states: [Condition.State] = []
+        for await state in source.condition.updates { states.append(state) }
+        #expect(states == [.init(isSatisfied: true, epoch: 1, isFinished: true)])
+    }
+
+    @Test func aConditionFollowsASequence() async {
+        let (levels, levelsIn) = AsyncStream.makeStream(of: Bool.self)
+        let condition = Condition("charger", levels)
+        var updates = condition.updates.makeAsyncIterator()
+        #expect(await updates.next() == .init())
+        levelsIn.yield(true)
+        #expect(await updates.next() == .init(isSatisfied: true, epoch: 1))
+        levelsIn.finish()
+        #expect(await updates.next() == .init(isSatisfied: true, epoch: 1, isFinished: true))
+    }
+
+    @Test func observersAreToldOutsideTheLockAndMayChangeTheCondition() {
+        let storage = ConditionStorage(.init())
+        let seen = Mutex<[Condition.State]>([])
+        let id = storage.observe {
+            seen.withLock { $0.append(storage.state) }
+            if storage.state.epoch < 3 {
+                storage.set(false)
+                storage.set(true)
+            }
+        }
+        storage.set(true)
+        #expect(seen.withLock { $0.last } == .init(isSatisfied: true, epoch: 3))
+        storage.removeObserver(id)
+        storage.set(false)
+        #expect(seen.withLock { $0.last?.epoch } == 3 && storage.listenerCount == 0)
+    }
+
+    @Test func changesFromManyThreadsAreToldInOrder() async {
+        let source = ConditionSource("login", isSatisfied: false)
+        let epochs = Mutex<[UInt64]>([])
+        _ = source.condition.storage.observe {
+            let epoch = source.condition.state.epoch
+            epochs.withLock { $0.append(epoch) }
+        }
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<8 { group.addTask { for _ in 0..<500 { source.advanceEpoch() } } }
+        }
+        let told = epochs.withLock(\.self)
+        #expect(told == told.sorted() && told.last == 4000)
+    }
+
+    @Test func nothingIsLeftOfListenersThatWent() async {
+        let source = ConditionSource("login", isSatisfied: false)
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<100 { group.addTask { for await _ in source.condition.updates { break } } }
+        }
+        let waiting = Task { for await _ in source.condition.updates {} }
+        waiting.cancel()
+        await waiting.value
+        #expect(source.condition.storage.listenerCount == 0)
+    }
+}

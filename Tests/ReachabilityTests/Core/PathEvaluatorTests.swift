@@ -1,0 +1,172 @@
+import Glibc
+import Reachability
+import Testing
+
+@Suite struct PathEvaluatorTests {
+    private let evaluator = PathEvaluator(
+        ipv4Representatives: [ip("198.41.0.4"), ip("1.1.1.1")], ipv6Representatives: [ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b")])
+
+    /// The verdict about the internet when all look-ups of a family get the same answer.
+    private func internet(
+        ipv4: RouteVerdict = .through(), ipv6: RouteVerdict = .refused(errno: ENETUNREACH), _ interfaces: [NetworkInterface] = [.loopback, .cable]
+    ) -> NetworkPath {
+        let table = InterfaceTable(interfaces)
+        let answers = (evaluator.queries(for: .internet, table) ?? []).map {
+            RouteAnswer($0.destination, $0.destination.family == .ipv4 ? ipv4 : ipv6)
+        }
+        return evaluator.path(for: .internet, answers, table)
+    }
+
+    @Test func aRouteThroughAWorkingInterfaceFromAHeldAddressSatisfies() {
+        let path = internet()
+        #expect(path.status == .satisfied)
+        #expect(path.offlineReason == nil)
+        #expect(path.interface?.name == "cable0")
+        #expect(path.ipv4.gateway == ip("192.0.2.1") && path.ipv4.source == ip("192.0.2.10") && path.ipv4.table == 254)
+        #expect(path.gateways == [ip("192.0.2.1")] && path.supportsIPv4 && !path.supportsIPv6)
+        #expect(path.ipv6.reason == .noRoute)
+    }
+
+    @Test func eitherFamilyAloneSatisfies() {
+        let path = internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "2001:db8::10"))
+        #expect(path.status == .satisfied && path.interface?.name == "cable0" && path.ipv6.gateway == ip("fe80::1"))
+    }
+
+    @Test(arguments: [
+        (EHOSTUNREACH, OfflineReason.unreachable), (EACCES, .prohibited), (EINVAL, .blackhole), (ENETUNREACH, .noRoute),
+        (EAFNOSUPPORT, .noRoute),
+    ])
+    func theKernelsRefusalIsTheReason(errno: Int32, reason: OfflineReason) {
+        let path = internet(ipv4: .refused(errno: errno))
+        #expect(path.status == .unsatisfied && path.offlineReason == reason && path.ipv4.reason == reason)
+    }
+
+    @Test func theLaterOfTheFamiliesReasonsIsThePaths() {
+        #expect(internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .refused(errno: EACCES)).offlineReason == .prohibited)
+        #expect(internet(ipv4: .refused(errno: EINVAL), ipv6: .refused(errno: EACCES)).offlineReason == .blackhole)
+    }
+
+    @Test func halfOfTheInternetIsNotTheInternet() {
+        let table = InterfaceTable([.loopback, .cable])
+        let answers = [RouteAnswer(ip("198.41.0.4"), .refused(errno: ENETUNREACH)), RouteAnswer(ip("1.1.1.1"), .through())]
+        #expect(evaluator.path(for: .internet, answers, table).offlineReason == .noRoute)
+        #expect(evaluator.path(for: .internet, answers.reversed(), table).status == .unsatisfied)
+    }
+
+    @Test func theFirstRepresentativeDescribesThePath() {
+        let table = InterfaceTable([.loopback, .cable])
+        let answers = [RouteAnswer(ip("198.41.0.4"), .through()), RouteAnswer(ip("1.1.1.1"), .through(via: "192.0.2.2"))]
+        #expect(evaluator.path(for: .internet, answers, table).ipv4.gateway == ip("192.0.2.1"))
+    }
+
+    @Test func aRepresentativeThatThisMachineHoldsIsLeftOutUnlessThereIsNoOther() {
+        let table = InterfaceTable([.loopback, .cable])
+        let local = RouteAnswer(ip("198.41.0.4"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))
+        let refused = RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))
+        #expect(evaluator.path(for: .internet, [local, refused], table).offlineReason == .noRoute)
+        #expect(evaluator.path(for: .internet, [local, RouteAnswer(ip("1.1.1.1"), .through())], table).ipv4.gateway == ip("192.0.2.1"))
+        #expect(evaluator.path(for: .internet, [local], table).status == .satisfied)
+    }
+
+    @Test(arguments: [(false, true, OfflineReason.adminDown), (true, false, .noCarrier), (false, false, .adminDown)])
+    func anInterfaceThatCannotSendDoesNotSatisfy(isUp: Bool, hasCarrier: Bool, reason: OfflineReason) {
+        var cable = NetworkInterface.cable
+        cable.isUp = isUp
+        cable.hasCarrier = hasCarrier
+        #expect(internet([.loopback, cable]).offlineReason == reason)
+    }
+
+    @Test(arguments: [
+        (NetworkInterface.OperationalState.up, true), (.unknown, true), (.dormant, false), (.lowerLayerDown, false), (.down, false),
+        (.testing, false), (.notPresent, false),
+    ])
+    func onlyAnOperationalInterfaceSatisfies(state: NetworkInterface.OperationalState, isUsable: Bool) {
+        var cable = NetworkInterface.cable
+        cable.operationalState = state
+        let path = internet([.loopback, cable])
+        #expect(path.isSatisfied == isUsable)
+        #expect(path.offlineReason == (isUsable ? nil : .dormant))
+    }
+
+    @Test func aRouteThroughTheLoopbackDeviceLeadsNowhere() {
+        #expect(internet(ipv4: .through(1, via: nil, from: "127.0.0.1")).status == .unsatisfied)
+    }
+
+    @Test(arguments: ["0.0.0.0", "127.0.0.1", "169.254.1.1", "203.0.113.5"])
+    func aSourceThatCannotBeUsedDoesNotSatisfy(source: String) {
+        var cable = NetworkInterface.cable
+        cable.addresses.append(held("169.254.1.1/16"))
+        #expect(internet(ipv4: .through(from: source), [.loopback, cable]).status == .unsatisfied)
+        #expect(internet(ipv4: .through(from: nil), [.loopback, cable]).status == .unsatisfied)
+    }
+
+    @Test func aTentativeSourceDoesNotSatisfyUnlessOptimistic() {
+        let answer = RouteVerdict.through(via: "fe80::1", from: "2001:db8::10")
+        func path(_ address: NetworkInterface.Address) -> NetworkPath {
+            var cable = NetworkInterface.cable
+            cable.addresses = [address, held("fe80::10/64")]
+            return internet(ipv4: .refused(errno: ENETUNREACH), ipv6: answer, [.loopback, cable])
+        }
+        #expect(path(held("2001:db8::10/64")).isSatisfied)
+        #expect(path(held("2001:db8::10/64", tentative: true)).offlineReason == .addressTentative)
+        #expect(path(held("2001:db8::10/64", tentative: true, optimistic: true)).isSatisfied)
+        #expect(path(held("2001:db8::10/64", tentative: true, failed: true)).offlineReason == .noAddress)
+        #expect(path(held("2001:db8::10/64", failed: true)).offlineReason == .noAddress)
+    }
+
+    @Test func whileTheAddressIsTentativeTheKernelAnswersWithTheLoopbackAddress() {
+        let path = internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "::1"))
+        #expect(path.status == .unsatisfied)
+    }
+
+    @Test func aUniqueLocalSourceIsUsable() {
+        var cable = NetworkInterface.cable
+        cable.addresses = [held("fd00::2/64")]
+        #expect(internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "fd00::2"), [cable]).isSatisfied)
+    }
+
+    @Test func anAddressOnAnotherInterfaceMayBeTheSource() {
+        var cable = NetworkInterface.cable
+        cable.addresses = []
+        var loopback = NetworkInterface.loopback
+        loopback.addresses.append(held("192.0.2.10/32"))
+        #expect(internet([loopback, cable]).isSatisfied)
+    }
+
+    @Test func aLinkLocalHostIsReachedFromALinkLocalAddress() {
+        let table = InterfaceTable([.loopback, .cable])
+        let scope = Scope.address(ip("fe80::99"))
+        let path = evaluator.path(for: scope, [RouteAnswer(ip("fe80::99"), .through(via: nil, from: "fe80::10"))], table)
+        #expect(path.isSatisfied && path.ipv6.gateway == nil)
+    }
+
+    @Test func theMachineReachesItself() {
+        let table = InterfaceTable([.loopback])
+        let path = evaluator.path(
+            for: .address(ip("127.0.0.1")), [RouteAnswer(ip("127.0.0.1"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))], table)
+        #expect(path.isSatisfied && path.interface?.name == "lo")
+    }
+
+    @Test func anAddressAsksAboutItsOwnFamilyOnly() {
+        let path = evaluator.path(
+            for: .address(ip("203.0.113.1")), [RouteAnswer(ip("203.0.113.1"), .refused(errno: EACCES))], InterfaceTable([.cable]))
+        #expect(path.ipv4.reason == .prohibited && path.ipv6 == FamilyPath() && path.offlineReason == .prohibited)
+    }
+
+    @Test func scopesCarryWhatTheCallersSocketsCarry() throws {
+        var scope = Scope.address(ip("203.0.113.1"))
+        scope.mark = 7
+        scope.uid = 1000
+        scope.interface = "cable0"
+        let queries = try #require(evaluator.queries(for: scope, InterfaceTable([.cable])))
+        #expect(queries == [RouteQuery(to: ip("203.0.113.1"), interface: 2, mark: 7, uid: 1000)])
+        #expect(evaluator.queries(for: scope, InterfaceTable([.loopback])) == nil)
+        #expect(evaluator.path(for: scope, nil, InterfaceTable([.loopback])).offlineReason == .noInterface)
+    }
+
+    @Test func withoutRepresentativesNothingIsSatisfied() {
+        let nobody = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
+        let path = nobody.path(for: .internet, [], InterfaceTable([.cable]))
+        #expect(path.status == .unsatisfied && path.offlineReason == .noRoute)
+    }
+}
