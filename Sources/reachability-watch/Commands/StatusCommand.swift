@@ -20,7 +20,7 @@ struct StatusCommand: ParsableCommand {
     func run() {
         Program.run(in: target.namespacePath) { [target, format] in
             let monitor = ReachabilityMonitor()
-            do {
+            do throws(ReachabilityError) {
                 var verdicts: [(Scope, NetworkPath)] = []
                 for scope in target.scopes { verdicts.append((scope, try monitor.path(to: scope))) }
                 let lines = verdicts.map { statusLine($1, of: $0, format, Program.outputStyle) }

@@ -33,7 +33,7 @@ enum Program {
     /// Tells about a failure of the output, unless it is one that nobody would care about, and returns its status.
     static func report(_ failure: OutputFailure) -> ExitStatus {
         guard case .refused(let errno) = failure else { return .yes }
-        DescriptorOutput.complain("writing to standard output failed: \(String(cString: strerror(errno))) (errno \(errno)).")
+        DescriptorOutput.complain("writing to standard output failed: \(errorText(errno)) (errno \(errno)).")
         return .outputFailed
     }
 
