@@ -27,6 +27,7 @@ let package = Package(
             ]
         ),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
+        .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
         .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch"]),
     ],
     swiftLanguageModes: [.v6],

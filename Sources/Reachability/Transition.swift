@@ -44,7 +44,8 @@ public struct Transition: Sendable {
     public var sequence: UInt64
     /// How often the scope became satisfied, or changed so much that waiting makes no sense. See ``Condition/State/epoch``.
     public var epoch: UInt64
-    /// What the stream said before; `nil` for a baseline, which is not a transition from anything.
+    /// What was so before, with details that were not worth a transition of their own; `nil` for a baseline, which is not a transition
+    /// from anything.
     public var previous: NetworkPath?
     /// What is so now.
     public var current: NetworkPath

@@ -30,36 +30,50 @@ package struct CauseLog: Equatable, Sendable {
 
     private static func score(_ hint: Hint, from old: NetworkPath?, to new: NetworkPath) -> Int {
         let wasSatisfied = old?.isSatisfied ?? false
-        let isLoss = wasSatisfied && !new.isSatisfied
-        let isGain = !wasSatisfied && new.isSatisfied
         // What is lost is explained by the way it went before, what is gained by the way it goes now.
-        let indices = [isGain ? nil : old, isLoss ? nil : new].flatMap { [$0?.ipv4.interface?.index, $0?.ipv6.interface?.index] }
-        let concernsEgress = hint.interface.map { indices.contains($0.index) } ?? false
-        let sources = [old?.ipv4.source, old?.ipv6.source, new.ipv4.source, new.ipv6.source]
-        /// A hint that takes something away explains no gain, one that adds something no loss.
-        func score(_ base: Int, takesAway: Bool) -> Int {
-            (takesAway ? isGain : isLoss) ? base / 10 : base
+        let ways = wasSatisfied == new.isSatisfied ? [old, new] : wasSatisfied ? [old] : [new]
+        let egress = ways.flatMap { [$0?.ipv4.interface?.index, $0?.ipv6.interface?.index] }
+        let weight = hint.weight(
+            concernsEgress: hint.interface.map { egress.contains($0.index) } ?? false,
+            concernsSource: { address in ways.contains { $0?.ipv4.source == address || $0?.ipv6.source == address } })
+        // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way of not
+        // working, the latest explains.
+        if !wasSatisfied && !new.isSatisfied { return min(weight, 10) }
+        if wasSatisfied == new.isSatisfied { return weight }
+        return hint.takesAway == wasSatisfied || hint.takesAway == nil ? weight : weight / 10
+    }
+}
+
+extension Hint {
+    /// Whether it takes something away or adds something; `nil` if that cannot be told.
+    fileprivate var takesAway: Bool? {
+        switch kind {
+        case .linkRemoved: true
+        case .linkAppeared: false
+        case .link(let change): change.causeKind == .linkDown ? true : change.causeKind == .linkUp ? false : nil
+        case .address(_, let change): change == .removed
+        case .route(let change): change.isRemoval
+        case .nexthop(_, let isRemoval): isRemoval
+        case .rule, .setting, .overrun, .resumed: nil
         }
-        switch hint.kind {
+    }
+
+    /// How much a hint explains. A route that the kernel announces as gone with its link or address is explained by those; of what
+    /// comes, the last piece explains, so they weigh the same.
+    fileprivate func weight(concernsEgress: Bool, concernsSource: (IPAddress) -> Bool) -> Int {
+        let near = concernsEgress ? 10 : 0
+        switch kind {
         case .resumed: return 200
-        case .linkRemoved: return score(concernsEgress ? 100 : 20, takesAway: true)
-        case .linkAppeared: return score(60, takesAway: false)
+        case .linkRemoved: return concernsEgress ? 100 : 30
+        case .linkAppeared: return 70 + near
+        case .link(.nothingOfInterest): return 2
         case .link(let change):
-            switch change.causeKind {
-            case .linkDown: return score(concernsEgress ? 95 : 30, takesAway: true)
-            case .linkUp: return score(concernsEgress ? 80 : 70, takesAway: false)
-            default: return change == .nothingOfInterest ? 2 : concernsEgress ? 60 : 10
-            }
-        case .address(let address, let change):
-            let isOurs = sources.contains(address.address)
-            switch change {
-            case .removed: return score(isOurs ? 90 : concernsEgress ? 55 : 12, takesAway: true)
-            case .added, .madeReady: return score(isOurs ? 84 : 72, takesAway: false)
-            case .renewed: return 3
-            }
-        // A route that the kernel announces as gone with its link or address is explained by those, which score higher.
-        case .route(let change): return score(change.isRemoval ? 85 : 78, takesAway: change.isRemoval)
-        case .nexthop(_, let isRemoval): return score(65, takesAway: isRemoval)
+            return change.causeKind == .linkDown ? (concernsEgress ? 95 : 30) : change.causeKind == .linkUp ? 70 + near : 10 + near * 5
+        case .address(let address, .removed): return concernsSource(address.address) ? 90 : 12 + near * 4
+        case .address(_, .renewed): return 3
+        case .address: return 70 + near
+        case .route(let change): return change.isRemoval ? 85 : 70 + near
+        case .nexthop: return 65
         case .rule: return 64
         case .setting: return 40
         case .overrun: return 35

@@ -1,0 +1,130 @@
+import Reachability
+import Testing
+
+extension Tag {
+    /// Needs the real kernel.
+    @Tag static var kernel: Self
+}
+
+/// What happens to links and the addresses on them.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+struct CableTests {
+    @Test func aCableIsPulledAndPlugged() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            #expect(watcher.path.status == .satisfied && watcher.epoch == 1)
+            let loss = try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
+            #expect(loss?.cause.kind == .linkDown && loss?.cause.detail == "cable0 lost carrier" && loss?.epoch == 1)
+            let back = try await watcher.expect(.satisfied) { try await network.plug() }
+            #expect(back?.kinds == .online && back?.epoch == 2 && back?.cause.detail == "cable0 got carrier")
+        }
+    }
+
+    @Test func aLinkGoesDownAndItsRoutesDoNotComeBackWithIt() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let loss = try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 down") }
+            #expect(loss?.cause.detail == "cable0 was shut down")
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("link set cable0 up") }
+            let back = try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1") }
+            #expect(back?.cause.kind == .routeAdded)
+        }
+    }
+
+    @Test func theLastAddressTakesTheRoutesAlong() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let loss = try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr del 192.0.2.10/24 dev cable0") }
+            #expect(loss?.cause.detail == "192.0.2.10/24 was removed from cable0")
+        }
+    }
+
+    @Test func removingTheLastAddressFailsOverEveryTime() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0, metric: 100)
+        try await network.addIPv4(1, metric: 200)
+        try await network.watching { watcher in
+            for round in 1...100 {
+                // The message may be read before the routes are flushed, and nothing follows it.
+                let loss = try await watcher.expect(kinds: .interfaceChanged) {
+                    try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+                }
+                #expect(loss.current.interface?.name == "cable1", "round \(round)")
+                let back = try await watcher.expect(kinds: .interfaceChanged) { try await network.addIPv4(0, metric: 100) }
+                #expect(back.current.interface?.name == "cable0", "round \(round)")
+            }
+            #expect(watcher.monitor.health.missedByEvents == 0)
+        }
+    }
+
+    @Test func anotherAddressTakesOver() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip("addr add 192.0.2.11/24 dev cable0")
+        try await network.near.sysctl("net.ipv4.conf.cable0.promote_secondaries", "1")
+        try await network.watching { watcher in
+            let change = try await watcher.expect(kinds: .sourceChanged) { try await network.near.ip("addr del 192.0.2.10/24 dev cable0") }
+            #expect(change.current.ipv4.source == IPAddress("192.0.2.11") && change.epoch == 2)
+        }
+    }
+
+    @Test func twoCablesTakeTurns() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0, metric: 100)
+        try await network.addIPv4(1, metric: 200)
+        try await network.watching { watcher in
+            #expect(watcher.path.interface?.name == "cable0")
+            let over = try await watcher.expect(kinds: [.interfaceChanged, .gatewayChanged, .sourceChanged]) {
+                try await network.near.ip("link set cable0 down")
+            }
+            #expect(over.current.interface?.name == "cable1" && over.epoch == 2 && over.current.ipv4.metric == 200)
+            let back = try await watcher.expect(kinds: .interfaceChanged) { try await network.addIPv4WithoutAddress(0, metric: 100) }
+            #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)
+            // A pulled cable keeps its routes, so the kernel goes on choosing it.
+            try await watcher.expect(.unsatisfied, .noRoute, delay: Watcher.carrierDelay) { try await network.pull() }
+        }
+    }
+
+    @Test func anInterfaceIsRenamed() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let change = try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }
+            #expect(change.current.interface?.name == "patch0" && change.epoch == 1)
+            #expect(change.cause.detail == "cable0 was renamed to patch0")
+        }
+    }
+
+    @Test func anInterfaceIsMovedToAnotherNamespace() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 netns \(network.far.name)") }
+            try await network.far.ip("link set cable0 netns \(network.near.name)")
+            try await watcher.expect(.satisfied) { try await network.addIPv4() }
+        }
+    }
+
+    @Test func anInterfaceIsDeleted() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip("link del cable1")
+        try await network.watching { watcher in
+            let loss = try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link del cable0") }
+            #expect(loss.map { $0.cause.kind == .linkRemoved || $0.cause.kind == .linkDown } == true)
+        }
+    }
+
+    @Test func aPortThatLeavesItsBridgeStaysAnInterface() async throws {
+        let network = try await CabledNetwork()
+        try await network.near.ip("link add brd0 type bridge\nlink set brd0 up\nlink set cable0 master brd0\nlink set cable0 up")
+        try await network.near.ip("addr add 192.0.2.10/24 dev cable0\nroute add default via 192.0.2.1 dev cable0")
+        try await network.watching { watcher in
+            // The bridge announces its port's departure as RTM_DELLINK of family AF_BRIDGE.
+            try await watcher.expectSilence(pulling: network) { try await network.near.ip("link set cable0 nomaster") }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+import Reachability
+import Testing
+
+/// Routes, rules, next hops and the settings that choose among them.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+struct RouteTests {
+    @Test func aRouteIsReplaced() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let change = try await watcher.expect(kinds: .gatewayChanged) {
+                try await network.near.ip("route replace default via 192.0.2.2 dev cable0 metric 100")
+            }
+            #expect(change.kinds == .gatewayChanged && change.epoch == 1 && change.current.gateways.map(\.description) == ["192.0.2.2"])
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+        }
+    }
+
+    @Test(arguments: [("unreachable", OfflineReason.unreachable), ("prohibit", .prohibited), ("blackhole", .blackhole)])
+    func aDefaultThatRefusesIsTheReason(type: String, reason: OfflineReason) async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.addIPv6()
+        try await network.watching { watcher in
+            try await watcher.expect(.unsatisfied, reason) {
+                try await network.near.ip("route add \(type) default metric 1\nroute add \(type) ::/0 metric 1")
+            }
+            try await watcher.expect(.satisfied) { try await network.near.ip("route del \(type) default metric 1") }
+        }
+    }
+
+    @Test func aSplitDefaultIsTheInternetAndHalfOfItIsNot() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+            try await network.near.ip("route add 0.0.0.0/1 via 192.0.2.1")
+            let whole = try await watcher.expect(.satisfied) { try await network.near.ip("route add 128.0.0.0/1 via 192.0.2.1") }
+            #expect(whole?.current.ipv4.prefixLength == 1)
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del 0.0.0.0/1") }
+        }
+    }
+
+    @Test func pinnedHostRoutesAreNotTheInternet() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip("route add 1.1.1.1/32 via 192.0.2.1")
+        try await network.watching { watcher in
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+            try await watcher.expect(.satisfied) { try await network.near.ip("route add 198.41.0.4/32 via 192.0.2.1") }
+        }
+    }
+
+    @Test func aNexthopObjectIsDeleted() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip(
+            "route del default\nnexthop add id 7 via 192.0.2.1 dev cable0\nroute add default nhid 7")
+        try await network.watching { watcher in
+            #expect(watcher.path.status == .satisfied)
+            let loss = try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("nexthop del id 7") }
+            #expect(loss?.cause.detail == "nexthop 7 was removed")
+        }
+    }
+
+    @Test func aNexthopObjectIsReplacedInSilence() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.sysctl("net.ipv4.nexthop_compat_mode", "0")
+        try await network.near.ip(
+            "route del default\nnexthop add id 7 via 192.0.2.1 dev cable0\nroute add default nhid 7")
+        try await network.watching { watcher in
+            // Without the compatibility mode the routes on it are not announced again.
+            try await watcher.expect(.unsatisfied, .blackhole) { try await network.near.ip("nexthop replace id 7 blackhole") }
+        }
+    }
+
+    @Test func aMultipathRouteSurvivesOneLeg() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0)
+        try await network.addIPv4(1, metric: 200)
+        try await network.near.ip(
+            """
+            route del default metric 100
+            route del default metric 200
+            route add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1
+            """)
+        try await network.watching { watcher in
+            try await network.near.ip("link set cable0 down")
+            while watcher.path.interface?.name != "cable1" { try await watcher.next() }
+            let both = try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable1 down") }
+            #expect(both?.cause.detail == "cable1 was shut down")
+        }
+    }
+
+    @Test func aPolicyRuleForbidsEverything() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let loss = try await watcher.expect(.unsatisfied, .prohibited) { try await network.near.ip("rule add prohibit priority 10") }
+            #expect(loss?.cause.detail == "a policy rule was added")
+            let back = try await watcher.expect(.satisfied) { try await network.near.ip("rule del priority 10") }
+            #expect(back?.cause.detail == "a policy rule was removed")
+        }
+    }
+
+    @Test func aMarkChoosesAnotherTable() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0)
+        try await network.addIPv4(1, metric: 200)
+        try await network.near.ip("route add default via 198.51.100.1 dev cable1 table 77\nrule add fwmark 7 table 77 priority 50")
+        var marked = Scope.internet
+        marked.mark = 7
+        try await network.watching(marked) { watcher in
+            #expect(watcher.path.interface?.name == "cable1" && watcher.path.ipv4.table == 77)
+            try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("rule del priority 50") }
+            #expect(watcher.path.interface?.name == "cable0" && watcher.path.ipv4.table == 254)
+        }
+    }
+
+    @Test func aRuleForAUserConcernsOnlyThatUser() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip("rule add uidrange 1000-1000 prohibit priority 50")
+        var user = Scope.internet
+        user.uid = 1000
+        try await network.watching(user) { watcher in
+            #expect(watcher.path.offlineReason == .prohibited)
+            let everybody = try watcher.monitor.path(to: .internet)
+            #expect(everybody.status == .satisfied)
+        }
+    }
+
+    @Test func aScopeBoundToAnInterfaceAsksForThatInterface() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0)
+        try await network.addIPv4(1, metric: 200)
+        var bound = Scope.internet
+        bound.interface = "cable1"
+        try await network.watching(bound) { watcher in
+            #expect(watcher.path.interface?.name == "cable1")
+            try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link set cable1 name patch1") }
+        }
+    }
+
+    @Test func aSettingChangesWhichRouteWins() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0, metric: 100)
+        try await network.addIPv4(1, metric: 200)
+        try await network.watching { watcher in
+            try await watcher.expect(.unsatisfied, .noRoute, delay: Watcher.carrierDelay) { try await network.pull() }
+            // From now on the kernel passes over routes whose link has no carrier.
+            let back = try await watcher.expect(.satisfied) {
+                try await network.near.sysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")
+            }
+            #expect(back?.current.interface?.name == "cable1" && back?.cause.kind == .settingChanged)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import Reachability
+
+/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace. Pulling a cable is shutting down its far end:
+/// a veth pair loses its carrier like a real port.
+final class CabledNetwork: Sendable {
+    let near: Namespace
+    let far: Namespace
+
+    init() async throws {
+        near = try await Namespace()
+        far = try await Namespace()
+        for port in 0...1 {
+            try await near.ip("link add cable\(port) type veth peer name remote\(port) netns \(far.name)")
+            try await far.ip("link set remote\(port) up")
+        }
+    }
+
+    /// An IPv4 address and a default route on a cable: 192.0.2.10 on the first, 198.51.100.10 on the second.
+    func addIPv4(_ port: Int = 0, metric: Int = 100) async throws {
+        try await near.ip(
+            """
+            link set cable\(port) up
+            addr add \(Self.block(port)).10/24 dev cable\(port)
+            route add default via \(Self.block(port)).1 dev cable\(port) metric \(metric)
+            """)
+    }
+
+    /// An IPv6 address, without duplicate address detection, and a default route.
+    func addIPv6(_ port: Int = 0, metric: Int = 100) async throws {
+        try await near.ip(
+            """
+            link set cable\(port) up
+            addr add 2001:db8:\(port)::10/64 dev cable\(port) nodad
+            route add default via 2001:db8:\(port)::1 dev cable\(port) metric \(metric)
+            """)
+    }
+
+    static func block(_ port: Int) -> String { port == 0 ? "192.0.2" : "198.51.100" }
+
+    func pull(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) down") }
+
+    func plug(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) up") }
+
+    /// Runs a monitor in the machine while the body looks at it.
+    func watching(
+        _ scope: Scope = .internet, configuration: ReachabilityMonitor.Configuration = .init(), _ body: (Watcher) async throws -> Void
+    ) async throws {
+        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: near.path), configuration: configuration)
+        let running = Task { try await monitor.run() }
+        let watcher = Watcher(monitor, scope, near)
+        do {
+            try await watcher.start()
+            try await body(watcher)
+        } catch {
+            running.cancel()
+            throw error
+        }
+        running.cancel()
+        try await running.value
+    }
+}
+
+extension CabledNetwork {
+    /// A default route on a cable that has its address already.
+    func addIPv4WithoutAddress(_ port: Int, metric: Int) async throws {
+        try await near.ip("link set cable\(port) up\nroute add default via \(Self.block(port)).1 dev cable\(port) metric \(metric)")
+    }
+}

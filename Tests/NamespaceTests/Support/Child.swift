@@ -1,0 +1,146 @@
+import Glibc
+import Synchronization
+
+/// A child process whose output is read line by line.
+final class Child: Sendable {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    let pid: pid_t
+    /// The lines of standard output, without their ends; finished when the child closes it.
+    let lines: AsyncStream<String>
+    private let errors: AsyncStream<String>
+    private let status: AsyncStream<Int32>
+    private let hasEnded = Atomic(false)
+
+    /// Starts a program found on the PATH.
+    init(_ arguments: [String], input: String = "") throws {
+        let started = try Self.spawning.withLock { _ in try Self.spawn(arguments) }
+        let pid = started.pid
+        self.pid = pid
+        lines = Self.lines(started.output)
+        errors = Self.lines(started.error)
+        let (status, statusIn) = AsyncStream.makeStream(of: Int32.self)
+        self.status = status
+        Self.thread {
+            var code: Int32 = 0
+            while waitpid(pid, &code, 0) < 0 && errno == EINTR {}
+            // As a shell tells it: the exit code, or 128 and the signal.
+            statusIn.yield(code & 0x7f == 0 ? code >> 8 & 0xff : 128 + code & 0x7f)
+            statusIn.finish()
+        }
+        Self.thread {
+            var rest = Array(input.utf8)[...]
+            while !rest.isEmpty {
+                let written = rest.withUnsafeBytes { write(started.input, $0.baseAddress, $0.count) }
+                guard written > 0 else { break }
+                rest = rest.dropFirst(written)
+            }
+            close(started.input)
+        }
+    }
+
+    /// One at a time: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors and keep them open.
+    private static let spawning = Mutex(())
+
+    private struct Started {
+        var pid = pid_t()
+        var input: Int32
+        var output: Int32
+        var error: Int32
+    }
+
+    private static func spawn(_ arguments: [String]) throws -> Started {
+        let (input, output, error) = (try closedOnExec(), try closedOnExec(), try closedOnExec())
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, input.read, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.write, 1)
+        posix_spawn_file_actions_adddup2(&actions, error.write, 2)
+        let argv = arguments.map { strdup($0) } + [nil]
+        defer { for argument in argv { free(argument) } }
+        var started = Started(input: input.write, output: output.read, error: error.read)
+        let result = posix_spawnp(&started.pid, arguments[0], &actions, nil, argv, environ)
+        for descriptor in [input.read, output.write, error.write] { close(descriptor) }
+        guard result == 0 else {
+            for descriptor in [input.write, output.read, error.read] { close(descriptor) }
+            throw Failure(description: "\(arguments): \(String(cString: strerror(result)))")
+        }
+        return started
+    }
+
+    private static func closedOnExec() throws -> (read: Int32, write: Int32) {
+        var ends = [Int32](repeating: 0, count: 2)
+        guard pipe(&ends) == 0 else { throw Failure(description: "pipe: \(String(cString: strerror(errno)))") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    deinit { if !hasEnded.load(ordering: .acquiring) { kill(pid, SIGKILL) } }
+
+    func signal(_ number: Int32) { kill(pid, number) }
+
+    /// Waits for the end and returns what a shell would see as the exit code.
+    func exitCode() async -> Int32 {
+        for await code in status {
+            hasEnded.store(true, ordering: .releasing)
+            return code
+        }
+        return -1
+    }
+
+    /// Runs a program to its end and returns its output.
+    @discardableResult
+    static func run(_ arguments: [String], input: String = "", allowFailure: Bool = false) async throws -> (code: Int32, output: String) {
+        let child = try Child(arguments, input: input)
+        var output: [String] = []
+        for await line in child.lines { output.append(line) }
+        var errors: [String] = []
+        for await line in child.errors { errors.append(line) }
+        let code = await child.exitCode()
+        guard code == 0 || allowFailure else {
+            throw Failure(description: "\(arguments.joined(separator: " ")): exit \(code): \(errors.joined(separator: "; ")) \(input)")
+        }
+        return (code, (output + errors).joined(separator: "\n"))
+    }
+
+    private static func lines(_ descriptor: Int32) -> AsyncStream<String> {
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        thread {
+            var pending: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65536)
+            while true {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0 && errno == EINTR { continue }
+                guard count > 0 else { break }
+                pending += buffer[..<count]
+                while let end = pending.firstIndex(of: 10) {
+                    continuation.yield(String(decoding: pending[..<end], as: UTF8.self))
+                    pending.removeSubrange(...end)
+                }
+            }
+            if !pending.isEmpty { continuation.yield(String(decoding: pending, as: UTF8.self)) }
+            close(descriptor)
+            continuation.finish()
+        }
+        return stream
+    }
+
+    /// A thread of its own for what blocks: the pool's few threads are for tests.
+    private static func thread(_ body: @escaping @Sendable () -> Void) {
+        final class Box: Sendable {
+            let body: @Sendable () -> Void
+            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        }
+        var thread = pthread_t()
+        pthread_create(
+            &thread, nil,
+            { argument in
+                if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+                return nil
+            }, Unmanaged.passRetained(Box(body)).toOpaque())
+        pthread_detach(thread)
+    }
+}
