@@ -17,18 +17,3 @@ struct AddressArgument: Hashable {
         interface = parts.count == 2 ? try InterfaceArgument(String(parts[1])).name : nil
     }
 }
-
-/// The name of an interface as it is written on the command line, and as this program prints it in JSON.
-struct InterfaceArgument: Hashable {
-    /// The name.
-    let name: String
-
-    /// Reads the text. What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
-    init(_ text: String) throws(InvalidArgument) {
-        let isValid = !text.isEmpty && !text.utf8.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ":") || $0 == 0x20 || 9...13 ~= $0 }
-        guard isValid, text != ".", text != ".." else {
-            throw InvalidArgument("an interface has a name like eth0; `ip link` lists those that exist")
-        }
-        name = text
-    }
-}

@@ -7,18 +7,21 @@ struct ReachabilityWatch: ParsableCommand {
         commandName: "reachability-watch",
         abstract: "Tells whether and how this machine can reach the network, and what changed, as the kernel says it.",
         discussion: """
-            It listens to the kernel and asks its routing tables; it sends no packets. "watch" is the default.
+            It listens to the kernel and asks its routing tables; it sends no packets.
 
             EXAMPLES
-              Watch the internet connection come and go, for people or for programs:
+              Watch the connection come and go, for people or for programs:
                 reachability-watch
                 reachability-watch --format json --to 192.0.2.7
 
-              Start a transfer as soon as the network is there, and give up after five minutes:
+              Start as soon as the network is there, or give up:
                 reachability-watch wait --timeout 5m && rsync -a photos/ nas:photos/
 
             EXIT CODES
-              0 yes, 1 no or timed out, 2 unknown, 64 usage, 69 netlink not available, 74 output failed, 77 no permission.
+              0   yes                      64  usage
+              1   no, or timed out         69  netlink not available
+              2   unknown                  74  output failed
+                                           77  no permission
             """,
         version: "0.1.0",
         subcommands: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self],

@@ -21,7 +21,7 @@ struct Remedy: Hashable {
             missing = explanation.scope.interface.map { "an interface named \($0)" } ?? "a network interface"
             command = "ip link show"
         case .adminDown:
-            missing = "somebody to set up \(interface?.name ?? "an interface")"
+            missing = "an interface that is set up\(interface.map { ": \($0.name) is shut down" } ?? "")"
             command = device.isEmpty ? "ip link show" : "ip link set\(device) up"
         case .noCarrier:
             missing = "carrier\(on): plug in the cable, or join a wireless network"
@@ -50,8 +50,10 @@ struct Remedy: Hashable {
     /// Whether a name means itself in a shell, and to ip(8).
     private static func canBeTyped(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.first != UInt8(ascii: "-")
-            && name.unicodeScalars.allSatisfy { $0.isASCII && ($0.properties.isAlphabetic || $0.properties.numericType != nil || "._-@".unicodeScalars.contains($0)) }
+            && name.utf8.allSatisfy { harmlessBytes.contains($0) }
     }
+
+    private static let harmlessBytes = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@".utf8)
 
     private static func routeType(_ reason: OfflineReason) -> String {
         switch reason {
@@ -68,8 +70,17 @@ extension Explanation {
         path.ipv4.reason == reason ? .ipv4 : .ipv6
     }
 
-    /// The first interface that stops at a layer.
+    /// The interface that stops at a layer; of several the one that a person is likely to mean: with addresses, and made of hardware.
     func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
-        interfaces.first { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }
+        let candidates = interfaces.filter {
+            layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface)
+        }
+        return candidates.first { !$0.addresses.isEmpty && $0.kind.isHardware }
+            ?? candidates.first { !$0.addresses.isEmpty } ?? candidates.first(where: \.kind.isHardware) ?? candidates.first
     }
+}
+
+extension NetworkInterface.Kind {
+    /// Whether there is a device to touch.
+    fileprivate var isHardware: Bool { self == .wired || self == .wireless || self == .cellular }
 }
