@@ -29,6 +29,9 @@ let package = Package(
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
         .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch"]),
+        // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
+        .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
+        .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11

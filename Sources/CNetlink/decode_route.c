@@ -1,76 +1,95 @@
-#define _GNU_SOURCE
+// RTM_NEWROUTE and RTM_DELROUTE: events, and answers to lookups.
+//
+// Not libnl's rtnl_route: 3.7 refuses a message whose RTA_OIF differs from its first leg's, knows no RTA_NH_ID, and
+// yields no next hop for a route by nexthop object.
 #include "internal.h"
 
-#include <string.h>
-
+_Static_assert(sizeof(struct rtmsg) == 12 && sizeof(struct rtnexthop) == 8 && sizeof(struct rtvia) == 2, "rtnetlink(7)");
 _Static_assert(CNL_ROUTE_LOCAL == RTN_LOCAL && CNL_ROUTE_ANYCAST == RTN_ANYCAST && CNL_ROUTE_BLACKHOLE == RTN_BLACKHOLE
-                   && CNL_ROUTE_UNREACHABLE == RTN_UNREACHABLE && CNL_ROUTE_PROHIBIT == RTN_PROHIBIT
-                   && CNL_ROUTE_THROW == RTN_THROW,
-               "route types are kernel ABI");
-_Static_assert(AF_INET == 2 && AF_INET6 == 10, "address families are kernel ABI");
+               && CNL_ROUTE_UNREACHABLE == RTN_UNREACHABLE && CNL_ROUTE_PROHIBIT == RTN_PROHIBIT && CNL_ROUTE_THROW == RTN_THROW,
+               "the reader of cnl_route.type relies on these");
+_Static_assert(RTNH_F_DEAD == 1 && RTNH_F_LINKDOWN == 16, "the reader of cnl_route.flags relies on these");
+_Static_assert(RTM_F_LOOKUP_TABLE == 0x1000 && RTM_F_FIB_MATCH == 0x2000, "the kernel's numbers are ABI");
 
-static uint32_t number(const struct nlattr *attribute, uint32_t otherwise)
-{
-    return attribute && nla_len(attribute) >= 4 ? nla_get_u32(attribute) : otherwise;
+static bool read_address(uint8_t family, const struct nlattr *attribute, cnl_address *address) {
+    return cnl_make_address(family, nla_data(attribute), (size_t)nla_len(attribute), address);
 }
 
-/// The next hop: of the route's own family (RTA_GATEWAY), or of another (RTA_VIA, struct rtvia).
-static cnl_address gateway(uint8_t family, struct nlattr *attributes[])
-{
-    struct nlattr *via = attributes[RTA_VIA];
-    if (!attributes[RTA_GATEWAY] && via && nla_len(via) >= (int)sizeof(struct rtvia)) {
-        const struct rtvia *other = nla_data(via);
-        cnl_address address = {0};
-        size_t size = other->rtvia_family == AF_INET ? 4 : other->rtvia_family == AF_INET6 ? 16 : 0;
-        if (size != 0 && (size_t)nla_len(via) >= sizeof *other + size) {
-            address.family = (uint8_t)other->rtvia_family;
-            memcpy(address.bytes, other->rtvia_addr, size);
-        }
-        return address;
+// struct rtvia: a family, then an address of it.
+static bool read_via(const struct nlattr *attribute, cnl_address *gateway) {
+    uint16_t family;
+    if (nla_len(attribute) < (int)sizeof(struct rtvia)) { return false; }
+    memcpy(&family, nla_data(attribute), sizeof family);
+    if (family != AF_INET && family != AF_INET6) { return false; }
+    const unsigned char *bytes = (const unsigned char *)nla_data(attribute) + sizeof(struct rtvia);
+    return cnl_make_address((uint8_t)family, bytes, (size_t)nla_len(attribute) - sizeof(struct rtvia), gateway);
+}
+
+static bool read_leg_attribute(const struct nlattr *attribute, uint8_t family, cnl_address *gateway) {
+    switch (nla_type(attribute)) {
+    case RTA_GATEWAY: return read_address(family, attribute, gateway);
+    case RTA_VIA: return read_via(attribute, gateway);
+    default: return true;
     }
-    return cnl_address_from(family, attributes[RTA_GATEWAY]);
 }
 
-/// Fills in interface and next hop from the first leg of a multipath route.
-static void take_first_leg(const struct nlattr *multipath, cnl_route *route)
-{
-    struct nlattr *attributes[RTA_MAX + 1];
-    if (nla_len(multipath) < (int)sizeof(struct rtnexthop))
-        return;
-    struct rtnexthop *leg = nla_data(multipath);
-    if (leg->rtnh_len < sizeof *leg || leg->rtnh_len > nla_len(multipath))
-        return;
-    route->interface = (uint32_t)leg->rtnh_ifindex;
-    int length = leg->rtnh_len - (int)NLA_ALIGN(sizeof *leg);
-    if (length > 0 && nla_parse(attributes, RTA_MAX, (struct nlattr *)RTNH_DATA(leg), length, NULL) == 0)
-        route->gateway = gateway(route->family, attributes);
+static bool read_first_leg(const struct nlattr *multipath, uint8_t family, uint32_t *interface, cnl_address *gateway) {
+    struct rtnexthop leg;
+    if (nla_len(multipath) < (int)sizeof leg) { return false; }
+    memcpy(&leg, nla_data(multipath), sizeof leg);
+    if (leg.rtnh_len < sizeof leg || leg.rtnh_len > nla_len(multipath)) { return false; }
+    *interface = (uint32_t)leg.rtnh_ifindex;
+    struct nlattr *first = (struct nlattr *)((char *)nla_data(multipath) + sizeof leg);
+    struct nlattr *attribute;
+    int left;
+    nla_for_each_attr(attribute, first, leg.rtnh_len - (int)sizeof leg, left) {
+        if (!read_leg_attribute(attribute, family, gateway)) { return false; }
+    }
+    return left <= 0;
 }
 
-bool cnl_decode_route(struct nlmsghdr *header, cnl_message *message)
-{
-    struct nlattr *attributes[RTA_MAX + 1];
-    // Not rtnl_route_parse: it refuses a route whose RTA_OIF disagrees with its first leg, and knows nothing of RTA_NH_ID.
-    if (nlmsg_parse(header, sizeof(struct rtmsg), attributes, RTA_MAX, NULL) < 0)
-        return false;
-    const struct rtmsg *information = nlmsg_data(header);
+static bool read_attribute(const struct nlattr *attribute, cnl_route *route, const struct nlattr **multipath) {
+    switch (nla_type(attribute)) {
+    case RTA_DST: return read_address(route->family, attribute, &route->destination);
+    case RTA_PREFSRC: return read_address(route->family, attribute, &route->source);
+    case RTA_GATEWAY: return read_address(route->family, attribute, &route->gateway);
+    case RTA_VIA: return read_via(attribute, &route->gateway);
+    case RTA_OIF: return cnl_read_u32(attribute, &route->interface);
+    case RTA_TABLE: return cnl_read_u32(attribute, &route->table);
+    case RTA_PRIORITY: return cnl_read_u32(attribute, &route->metric);
+    case RTA_NH_ID: return cnl_read_u32(attribute, &route->nexthop);
+    case RTA_MULTIPATH: *multipath = attribute; return true;
+    default: return true;
+    }
+}
+
+bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
+    struct nlattr *attribute, *first;
+    int length, left;
+    if (!cnl_attributes(header, sizeof(struct rtmsg), &first, &length)) { return false; }
+    const struct rtmsg *fixed = nlmsg_data(header);
+    message->family = fixed->rtm_family;
+    const size_t address_length = cnl_address_length(fixed->rtm_family);
+    // Multicast forwarding (RTNL_FAMILY_IPMR) and MPLS come through the same types.
+    if (address_length == 0) { return true; }
+    if (fixed->rtm_dst_len > address_length * 8) { return false; }
     cnl_route *route = &message->route;
-    if (information->rtm_family != AF_INET && information->rtm_family != AF_INET6) {
-        message->kind = CNL_OTHER;
-        return true;
+    route->family = fixed->rtm_family;
+    route->destination_length = fixed->rtm_dst_len;
+    route->type = fixed->rtm_type;
+    route->protocol = fixed->rtm_protocol;
+    route->table = fixed->rtm_table;
+    route->flags = fixed->rtm_flags;
+    const struct nlattr *multipath = NULL;
+    nla_for_each_attr(attribute, first, length, left) {
+        if (!read_attribute(attribute, route, &multipath)) { return false; }
     }
-    message->family = route->family = information->rtm_family;
-    route->destination_length = information->rtm_dst_len;
-    route->type = information->rtm_type;
-    route->protocol = information->rtm_protocol;
-    route->flags = information->rtm_flags;
-    route->table = number(attributes[RTA_TABLE], information->rtm_table);
-    route->metric = number(attributes[RTA_PRIORITY], 0);
-    route->interface = number(attributes[RTA_OIF], 0);
-    route->nexthop = number(attributes[RTA_NH_ID], 0);
-    route->destination = cnl_address_from(route->family, attributes[RTA_DST]);
-    route->gateway = gateway(route->family, attributes);
-    route->source = cnl_address_from(route->family, attributes[RTA_PREFSRC]);
-    if (attributes[RTA_MULTIPATH])
-        take_first_leg(attributes[RTA_MULTIPATH], route);
+    if (left > 0) { return false; }
+    // A next hop of the route's own comes before the legs: an IPv6 lookup names the chosen one there.
+    if (multipath != NULL && route->interface == 0 && route->gateway.family == 0
+        && !read_first_leg(multipath, route->family, &route->interface, &route->gateway)) {
+        return false;
+    }
+    message->kind = header->nlmsg_type == RTM_NEWROUTE ? CNL_ROUTE : CNL_ROUTE_GONE;
     return true;
 }

@@ -1,29 +1,67 @@
-// What the files of this target share. The only header that includes libnl's.
-#ifndef CNL_INTERNAL_H
-#define CNL_INTERNAL_H
+// What the files of this target share. The only header here that sees libnl.
+#ifndef CNETLINK_INTERNAL_H
+#define CNETLINK_INTERNAL_H
 
 #include "cnetlink.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
+#include <netlink/object.h>
 #include <netlink/socket.h>
 
 struct cnl_socket {
-    struct nl_sock *socket;
-    uint32_t sequence;
+    struct nl_sock *_Nonnull handle;
+    int32_t descriptor;
 };
 
-/// The address in an attribute, if it has the right size for the family; otherwise none.
-cnl_address cnl_address_from(uint8_t family, const struct nlattr *attribute);
+/// What a libnl call that has just failed is reported as. libnl translates errno to a coarser NLE_ code but leaves errno
+/// itself alone; callers clear errno first, so that 0 means that libnl refused without asking the kernel.
+static inline int32_t cnl_last_error(void) {
+    return errno > 0 ? -errno : -EPROTO;
+}
 
-/// Decoders of a message's payload. They return false if it is malformed.
-bool cnl_decode_link(struct nlmsghdr *header, cnl_message *message);
-bool cnl_decode_address(struct nlmsghdr *header, cnl_message *message);
-bool cnl_decode_route(struct nlmsghdr *header, cnl_message *message);
+/// A kernel's "negative errno" as a positive one; anything else is success.
+static inline int32_t cnl_positive_errno(int32_t error) {
+    if (error >= 0) { return 0; }
+    return error == INT32_MIN ? INT32_MAX : -error;
+}
 
-/// Hands a message to libnl-route's parser and the object it makes to `body`. Returns false if libnl refuses it.
-bool cnl_parse(struct nlmsghdr *header, void (*body)(struct nl_object *object, void *context), void *context);
+/// Opens the network namespace at `path` and moves the calling thread there. Returns 0 or a negative errno.
+int32_t cnl_switch_namespace(const char *_Nonnull path, const char *_Nonnull *_Nonnull operation);
+
+/// The attributes behind a header of `size` bytes. False if the message is too short for that header.
+bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first, int *_Nonnull length);
+
+/// The 32-bit payload of an attribute. False unless that is exactly what it holds.
+bool cnl_read_u32(const struct nlattr *_Nonnull attribute, uint32_t *_Nonnull value);
+
+/// The length of an address of `family`, or 0 if that is neither AF_INET nor AF_INET6.
+size_t cnl_address_length(uint8_t family);
+
+/// Fills in an address. False unless `length` is what an address of `family` takes.
+bool cnl_make_address(uint8_t family, const void *_Nonnull bytes, size_t length, cnl_address *_Nonnull address);
+
+/// An empty copy of `original`'s header and fixed part, for libnl's parsers. NULL if there is no memory.
+struct nl_msg *_Nullable cnl_excerpt(const struct nlmsghdr *_Nonnull original, int fixed_size);
+
+/// Has libnl parse `message` and hands the object to `read`. False if libnl refuses the message.
+bool cnl_parse(struct nl_msg *_Nonnull message, void (*_Nonnull read)(struct nl_object *_Nonnull, void *_Nullable), void *_Nonnull context);
+
+// One decoder for each family of types. The header is aligned and wholly readable; `message` is zeroed but for what the
+// header says. False means malformed.
+bool cnl_decode_link(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_address(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_route(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_rule(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_nexthop(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_netconf(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
 
 #endif

@@ -1,177 +1,143 @@
+// The handle's life, and the socket options that need no request.
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
-_Static_assert(SK_MEMINFO_DROPS == 8, "the drop counter's place in SO_MEMINFO is kernel ABI");
+#include <linux/sock_diag.h>
 
-#ifndef SO_MEMINFO
-#define SO_MEMINFO 55
-#endif
-
-static const uint32_t groups[] = {
-    RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-    RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_NEXTHOP, RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
-};
-
-const uint32_t *cnl_groups(void) { return groups; }
-
-size_t cnl_group_count(void) { return sizeof groups / sizeof groups[0]; }
-
-/// What the opening thread is given and gives back.
-struct opening {
-    const char *namespace_path;
-    struct nl_sock *socket;
-    const char *operation;
-    int error;
-};
-
-/// Connects a socket in the calling thread's namespace. Notes an errno: nl_connect's own code would fold several into one.
-static void connect_socket(struct opening *opening)
-{
-    opening->operation = "nl_socket_alloc";
-    opening->socket = nl_socket_alloc();
-    if (!opening->socket) {
-        opening->error = ENOMEM;
-        return;
+static int32_t open_here(cnl_socket **result, const char **operation) {
+    cnl_socket *socket = calloc(1, sizeof *socket);
+    if (socket == NULL) {
+        *operation = "calloc";
+        return -ENOMEM;
     }
-    // Requests that are answered need no acknowledgement on top.
-    nl_socket_disable_auto_ack(opening->socket);
-    opening->operation = "socket(AF_NETLINK)";
+    socket->handle = nl_socket_alloc();
+    if (socket->handle == NULL) {
+        free(socket);
+        *operation = "nl_socket_alloc";
+        return -ENOMEM;
+    }
+    // An acknowledgement behind every reply would be a message more to match and to skip.
+    nl_socket_disable_auto_ack(socket->handle);
     errno = 0;
-    // nl_connect opens with SOCK_CLOEXEC (lib/nl.c).
-    if (nl_connect(opening->socket, NETLINK_ROUTE) < 0) {
-        opening->error = errno ? errno : EPROTO;
-        nl_socket_free(opening->socket);
-        opening->socket = NULL;
+    if (nl_connect(socket->handle, NETLINK_ROUTE) < 0) {
+        int32_t error = cnl_last_error();
+        nl_socket_free(socket->handle);
+        free(socket);
+        *operation = "nl_connect";
+        return error;
     }
+    socket->descriptor = nl_socket_get_fd(socket->handle);
+    *result = socket;
+    return 0;
 }
 
-static void *open_in_namespace(void *context)
-{
-    struct opening *opening = context;
-    opening->operation = "setns";
-    int result = cnl_enter_namespace(opening->namespace_path);
-    if (result < 0)
-        opening->error = -result;
-    else
-        connect_socket(opening);
+struct opening {
+    const char *path;
+    cnl_socket *socket;
+    const char *operation;
+    int32_t error;
+};
+
+static void *open_there(void *argument) {
+    struct opening *opening = argument;
+    opening->error = cnl_switch_namespace(opening->path, &opening->operation);
+    if (opening->error == 0) { opening->error = open_here(&opening->socket, &opening->operation); }
     return NULL;
 }
 
-/// Opens from a thread that exists for this alone: a thread that has changed its namespace may not be able to change back.
-static void open_from_thread(struct opening *opening)
-{
-    sigset_t all, old;
-    pthread_t thread;
+// A socket belongs for ever to the namespace of the thread that made it, so a thread that lives no longer than this
+// call does the travelling. It inherits a full signal mask: a handler must not run in another namespace.
+static int32_t open_elsewhere(struct opening *opening) {
+    sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    opening->operation = "pthread_create";
-    opening->error = pthread_create(&thread, NULL, open_in_namespace, opening);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (opening->error == 0)
-        pthread_join(thread, NULL);
-}
-
-int32_t cnl_open(cnl_socket **socket, const char *namespace_path, const char **operation)
-{
-    struct opening opening = {.namespace_path = namespace_path};
-    if (namespace_path)
-        open_from_thread(&opening);
-    else
-        connect_socket(&opening);
-    *operation = opening.operation;
-    if (opening.error)
-        return -opening.error;
-    *socket = calloc(1, sizeof **socket);
-    if (!*socket) {
-        nl_socket_free(opening.socket);
-        return -ENOMEM;
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error != 0) {
+        opening->operation = "pthread_sigmask";
+        return -error;
     }
-    (*socket)->socket = opening.socket;
-    return 0;
+    pthread_t thread;
+    error = pthread_create(&thread, NULL, open_there, opening);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        opening->operation = "pthread_create";
+        return -error;
+    }
+    pthread_join(thread, NULL);
+    return opening->error;
 }
 
-void cnl_close(cnl_socket *socket)
-{
-    if (!socket)
-        return;
-    nl_socket_free(socket->socket);
+int32_t cnl_open(cnl_socket **socket, const char *namespace_path, const char **operation) {
+    struct opening opening = { .path = namespace_path };
+    int32_t error = namespace_path == NULL ? open_here(&opening.socket, &opening.operation) : open_elsewhere(&opening);
+    *socket = opening.socket;
+    *operation = opening.operation;
+    return error;
+}
+
+void cnl_close(cnl_socket *socket) {
+    if (socket == NULL) { return; }
+    nl_socket_free(socket->handle);
     free(socket);
 }
 
-int32_t cnl_descriptor(const cnl_socket *socket) { return nl_socket_get_fd(socket->socket); }
+int32_t cnl_descriptor(const cnl_socket *socket) {
+    return socket->descriptor;
+}
 
-int32_t cnl_join(cnl_socket *socket, uint32_t group)
-{
-    int number = (int)group;
+int32_t cnl_join(cnl_socket *socket, uint32_t group) {
+    // Group 0 would end libnl's list of groups, and it takes them as int.
+    if (group == 0 || group > INT32_MAX) { return -EINVAL; }
     errno = 0;
-    int result = setsockopt(cnl_descriptor(socket), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &number, sizeof number);
-    return result < 0 ? -errno : 0;
+    return nl_socket_add_memberships(socket->handle, (int)group, 0) < 0 ? cnl_last_error() : 0;
 }
 
-int32_t cnl_set_nonblocking(cnl_socket *socket)
-{
-    int descriptor = cnl_descriptor(socket);
-    int flags = fcntl(descriptor, F_GETFL);
-    return flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+int32_t cnl_set_nonblocking(cnl_socket *socket) {
+    errno = 0;
+    return nl_socket_set_nonblocking(socket->handle) < 0 ? cnl_last_error() : 0;
 }
 
-int32_t cnl_set_strict(cnl_socket *socket)
-{
-    int yes = 1, descriptor = cnl_descriptor(socket);
-    if (setsockopt(descriptor, SOL_NETLINK, NETLINK_EXT_ACK, &yes, sizeof yes) < 0
-        || setsockopt(descriptor, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &yes, sizeof yes) < 0)
-        return -errno;
+static int32_t set_option(const cnl_socket *socket, int level, int name, const void *value, socklen_t size) {
+    return setsockopt(socket->descriptor, level, name, value, size) < 0 ? -errno : 0;
+}
+
+int32_t cnl_set_strict(cnl_socket *socket) {
+    const int on = 1;
+    int32_t error = set_option(socket, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof on);
+    return error != 0 ? error : set_option(socket, SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof on);
+}
+
+int32_t cnl_set_receive_timeout(cnl_socket *socket, uint32_t milliseconds) {
+    const struct timeval timeout = { .tv_sec = milliseconds / 1000, .tv_usec = (milliseconds % 1000) * 1000 };
+    return set_option(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+}
+
+int32_t cnl_set_receive_buffer(cnl_socket *socket, uint32_t bytes, uint32_t *granted) {
+    *granted = 0;
+    const int wanted = bytes > INT32_MAX ? INT32_MAX : (int)bytes;
+    int32_t error = set_option(socket, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted);
+    // SO_RCVBUFFORCE asks for CAP_NET_ADMIN in the initial user namespace (socket(7)); SO_RCVBUF is clamped instead.
+    if (error == -EPERM) { error = set_option(socket, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted); }
+    if (error != 0) { return error; }
+    int actual = 0;
+    socklen_t size = sizeof actual;
+    if (getsockopt(socket->descriptor, SOL_SOCKET, SO_RCVBUF, &actual, &size) < 0) { return -errno; }
+    *granted = (uint32_t)actual;
     return 0;
 }
 
-int32_t cnl_set_receive_timeout(cnl_socket *socket, uint32_t milliseconds)
-{
-    struct timeval time = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
-    return setsockopt(cnl_descriptor(socket), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) < 0 ? -errno : 0;
-}
-
-int32_t cnl_set_receive_buffer(cnl_socket *socket, uint32_t bytes, uint32_t *granted)
-{
-    int descriptor = cnl_descriptor(socket);
-    int size = bytes > INT32_MAX ? INT32_MAX : (int)bytes;
-    if (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) < 0
-        && setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, sizeof size) < 0)
-        return -errno;
-    socklen_t length = sizeof size;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length) < 0)
-        return -errno;
-    *granted = (uint32_t)size;
+int32_t cnl_drops(const cnl_socket *socket, uint32_t *drops) {
+    *drops = 0;
+    uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+    socklen_t size = sizeof memory;
+    if (getsockopt(socket->descriptor, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0) { return -errno; }
+    // Before Linux 4.8 the array ended in front of the counter.
+    if (size < (SK_MEMINFO_DROPS + 1) * sizeof memory[0]) { return -ENOPROTOOPT; }
+    *drops = memory[SK_MEMINFO_DROPS];
     return 0;
-}
-
-int32_t cnl_drops(const cnl_socket *socket, uint32_t *drops)
-{
-    uint32_t information[SK_MEMINFO_VARS] = {0};
-    socklen_t length = sizeof information;
-    if (getsockopt(cnl_descriptor(socket), SOL_SOCKET, SO_MEMINFO, information, &length) < 0)
-        return -errno;
-    *drops = information[SK_MEMINFO_DROPS];
-    return 0;
-}
-
-int32_t cnl_enter_namespace(const char *path)
-{
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return -errno;
-    int error = setns(descriptor, CLONE_NEWNET) < 0 ? errno : 0;
-    close(descriptor);
-    return -error;
 }

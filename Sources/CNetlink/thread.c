@@ -1,4 +1,4 @@
-#define _GNU_SOURCE
+// What a thread is called.
 #include "cnetlink.h"
 
 #include <sys/prctl.h>

@@ -15,6 +15,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let permissionDenied = Code(rawValue: "permissionDenied")
         /// The network namespace does not exist or cannot be entered.
         public static let namespaceUnavailable = Code(rawValue: "namespaceUnavailable")
+        /// The process or the machine has no descriptor, thread or memory left.
+        public static let resourcesExhausted = Code(rawValue: "resourcesExhausted")
         /// The kernel refused or did not answer a request.
         public static let requestFailed = Code(rawValue: "requestFailed")
         /// `run()` was called a second time.
@@ -50,6 +52,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
             "Allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)."
         case .permissionDenied: "Run it as root or with CAP_SYS_ADMIN."
         case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
+        case .resourcesExhausted: "Close what is not needed, or raise the limits (ulimit -n, ulimit -u)."
         case .requestFailed: "It is tried again; if this persists, please report it with the kernel's version (uname -r)."
         case .alreadyRun: "A monitor runs once: create another one."
         case .ended: "Create and run a new monitor."

@@ -14,6 +14,12 @@
 #error "CNetlink needs Linux: it speaks rtnetlink(7)"
 #endif
 
+// GCC knows no nullability; only clang, and Swift through it, reads the annotations.
+#if !defined(__clang__)
+#define _Nonnull
+#define _Nullable
+#endif
+
 /// An rtnetlink socket. Created by `cnl_open`, ended by `cnl_close`.
 typedef struct cnl_socket cnl_socket;
 
@@ -192,7 +198,8 @@ int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequen
 /// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
 int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
 
-/// Requests one route lookup (RTM_GETROUTE with RTM_F_LOOKUP_TABLE). Returns 0 or a negative errno.
+/// Requests one route lookup (RTM_GETROUTE); the answer names the table that decided. Returns 0 or a negative errno,
+/// -EAFNOSUPPORT unless the destination is of AF_INET or AF_INET6.
 int32_t cnl_request_route(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull query, uint32_t *_Nonnull sequence);
 
 /// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.

@@ -77,11 +77,15 @@ struct NetlinkSocket: ~Copyable {
 extension ReachabilityError {
     /// The error for a socket that could not be opened.
     fileprivate init(opening operation: String, _ namespace: String?, errno: Int32) {
-        guard let namespace, !operation.contains("socket") && !operation.contains("connect") else {
+        switch (operation, errno) {
+        case (_, EMFILE), (_, ENFILE), (_, ENOMEM), (_, ENOBUFS), (_, EAGAIN):
+            self.init(.resourcesExhausted, errno: errno, operation: operation)
+        case ("open", _), ("setns", _):
+            let isForbidden = errno == EPERM || errno == EACCES
+            let operation = "\(operation)(\(namespace ?? ""))"
+            self.init(isForbidden ? .permissionDenied : .namespaceUnavailable, errno: errno, operation: operation)
+        default:
             self.init(.netlinkUnavailable, errno: errno, operation: operation)
-            return
         }
-        let code: Code = errno == EPERM || errno == EACCES ? .permissionDenied : .namespaceUnavailable
-        self.init(code, errno: errno, operation: "\(operation)(\(namespace))")
     }
 }

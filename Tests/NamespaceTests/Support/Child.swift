@@ -129,7 +129,7 @@ final class Child: Sendable {
     }
 
     /// A thread of its own for what blocks: the pool's few threads are for tests.
-    private static func thread(_ body: @escaping @Sendable () -> Void) {
+    static func thread(_ body: @escaping @Sendable () -> Void) {
         final class Box: Sendable {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }

@@ -1,0 +1,38 @@
+// Bounded access to attributes, shared by the decoders.
+#include "internal.h"
+
+#include <netinet/in.h>
+
+_Static_assert(AF_INET == 2 && AF_INET6 == 10, "the reader of cnl_address relies on these");
+_Static_assert(sizeof(struct in_addr) == 4 && sizeof(struct in6_addr) == sizeof(((cnl_address *)0)->bytes), "address sizes");
+_Static_assert(sizeof(struct nlattr) == 4 && NLA_HDRLEN == 4, "netlink(7): an attribute starts with 4 bytes");
+
+bool cnl_attributes(const struct nlmsghdr *header, int size, struct nlattr **first, int *length) {
+    if (!nlmsg_valid_hdr(header, size)) { return false; }
+    *first = nlmsg_attrdata(header, size);
+    // Negative when the message ends inside the padding of its fixed part; nla_ok then stops at once.
+    *length = (int)header->nlmsg_len - NLMSG_HDRLEN - NLMSG_ALIGN(size);
+    return true;
+}
+
+bool cnl_read_u32(const struct nlattr *attribute, uint32_t *value) {
+    if (nla_len(attribute) != (int)sizeof *value) { return false; }
+    memcpy(value, nla_data(attribute), sizeof *value);
+    return true;
+}
+
+size_t cnl_address_length(uint8_t family) {
+    switch (family) {
+    case AF_INET: return sizeof(struct in_addr);
+    case AF_INET6: return sizeof(struct in6_addr);
+    default: return 0;
+    }
+}
+
+bool cnl_make_address(uint8_t family, const void *bytes, size_t length, cnl_address *address) {
+    if (length == 0 || length != cnl_address_length(family)) { return false; }
+    memset(address, 0, sizeof *address);
+    address->family = family;
+    memcpy(address->bytes, bytes, length);
+    return true;
+}

@@ -1,0 +1,147 @@
+// Exercises every function of CNetlink, for a sanitizer or valgrind to watch. Arguments: recorded .nl files, whose records
+// are 8 bytes of time, 4 bytes of length (little-endian), and the datagram. Run by Scripts/sanitize-c.
+#include "cnetlink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void check(bool condition, const char *what) {
+    if (condition) { return; }
+    fprintf(stderr, "driver: %s\n", what);
+    exit(1);
+}
+
+/// Decodes from memory that ends where the datagram ends, so that one byte too far is found.
+static size_t decode_all(const unsigned char *bytes, size_t length) {
+    unsigned char *exact = malloc(length == 0 ? 1 : length);
+    check(exact != NULL, "out of memory");
+    memcpy(exact, bytes, length);
+    size_t offset = 0, count = 0;
+    cnl_message message;
+    while (cnl_decode(exact, length, &offset, &message)) {
+        count += 1;
+        check(offset <= length && count <= length, "decoding does not end");
+    }
+    free(exact);
+    return count;
+}
+
+static void torture(const unsigned char *bytes, size_t length) {
+    check(decode_all(bytes, length) > 0, "a recorded datagram holds no message");
+    for (size_t cut = 0; cut < length; cut++) { decode_all(bytes, cut); }
+    unsigned char *copy = malloc(length);
+    check(copy != NULL, "out of memory");
+    memcpy(copy, bytes, length);
+    for (size_t index = 0; index < length; index++) {
+        for (int bit = 0; bit < 8; bit++) {
+            copy[index] ^= (unsigned char)(1 << bit);
+            decode_all(copy, length);
+            copy[index] = bytes[index];
+        }
+    }
+    // Misaligned, as in the middle of a file.
+    unsigned char *shifted = malloc(length + 1);
+    check(shifted != NULL, "out of memory");
+    memcpy(shifted + 1, bytes, length);
+    size_t offset = 1;
+    cnl_message message;
+    while (cnl_decode(shifted, length + 1, &offset, &message)) {}
+    free(shifted);
+    free(copy);
+}
+
+static size_t torture_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    check(file != NULL, path);
+    unsigned char header[12];
+    size_t count = 0;
+    while (fread(header, sizeof header, 1, file) == 1) {
+        const size_t length = header[8] | (size_t)header[9] << 8 | (size_t)header[10] << 16 | (size_t)header[11] << 24;
+        check(length > 0 && length <= CNL_BUFFER_SIZE, "a record of impossible length");
+        unsigned char *bytes = malloc(length);
+        check(bytes != NULL && fread(bytes, length, 1, file) == 1, "a truncated record");
+        torture(bytes, length);
+        free(bytes);
+        count += 1;
+    }
+    fclose(file);
+    return count;
+}
+
+static cnl_message last_answer(cnl_socket *socket, unsigned char *buffer, size_t *count) {
+    for (;;) {
+        cnl_datagram datagram;
+        const int64_t length = cnl_receive(socket, buffer, CNL_BUFFER_SIZE, &datagram);
+        check(length > 0 && datagram.port == 0 && !datagram.is_truncated, "no answer from the kernel");
+        size_t offset = 0;
+        cnl_message message;
+        while (cnl_decode(buffer, (size_t)length, &offset, &message)) {
+            check(message.kind != CNL_MALFORMED, "the kernel's answer is not understood");
+            if (message.kind == CNL_DONE || message.kind == CNL_ERROR || message.kind == CNL_ROUTE) { return message; }
+            *count += 1;
+        }
+    }
+}
+
+static void use_socket(const char *namespace_path) {
+    cnl_socket *socket;
+    const char *operation;
+    uint32_t granted, drops, sequence;
+    check(cnl_open(&socket, namespace_path, &operation) == 0, "cnl_open");
+    check(cnl_set_receive_buffer(socket, 1 << 20, &granted) == 0 && granted > 0, "cnl_set_receive_buffer");
+    check(cnl_set_strict(socket) == 0 && cnl_set_receive_timeout(socket, 5000) == 0, "options");
+    check(cnl_drops(socket, &drops) == 0 && drops == 0, "cnl_drops");
+    unsigned char *buffer = malloc(CNL_BUFFER_SIZE);
+    check(buffer != NULL, "out of memory");
+    size_t count = 0;
+    check(cnl_request_links(socket, &sequence) == 0, "cnl_request_links");
+    cnl_message answer = last_answer(socket, buffer, &count);
+    check(answer.kind == CNL_DONE && answer.error == 0 && answer.sequence == sequence && count > 0, "the dump of links");
+    check(cnl_request_addresses(socket, &sequence) == 0, "cnl_request_addresses");
+    answer = last_answer(socket, buffer, &count);
+    check(answer.kind == CNL_DONE && answer.error == 0 && answer.sequence == sequence, "the dump of addresses");
+    for (int variant = 0; variant < 4; variant++) {
+        cnl_route_query query = { .wants_match = (variant & 2) != 0, .has_mark = true, .has_uid = true };
+        query.destination.family = (variant & 1) != 0 ? AF_INET6 : AF_INET;
+        query.destination.bytes[0] = 198;
+        check(cnl_request_route(socket, &query, &sequence) == 0, "cnl_request_route");
+        answer = last_answer(socket, buffer, &count);
+        check(answer.kind != CNL_DONE && answer.sequence == sequence, "the answer to a lookup");
+    }
+    free(buffer);
+    cnl_close(socket);
+}
+
+static void use_events(void) {
+    cnl_socket *socket;
+    const char *operation;
+    cnl_datagram datagram;
+    unsigned char byte;
+    check(cnl_open(&socket, NULL, &operation) == 0 && cnl_set_nonblocking(socket) == 0, "cnl_open");
+    for (size_t index = 0; index < cnl_group_count; index++) { check(cnl_join(socket, cnl_groups[index]) == 0, "cnl_join"); }
+    check(cnl_join(socket, 0) < 0 && cnl_join(socket, UINT32_MAX) < 0, "an impossible group");
+    const int32_t event = cnl_event_open();
+    check(event >= 0 && cnl_wait(event, -1, 0) == 0, "an idle event");
+    cnl_event_signal(event);
+    check(cnl_wait(-1, event, -1) == CNL_READY_SECOND, "a signalled event");
+    cnl_event_clear(event);
+    check(cnl_wait(event, event, 1000) == 0, "a cleared event");
+    cnl_receive(socket, &byte, 1, &datagram);
+    cnl_close(socket);
+    cnl_close(NULL);
+    check(cnl_open(&socket, "/nonexistent/namespace", &operation) < 0 && socket == NULL && operation != NULL, "a bad path");
+    check(cnl_enter_namespace("/nonexistent/namespace") < 0, "a bad path");
+}
+
+int main(int count, char **arguments) {
+    size_t records = 0;
+    for (int index = 1; index < count; index++) { records += torture_file(arguments[index]); }
+    check(records > 0, "no recorded datagrams given");
+    use_socket(NULL);
+    use_socket("/proc/thread-self/ns/net");
+    use_events();
+    printf("driver: %zu recorded datagrams, truncated and bit-flipped; sockets, dumps, lookups\n", records);
+    return 0;
+}

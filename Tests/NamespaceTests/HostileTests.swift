@@ -1,0 +1,93 @@
+import Glibc
+import Reachability
+import Testing
+
+/// What others on the machine may try.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+struct HostileTests {
+    @Test func forgedFramesAreDroppedAndCounted() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let index = try #require(try await network.index(of: "cable0"))
+        try await network.watching { watcher in
+            try await watcher.expectSilence(pulling: network) {
+                let port = try #require(try await network.eventPort())
+                let health = watcher.monitor.healthUpdates
+                try await Forgery.send(linkRemoval: index, to: port, in: network.near.path)
+                for await health in health where health.forged > 0 { break }
+            }
+            #expect(watcher.monitor.health.forged == 1)
+        }
+    }
+
+    @Test(arguments: [
+        ("\\033[31mred", "\u{1b}[31mred"), ("a\\377b", "a\\xffb"), ("\\303\\244\\303", "ä\\xc3"), ("-rf", "-rf"), ("$(id)", "$(id)"),
+        ("\\342\\200\\256evil", "\u{202e}evil"), ("a\\134b", "a\\x5cb"), ("\"quoted\"", "\"quoted\""),
+    ])
+    func hostileInterfaceNamesArriveWhole(octal: String, name: String) async throws {
+        let network = try await CabledNetwork()
+        try await Child.run([
+            "sh", "-c",
+            """
+            set -e
+            n="$(printf -- '\(octal)')"
+            ip -n \(network.near.name) link set dev cable0 name "$n"
+            ip -n \(network.near.name) link set dev "$n" up
+            ip -n \(network.near.name) addr add 192.0.2.10/24 dev "$n"
+            ip -n \(network.near.name) route add default via 192.0.2.1 dev "$n"
+            """,
+        ])
+        try await network.watching { watcher in
+            #expect(watcher.path.status == .satisfied && watcher.path.interface?.name == name)
+            var bound = Scope.internet
+            bound.interface = name
+            let path = try watcher.monitor.path(to: bound)
+            #expect(path.ipv4.interface?.name == name)
+        }
+    }
+}
+
+extension CabledNetwork {
+    func index(of interface: String) async throws -> UInt32? {
+        let text = try await near.run("cat", "/sys/class/net/\(interface)/ifindex")
+        return UInt32(text.filter(\.isNumber))
+    }
+
+    /// The port of the socket that listens for events in the machine, from /proc/net/netlink: the one with groups.
+    func eventPort() async throws -> UInt32? {
+        for line in try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst() {
+            let fields = line.split(separator: " ")
+            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 { return port }
+        }
+        return nil
+    }
+}
+
+/// Frames that do not come from the kernel. Only root may send them.
+private enum Forgery {
+    static func send(linkRemoval index: UInt32, to port: UInt32, in namespace: String) async throws {
+        // nlmsghdr: length 32, RTM_DELLINK (17), no flags, sequence, port; ifinfomsg: family, type, index, flags, change.
+        let message: [UInt32] = [32, 17, 0, 0, 0, index, 0, 0xffff_ffff]
+        // sockaddr_nl: AF_NETLINK (16), padding, port, no groups.
+        let address: [UInt32] = [16, port, 0]
+        let result: Int32 = await withCheckedContinuation { continuation in
+            Child.thread {
+                do {
+                    try enterNetworkNamespace(namespace)
+                } catch {
+                    return continuation.resume(returning: (error as? ReachabilityError)?.errno ?? -1)
+                }
+                let descriptor = socket(16, Int32(SOCK_RAW.rawValue), 0)
+                let sent = address.withUnsafeBytes { address in
+                    address.withMemoryRebound(to: sockaddr.self) {
+                        sendto(descriptor, message, message.count * 4, 0, $0.baseAddress, socklen_t(address.count))
+                    }
+                }
+                let error = sent == message.count * 4 ? 0 : errno
+                close(descriptor)
+                continuation.resume(returning: error)
+            }
+        }
+        guard result == 0 else { throw Child.Failure(description: "forging failed: \(String(cString: strerror(result)))") }
+    }
+}
