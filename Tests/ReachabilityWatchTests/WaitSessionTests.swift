@@ -48,6 +48,20 @@ struct WaitSessionTests {
         #expect(end.paths.map(\.status) == [.satisfied, .satisfied])
     }
 
+    @Test(arguments: 1...50)
+    func doesNotAddUpWhatWasTrueAtDifferentTimes(_ round: Int) async {
+        let network = ScriptedNetwork(isConnected: false)
+        let scopes = [first, second].map(Scope.address)
+        var session = session(network, scopes)
+        session.timeout = .seconds(5)
+        async let outcome = session.run()
+        await network.hasStarted()
+        network.change(reachable: [first])
+        network.change(reachable: [second])
+        clock.ring()
+        #expect(await outcome.status == .no)
+    }
+
     @Test func waitsForTheEndOfTheNetwork() async {
         let network = ScriptedNetwork(isConnected: true)
         var session = session(network)

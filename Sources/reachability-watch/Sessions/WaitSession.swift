@@ -31,11 +31,15 @@ struct WaitSession {
         }
         if latest.areAsWanted { return Outcome(status: .yes, paths: latest.paths) }
         if let timeout, timeout <= .zero { return Outcome(status: .no, paths: latest.paths) }
+        let conditions = scopes.map(monitor.condition(for:))
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: true, timeLimit: timeout, clock: clock)
-        let end = await session.run { index, transition in
+        let end = await session.run { [target] index, transition in
             latest.set(transition.current, at: index)
             if transition.current.status == .unknown, transition.cause.kind != .ended { return .unknown }
-            return latest.areAsWanted ? .yes : nil
+            // Streams of different scopes are read at their own pace: what they said last need not have been true at the same time.
+            // Conditions change before streams tell, so where they disagree another transition is on its way.
+            let isTrueNow = conditions.allSatisfy { $0.state.isSatisfied == (target == .satisfied) && !$0.state.isFinished }
+            return latest.areAsWanted && isTrueNow ? .yes : nil
         }
         switch end {
         case .stopped(let status): return Outcome(status: status, paths: latest.paths)
