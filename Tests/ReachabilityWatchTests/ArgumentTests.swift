@@ -16,7 +16,9 @@ struct ArgumentTests {
         #expect(argument.interface == "eth0")
     }
 
-    @Test(arguments: ["", "example.com", "192.0.2", "192.0.2.1:80", "[::1]", "::1%", "%eth0", "::1%a/b", "::1%a b", "192.0.2.1/24", "1.2.3.4 "])
+    @Test(arguments: [
+        "", "example.com", "192.0.2", "192.0.2.1:80", "[::1]", "::1%", "%eth0", "::1%a/b", "::1%a b", "192.0.2.1/24", "1.2.3.4 ",
+    ])
     func refusesWhatIsNoAddress(_ text: String) {
         #expect(throws: InvalidArgument.self) { try AddressArgument(text) }
     }
@@ -27,7 +29,9 @@ struct ArgumentTests {
         #expect(try InterfaceArgument(name).name == name)
     }
 
-    @Test(arguments: [("0", 0), ("42", 42), ("0x2a", 42), ("0XFF", 255), ("4294967295", .max), ("0xffffffff", .max)] as [(String, UInt32)])
+    @Test(
+        arguments: [("0", 0), ("42", 42), ("0x2a", 42), ("0XFF", 255), ("4294967295", .max), ("0xffffffff", .max)]
+            as [(String, UInt32)])
     func readsDecimalAndHexadecimalNumbers(_ text: String, _ expected: UInt32) throws {
         #expect(try NumberArgument(text).value == expected)
     }

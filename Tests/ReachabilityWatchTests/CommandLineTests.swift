@@ -15,7 +15,9 @@ struct CommandLineTests {
     }
 
     @Test func qualifiesEveryScope() throws {
-        let options = try ScopeOptions.parse(["--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0"])
+        let options = try ScopeOptions.parse([
+            "--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0",
+        ])
         #expect(options.scopes.map(\.description) == ["192.0.2.7%eth0 mark 42 uid 7", "::1%eth0 mark 42 uid 7"])
         #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 1"])
     }
@@ -47,7 +49,8 @@ struct CommandLineTests {
     }
 
     @Test(arguments: [
-        ["--to", "fe80::1"], ["--to", "fe80::1%eth0", "--interface", "eth1"], ["--count", "0"], ["--count", "-1"], ["--count", "many"],
+        ["--to", "fe80::1"], ["--to", "fe80::1%eth0", "--interface", "eth1"], ["--count", "0"], ["--count", "-1"],
+        ["--count", "many"],
         ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "example.com"], ["status", "--count", "1"], ["frobnicate"],
         ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
     ])

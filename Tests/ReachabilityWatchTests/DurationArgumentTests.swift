@@ -13,7 +13,8 @@ struct DurationArgumentTests {
     }
 
     @Test(arguments: [
-        "", "5", "s", "5x", "5us", "-1s", "+1s", "1 s", " 1s", "1s ", "1.s", ".5s", "1.2.3s", "1e3s", "1m30s", "٣s", "5S", "inf", "1,5s", ".",
+        "", "5", "s", "5x", "5us", "-1s", "+1s", "1 s", " 1s", "1s ", "1.s", ".5s", "1.2.3s", "1e3s", "1m30s", "٣s", "5S", "inf",
+        "1,5s", ".",
         "5s\0",
     ])
     func refusesEverythingElseAndSaysWhatItTakes(_ text: String) {

@@ -35,7 +35,8 @@ struct ExplanationTests {
                 "",
                 "interfaces",
                 "  1 lo: loopback, up, carrier, operational state unknown, 127.0.0.1/8",
-                "  3 eth1: wired, shut down, no carrier, operational state down, no addresses -- stops here: interface is shut down",
+                "  3 eth1: wired, shut down, no carrier, operational state down, no addresses"
+                    + " -- stops here: interface is shut down",
                 "  2 eth0: wired, up, no carrier, operational state down, 192.0.2.10/24 2001:db8::10/64 (tentative)"
                     + " -- stops here: no carrier",
                 "",

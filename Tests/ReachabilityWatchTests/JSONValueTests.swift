@@ -21,7 +21,8 @@ struct JSONValueTests {
     }
 
     @Test(arguments: [
-        (Duration.seconds(3647) + .nanoseconds(450_617_306), "3647.450617306"), (.zero, "0.000000000"), (.nanoseconds(7), "0.000000007"),
+        (Duration.seconds(3647) + .nanoseconds(450_617_306), "3647.450617306"), (.zero, "0.000000000"),
+        (.nanoseconds(7), "0.000000007"),
         (.milliseconds(-1500), "-1.500000000"), (.nanoseconds(-1), "-0.000000001"),
     ])
     func writesSecondsToTheNanosecond(_ duration: Duration, _ expected: String) {

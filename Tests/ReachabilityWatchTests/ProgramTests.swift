@@ -3,7 +3,9 @@ import Testing
 
 @testable import reachability_watch
 
-/// The built command, as a shell meets it. What it says about this machine's network does not matter here.
+/// The built command, as a shell meets it.
+///
+/// What it says about this machine's network does not matter here.
 @Suite(.timeLimit(.minutes(1)))
 struct ProgramTests {
     @Test(arguments: [

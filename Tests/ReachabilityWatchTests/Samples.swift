@@ -5,7 +5,7 @@ import Reachability
 /// Paths, transitions and addresses that tests write about.
 enum Samples {
     static let cable = NetworkInterface(index: 2, name: "eth0", addresses: [.init(address("192.0.2.10"), prefixLength: 24)])
-    /// 2026-01-31T10:00:00.123456Z
+    /// The moment 2026-01-31T10:00:00.123456Z.
     static let morning = Duration.seconds(1_769_853_600) + .microseconds(123_456)
 
     static func address(_ text: String) -> IPAddress {

@@ -1,6 +1,8 @@
 import Glibc
 
-/// The built command as a child process. It lies next to the test bundle.
+/// The built command as a child process.
+///
+/// It lies next to the test bundle.
 struct WatchProcess {
     let pid: pid_t
     let output: Pipe
@@ -11,7 +13,9 @@ struct WatchProcess {
         var errno: Int32
     }
 
-    /// Starts it. `outputPath` names a file for its standard output instead of the pipe.
+    /// Starts it.
+    ///
+    /// `outputPath` names a file for its standard output instead of the pipe.
     init(_ arguments: [String], outputPath: String? = nil) throws {
         output = try Pipe()
         errors = try Pipe()

@@ -51,7 +51,9 @@ struct DurationArgument: Hashable {
         return value
     }
 
-    /// The nanoseconds that the digits behind the point make. What is below a nanosecond is dropped.
+    /// The nanoseconds that the digits behind the point make.
+    ///
+    /// What is below a nanosecond is dropped.
     private static func fraction(_ digits: some Sequence<UInt8>, of unit: Int64) -> Int64 {
         var numerator: Int128 = 0
         var denominator: Int128 = 1

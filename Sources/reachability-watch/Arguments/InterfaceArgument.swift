@@ -3,7 +3,9 @@ struct InterfaceArgument: Hashable {
     /// The name, encoded as the library encodes names.
     let name: String
 
-    /// Reads the text. What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
+    /// Reads the text.
+    ///
+    /// What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
     init(_ text: String) throws(InvalidArgument) {
         name = unescapedFromTerminal(text)
         let isValid = !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(where: Self.isRefused)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Reachability
 
-/// `reachability-watch explain`
+/// The subcommand `explain`.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",

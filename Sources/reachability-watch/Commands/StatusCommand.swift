@@ -1,7 +1,7 @@
 import ArgumentParser
 import Reachability
 
-/// `reachability-watch status`
+/// The subcommand `status`.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",

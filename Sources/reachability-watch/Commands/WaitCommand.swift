@@ -1,7 +1,7 @@
 import ArgumentParser
 import Reachability
 
-/// `reachability-watch wait`
+/// The subcommand `wait`.
 struct WaitCommand: ParsableCommand {
     /// What to wait for.
     enum Until: String, CaseIterable, ExpressibleByArgument {

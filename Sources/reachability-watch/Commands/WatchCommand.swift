@@ -1,13 +1,13 @@
 import ArgumentParser
 import Reachability
 
-/// `reachability-watch watch`
+/// The subcommand `watch`.
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
         abstract: "Writes a line for the present state and for each change.",
         discussion: """
-            A loss that ends within 250 ms is not told as such: the path is then "lost and regained". --raw tells everything at once.
+            A loss that ends within 250 ms is not told as such: the path is then "lost and regained". --raw tells all at once.
 
             EXAMPLES
               reachability-watch watch --to 192.0.2.7 --to 2001:db8::7

@@ -7,6 +7,7 @@ struct CalendarTime: Hashable {
     private let nanosecond: Int64
 
     /// The calendar's view of a time since 1970-01-01T00:00:00Z, as clocks show it that are ahead by `offset` seconds.
+    ///
     /// Moments outside the years 0 to 9999, which RFC 3339 cannot write, count as the nearest one inside.
     init(_ time: Duration, offset: Int = 0) {
         let (whole, attoseconds) = time.components

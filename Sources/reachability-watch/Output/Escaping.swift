@@ -1,7 +1,7 @@
 /// Text from the kernel or the command line, made fit for a terminal.
 ///
-/// An interface's name may hold escape sequences, line breaks and writing that runs backwards. What is not visible is written `\xNN`
-/// or `\u{…}`. A backslash stays: in names it is encoded already (`\x5c`).
+/// An interface's name may hold escape sequences, line breaks and writing that runs backwards. What is not visible is
+/// written `\xNN` or `\u{…}`. A backslash stays: in names it is encoded already (`\x5c`).
 func escapedForTerminal(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {

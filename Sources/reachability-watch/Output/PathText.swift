@@ -1,7 +1,9 @@
 import Reachability
 
 extension NetworkPath {
-    /// The path in words: `via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4+IPv6`, or why there is none. Names are not escaped.
+    /// The path in words: `via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4+IPv6`, or why there is none.
+    ///
+    /// Names are not escaped.
     var summary: String {
         switch status {
         case .unknown: return "not known"

@@ -70,7 +70,9 @@ extension Explanation {
         path.ipv4.reason == reason ? .ipv4 : .ipv6
     }
 
-    /// The interface that stops at a layer; of several the one that a person is likely to mean: with addresses, and made of hardware.
+    /// The interface that stops at a layer.
+    ///
+    /// Of several it is the one that a person is likely to mean: with addresses, and made of hardware.
     func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
         let candidates = interfaces.filter {
             layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface)

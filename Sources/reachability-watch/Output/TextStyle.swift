@@ -9,7 +9,8 @@ struct TextStyle: Hashable {
 
     /// The style for an environment (environ(7)), given whether the output is a terminal.
     ///
-    /// No colour if NO_COLOR is set and not empty (no-color.org) or the terminal is dumb. The locale's variables rule in the order of locale(7).
+    /// No colour if NO_COLOR is set and not empty (no-color.org) or the terminal is dumb. The locale's variables rule in the
+    /// order of locale(7).
     init(environment: (String) -> String?, isTerminal: Bool) {
         let isPlain = environment("NO_COLOR")?.isEmpty == false || environment("TERM") == "dumb"
         hasColor = isTerminal && !isPlain

@@ -1,6 +1,8 @@
 import Reachability
 
-/// Writes the transitions of one scope for people. It remembers since when the scope is up or down.
+/// Writes the transitions of one scope for people.
+///
+/// It remembers since when the scope is up or down.
 struct TransitionText {
     private let style: TextStyle
     /// The scope's name on each line; `nil` if there is only one scope.
@@ -42,7 +44,8 @@ struct TransitionText {
         let hasEnded = transition.cause.kind == .ended
         let summary = hasEnded ? transition.cause.detail : transition.current.summary
         let story = notes.isEmpty ? summary : "\(notes.joined(separator: ", ")): \(summary)"
-        return transition.isBaseline || hasEnded || transition.cause.detail.isEmpty ? story : "\(story) (\(transition.cause.detail))"
+        return transition.isBaseline || hasEnded || transition.cause.detail.isEmpty
+            ? story : "\(story) (\(transition.cause.detail))"
     }
 }
 

@@ -8,7 +8,9 @@ struct WaitSession {
     /// The status to wait for.
     var target = NetworkPath.Status.satisfied
     var timeout: Duration?
-    /// Measures the timeout. It must count the time that the machine is suspended.
+    /// Measures the timeout.
+    ///
+    /// It must count the time that the machine is suspended.
     var clock: any Clock<Duration> = ContinuousClock()
 
     /// How it ended.
@@ -20,14 +22,19 @@ struct WaitSession {
         var paths: [NetworkPath]
     }
 
-    /// Waits. Losses are not held back.
+    /// Waits.
+    ///
+    /// Losses are not held back.
     func run() async -> Outcome {
         let latest = LatestPaths(count: scopes.count, target: target)
-        do {
+        do throws(ReachabilityError) {
             // Asked first: an answer that is there already needs no monitor, nor any time.
             for (index, scope) in scopes.enumerated() { latest.set(try monitor.path(to: scope), at: index) }
         } catch {
-            return Outcome(status: ExitStatus(error), error: error, paths: latest.paths)
+            // One request that failed is no reason to give up: the monitor asks again.
+            guard error.code == .requestFailed else {
+                return Outcome(status: ExitStatus(error), error: error, paths: latest.paths)
+            }
         }
         if latest.areAsWanted { return Outcome(status: .yes, paths: latest.paths) }
         if let timeout, timeout <= .zero { return Outcome(status: .no, paths: latest.paths) }
@@ -44,7 +51,8 @@ struct WaitSession {
         switch end {
         case .stopped(let status): return Outcome(status: status, paths: latest.paths)
         case .timeUp: return Outcome(status: .no, paths: latest.paths)
-        case .monitorEnded(let error): return Outcome(status: error.map(ExitStatus.init) ?? .unknown, error: error, paths: latest.paths)
+        case .monitorEnded(let error):
+            return Outcome(status: error.map(ExitStatus.init) ?? .unknown, error: error, paths: latest.paths)
         }
     }
 }

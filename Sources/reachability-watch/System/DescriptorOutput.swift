@@ -37,7 +37,9 @@ struct DescriptorOutput: LineOutput {
 }
 
 extension DescriptorOutput {
-    /// Writes a message for people who look at standard error. If it cannot be written there is nobody left to tell.
+    /// Writes a message for people who look at standard error.
+    ///
+    /// If it cannot be written there is nobody left to tell.
     static func complain(_ message: String) {
         try? diagnostics.write("reachability-watch: \(message)")
     }

@@ -1,6 +1,8 @@
 import Reachability
 
-/// How the program ends. The numbers are a promise: Documentation/exit-codes.md.
+/// How the program ends.
+///
+/// The numbers are a promise: Documentation/exit-codes.md.
 enum ExitStatus: Int32 {
     /// Yes: satisfied, or done what was asked.
     case yes = 0

@@ -11,7 +11,9 @@ enum ProcessSetup {
         endAtOnce(on: SIGTERM)
     }
 
-    /// Ends with 128 + signal. `_exit` is async-signal-safe (signal-safety(7)), and nothing is buffered that it could lose.
+    /// Ends with 128 + signal.
+    ///
+    /// `_exit` is async-signal-safe (signal-safety(7)), and nothing is buffered that it could lose.
     private static func endAtOnce(on number: Int32) {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _exit(128 + $0) }
@@ -22,8 +24,9 @@ enum ProcessSetup {
         sigprocmask(SIG_UNBLOCK, &set, nil)
     }
 
-    /// A netlink socket that got the number of a closed standard output would receive the lines. Opened for reading only,
-    /// so that writing to a closed output stays an error.
+    /// A netlink socket that got the number of a closed standard output would receive the lines.
+    ///
+    /// Opened for reading only, so that writing to a closed output stays an error.
     private static func occupyStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             _ = open("/dev/null", O_RDONLY)

@@ -37,7 +37,9 @@ enum Program {
         return .outputFailed
     }
 
-    /// Writes lines to standard output and returns the status to end with. A reader that left does not change a verdict.
+    /// Writes lines to standard output and returns the status to end with.
+    ///
+    /// A reader that left does not change a verdict.
     static func write(_ lines: [String], thenEndWith status: ExitStatus) -> ExitStatus {
         do {
             for line in lines { try DescriptorOutput.standard.write(line) }
