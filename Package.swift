@@ -5,6 +5,7 @@ let package = Package(
     name: "swift-reachability",
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
+        .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
     dependencies: [
@@ -19,6 +20,7 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .target(name: "ReachabilityTesting", dependencies: ["Reachability"]),
         .executableTarget(
             name: "reachability-watch",
             dependencies: [
@@ -26,9 +28,9 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
-        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability"]),
+        .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
-        .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch"]),
+        .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch", "ReachabilityTesting"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
         .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),

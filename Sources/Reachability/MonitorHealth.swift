@@ -29,7 +29,7 @@ public struct MonitorHealth: Hashable, Sendable {
     public var malformed: Int = 0
     /// How many dumps and look-ups failed.
     public var failedRequests: Int = 0
-    /// How many changes only an audit noticed: 0 if the events can be trusted.
+    /// How many changes were noticed without an event, by an audit for the most part: 0 if the events can be trusted.
     public var missedByEvents: Int = 0
     /// When the last audit was, on the source's clock; `nil` before the first.
     public var lastAudit: Duration?

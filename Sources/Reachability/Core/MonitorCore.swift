@@ -16,7 +16,7 @@ package struct MonitorCore: Sendable {
         var now: Duration
         var wallTime: Duration
         var isAudit = false
-        /// Whether an event, or a timer that an event set, led here, so that nothing was missed.
+        /// Whether an event led here, or a timer that an event set, so that nothing was missed.
         var isExplained = false
     }
 
@@ -82,7 +82,7 @@ package struct MonitorCore: Sendable {
         let hadHints = apply(batch.events, at: batch.now)
         var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
         plan.isAudit = hasSnapshot && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
-        plan.isExplained = hadHints || isDirty || !schedule.isSettled || needsInterfaces
+        plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
         if hadHints || plan.isAudit || schedule.isReevaluationDue(at: batch.now) || schedule.isRetryDue(at: batch.now)
             || scopes.values.contains(where: { $0.deadline.map { $0 <= batch.now } ?? false })
         {
@@ -115,7 +115,7 @@ package struct MonitorCore: Sendable {
             schedule.noteAudit(at: plan.now)
             health.lastAudit = plan.now
         }
-        if schedule.isSettled { log.removeAll() }
+        if schedule.isSettled && !isDirty { log.removeAll() }
         let wakes = [schedule.next(unsatisfied: isUnsatisfied)] + scopes.values.map(\.deadline)
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
@@ -200,7 +200,7 @@ package struct MonitorCore: Sendable {
             log.best(from: old, to: path) ?? Cause(.audit, "a periodic check found it")
         }
         scopes[scope] = state
-        if plan.isAudit && !plan.isExplained && publications.contains(where: \.isRaw) { health.missedByEvents += 1 }
+        if !plan.isExplained && publications.contains(where: \.isRaw) { health.missedByEvents += 1 }
         for publication in publications {
             outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
         }

@@ -1,0 +1,86 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct DampingTests {
+    @Test func aLossIsToldRawAtOnceAndDampedAfterItsGrace() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            var damped = try await Listener(monitor.transitions)
+            let lost = clock.now.offset
+            try network.pull("eth0")
+            let first = try await raw.next()
+            #expect(first.kinds == .offline && first.at == lost && first.current.offlineReason == .noCarrier)
+            #expect(monitor.path.status == .unsatisfied)
+            clock.advance(by: .milliseconds(250))
+            let second = try await damped.next()
+            #expect(second.kinds == .offline && second.at == lost + .milliseconds(250) && second.sequence == 1)
+            #expect(second.cause == first.cause && second.cause.detail == "eth0 lost carrier")
+        }
+    }
+
+    @Test func anOutageWithinTheGraceIsAReestablishment() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            var damped = try await Listener(monitor.transitions)
+            try network.pull("eth0")
+            clock.advance(by: .milliseconds(249))
+            try network.plug("eth0")
+            #expect(try await raw.next().kinds == .offline)
+            #expect(try await raw.next().kinds == .online)
+            let told = try await damped.next()
+            #expect(told.kinds == .reestablished && told.epoch == 2 && told.sequence == 1)
+            clock.advance(by: .seconds(10))
+            try network.replaceRoute(to: "default", via: "192.0.2.2", dev: "eth0")
+            #expect(try await damped.next().kinds == .gatewayChanged)
+        }
+    }
+
+    @Test func conditionsAndThePathAreRaw() async throws {
+        try await withMonitor { monitor, network, clock in
+            let condition = monitor.condition(for: .internet)
+            #expect(condition.state == .init(isSatisfied: true, epoch: 1))
+            try network.pull("eth0")
+            #expect(condition.state == .init(isSatisfied: false, epoch: 1) && !monitor.path.isSatisfied)
+            try network.plug("eth0")
+            #expect(condition.state == .init(isSatisfied: true, epoch: 2) && monitor.path.isSatisfied)
+        }
+    }
+
+    @Test func aBlipWithinOneBatchIsSeenByItsCarrierCounter() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            try network.batch {
+                try network.pull("eth0")
+                try network.plug("eth0")
+            }
+            let blip = try await raw.next()
+            #expect(blip.kinds == .reestablished && blip.epoch == 2 && blip.flapPenalty == 1)
+        }
+    }
+
+    @Test func flappingIsInformation() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            for flap in 1...5 {
+                try network.pull("eth0")
+                #expect(try await raw.next().flapPenalty == Double(flap))
+                try network.plug("eth0")
+                #expect(try await raw.next().epoch == UInt64(flap + 1))
+            }
+            clock.advance(by: .seconds(15))
+            try network.pull("eth0")
+            #expect(abs(try await raw.next().flapPenalty - 3.5) < 1e-6)
+        }
+    }
+
+    @Test func withoutGraceBothKindsOfStreamSayTheSame() async throws {
+        var configuration = ReachabilityMonitor.Configuration()
+        configuration.lossGrace = .zero
+        try await withMonitor(configuration) { monitor, network, clock in
+            var damped = try await Listener(monitor.transitions)
+            try network.pull("eth0")
+            #expect(try await damped.next().kinds == .offline)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct LossTests {
+    @Test func lostEventsAreMadeUpForByAskingAnew() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            try network.loseEvents { try network.setUp("eth0", false) }
+            let loss = try await raw.next()
+            #expect(loss.kinds == [.offline, .resynced] && loss.cause.kind == .eventsLost)
+            #expect(monitor.health.losses == 1 && monitor.health.resyncs == 1 && monitor.health.mode == .live)
+            #expect(monitor.health.missedByEvents == 0)
+        }
+    }
+
+    @Test func aLossThatChangedNothingSaysNothing() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            network.loseEvents {}
+            try network.pull("eth0")
+            #expect(try await raw.next().kinds == .offline)
+            #expect(monitor.health.losses == 1)
+        }
+    }
+
+    @Test func aRequestThatFailsIsRepeatedAndNeverMeansOffline() async throws {
+        try await withMonitor { monitor, network, clock in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            network.failNextRequests(3, errno: 16)
+            try network.loseEvents { try network.setUp("eth0", false) }
+            #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing && monitor.health.failedRequests > 0)
+            clock.advance(by: .seconds(10))
+            #expect(try await raw.next().kinds == [.offline, .resynced])
+            #expect(monitor.health.mode == .live && monitor.health.failedRequests == 3)
+        }
+    }
+
+    @Test func suspensionGrowsTheEpochAndIsTold() async throws {
+        try await withMonitor { monitor, network, clock in
+            var damped = try await Listener(monitor.transitions)
+            network.suspend(for: .seconds(3600))
+            let resumed = try await damped.next()
+            #expect(resumed.kinds == .resumed && resumed.epoch == 2 && resumed.current.isSatisfied)
+            #expect(resumed.cause.kind == .resumed)
+            #expect(monitor.condition(for: .internet).state == .init(isSatisfied: true, epoch: 2))
+        }
+    }
+
+    @Test func forgeriesAndNonsenseAreCounted() async throws {
+        try await withMonitor { monitor, network, clock in
+            network.announceForged(3)
+            network.announceMalformed(2)
+            #expect(monitor.health.forged == 3 && monitor.health.malformed == 2 && monitor.path.isSatisfied)
+        }
+    }
+}
