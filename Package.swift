@@ -6,6 +6,10 @@ let package = Package(
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
+        .executable(name: "reachability-watch", targets: ["reachability-watch"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
     ],
     targets: [
         // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
@@ -17,9 +21,17 @@ let package = Package(
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability"]),
+        .executableTarget(
+            name: "reachability-watch",
+            dependencies: [
+                "Reachability",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability"]),
+        .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch", "ReachabilityTesting"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
         .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Reachability
+
+/// The subcommand `explain`.
+struct ExplainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain",
+        abstract: "Writes every step of the verdict: interfaces, addresses, look-ups, what is missing and what to try next.",
+        discussion: """
+            It ends like status: with 0 if all is reachable, 1 if not, 2 if that is not known.
+
+            EXAMPLES
+              reachability-watch explain
+              reachability-watch explain --to 192.0.2.7 --uid 1000
+            """)
+
+    @OptionGroup var target: ScopeOptions
+
+    @Option(help: "How to write: text for people, json for one object a line.")
+    var format = OutputFormat.text
+
+    func run() {
+        Program.run(in: target.namespacePath) { [target, format] in
+            let monitor = ReachabilityMonitor()
+            do throws(ReachabilityError) {
+                var explanations: [Explanation] = []
+                for scope in target.scopes { explanations.append(try monitor.explanation(of: scope)) }
+                return Program.write(Self.lines(explanations, format), thenEndWith: ExitStatus(explanations.map(\.path)))
+            } catch {
+                return Program.report(error)
+            }
+        }
+    }
+
+    private static func lines(_ explanations: [Explanation], _ format: OutputFormat) -> [String] {
+        switch format {
+        case .json: explanations.map { JSONValue.explanation($0).description }
+        case .text:
+            Array(
+                explanations.map { ExplanationText(explanation: $0, style: Program.outputStyle).lines }.joined(separator: [""]))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import ArgumentParser
+
+/// The command `reachability-watch`.
+@main
+struct ReachabilityWatch: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reachability-watch",
+        abstract: "Tells whether and how this machine can reach the network, and what changed, as the kernel says it.",
+        discussion: """
+            It listens to the kernel and asks its routing tables; it sends no packets.
+
+            EXAMPLES
+              Watch the connection come and go, for people or for programs:
+                reachability-watch
+                reachability-watch --format json --to 192.0.2.7
+
+              Start as soon as the network is there, or give up:
+                reachability-watch wait --timeout 5m && rsync -a photos/ nas:photos/
+
+            EXIT CODES
+              0   yes                      64  usage
+              1   no, or timed out         69  netlink not available
+              2   unknown                  74  output failed
+                                           77  no permission
+            """,
+        version: "0.1.0",
+        subcommands: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self],
+        defaultSubcommand: WatchCommand.self)
+
+    /// Synchronous, so that a namespace can be entered while there is only this thread.
+    static func main() {
+        ProcessSetup.perform()
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            exit(withError: error)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+import Reachability
+
+/// The subcommand `status`.
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Writes one verdict, and ends with 0 if all is reachable, 1 if not, 2 if that is not known.",
+        discussion: """
+            EXAMPLES
+              reachability-watch status
+              reachability-watch status --to 192.0.2.7 --format json
+            """)
+
+    @OptionGroup var target: ScopeOptions
+
+    @Option(help: "How to write: text for people, json for one object a line.")
+    var format = OutputFormat.text
+
+    func run() {
+        Program.run(in: target.namespacePath) { [target, format] in
+            let monitor = ReachabilityMonitor()
+            do throws(ReachabilityError) {
+                var verdicts: [(Scope, NetworkPath)] = []
+                for scope in target.scopes { verdicts.append((scope, try monitor.path(to: scope))) }
+                let lines = verdicts.map { statusLine($1, of: $0, format, Program.outputStyle) }
+                return Program.write(lines, thenEndWith: ExitStatus(verdicts.map(\.1)))
+            } catch {
+                return Program.report(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import Reachability
+
+extension JSONValue {
+    /// A line of `watch`, with the keys that Documentation/json.md lists.
+    static func transition(_ transition: Transition, of scope: Scope) -> JSONValue {
+        var members = [
+            Member("event", .string(transition.isBaseline ? "baseline" : "transition")),
+            Member("sequence", .integer(transition.sequence)),
+            Member("epoch", .integer(transition.epoch)),
+            Member("time", .string(CalendarTime(transition.wallTime).rfc3339)),
+            Member("scope", .string(scope.description)),
+            Member("kinds", .array(transition.kinds.names.map(JSONValue.string))),
+            Member("path", path(transition.current)),
+        ]
+        if let previous = transition.previous {
+            members.append(Member("previous", path(previous)))
+            members.append(Member("cause", cause(transition.cause)))
+        }
+        members.append(Member("at", .seconds(transition.at)))
+        members.append(Member("flapPenalty", .double(transition.flapPenalty)))
+        return .object(members)
+    }
+
+    /// A line of `status`.
+    static func status(_ path: NetworkPath, of scope: Scope) -> JSONValue {
+        .object([Member("scope", .string(scope.description)), Member("path", self.path(path))])
+    }
+
+    private static func cause(_ cause: Cause) -> JSONValue {
+        var members = [Member("kind", .string(cause.kind.rawValue)), Member("detail", .string(cause.detail))]
+        if let interface = cause.interface { members.append(Member("interface", .string(interface.name))) }
+        return .object(members)
+    }
+}

@@ -1,0 +1,35 @@
+import Glibc
+
+/// What a process must be before it opens its first file or starts its first thread.
+enum ProcessSetup {
+    /// Prepares descriptors and signals.
+    static func perform() {
+        occupyStandardDescriptors()
+        // A closed pipe is then an error of write(2), which is dealt with.
+        signal(SIGPIPE, SIG_IGN)
+        endAtOnce(on: SIGINT)
+        endAtOnce(on: SIGTERM)
+    }
+
+    /// Ends with 128 + signal.
+    ///
+    /// `_exit` is async-signal-safe (signal-safety(7)), and nothing is buffered that it could lose.
+    private static func endAtOnce(on number: Int32) {
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { _exit(128 + $0) }
+        sigaction(number, &action, nil)
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, number)
+        sigprocmask(SIG_UNBLOCK, &set, nil)
+    }
+
+    /// A netlink socket that got the number of a closed standard output would receive the lines.
+    ///
+    /// Opened for reading only, so that writing to a closed output stays an error.
+    private static func occupyStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+            _ = open("/dev/null", O_RDONLY)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import Glibc
+import Reachability
+
+/// The frame that every command runs in.
+enum Program {
+    /// Enters the namespace if one is wanted, then runs `body` on other threads while the main thread only waits for signals.
+    ///
+    /// The order matters: setns(2) moves the calling thread only, and threads are born where their parent is.
+    static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
+        if let namespace {
+            do {
+                try enterNetworkNamespace(namespace)
+            } catch {
+                end(with: error)
+            }
+        }
+        Task.detached { exit(await body().rawValue) }
+        while true { pause() }
+    }
+
+    /// Tells about an error and ends the process with its status.
+    static func end(with error: ReachabilityError) -> Never {
+        exit(report(error).rawValue)
+    }
+
+    /// Tells about an error and returns its status.
+    static func report(_ error: ReachabilityError) -> ExitStatus {
+        DescriptorOutput.complain(escapedForTerminal(error.description))
+        return ExitStatus(error)
+    }
+
+    /// Tells about a failure of the output, unless it is one that nobody would care about, and returns its status.
+    static func report(_ failure: OutputFailure) -> ExitStatus {
+        guard case .refused(let errno) = failure else { return .yes }
+        DescriptorOutput.complain("writing to standard output failed: \(errorText(errno)) (errno \(errno)).")
+        return .outputFailed
+    }
+
+    /// Writes lines to standard output and returns the status to end with.
+    ///
+    /// A reader that left does not change a verdict.
+    static func write(_ lines: [String], thenEndWith status: ExitStatus) -> ExitStatus {
+        do {
+            for line in lines { try DescriptorOutput.standard.write(line) }
+        } catch .readerGone {
+            return status
+        } catch {
+            return report(error)
+        }
+        return status
+    }
+
+    /// The value of an environment variable.
+    static func environment(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }
+    }
+
+    /// The style for standard output.
+    static var outputStyle: TextStyle {
+        TextStyle(environment: environment, isTerminal: isatty(STDOUT_FILENO) == 1)
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import Reachability
+import Testing
+
+@testable import reachability_watch
+
+struct CommandLineTests {
+    @Test func asksAboutTheInternetByDefault() throws {
+        #expect(try ScopeOptions.parse([]).scopes == [.internet])
+    }
+
+    @Test func asksAboutEachAddressOnceInTheirOrder() throws {
+        let options = try ScopeOptions.parse(["--to", "192.0.2.7", "--to", "2001:db8::7", "--to", "192.0.2.7"])
+        #expect(options.scopes.map(\.description) == ["192.0.2.7", "2001:db8::7"])
+    }
+
+    @Test func qualifiesEveryScope() throws {
+        let options = try ScopeOptions.parse([
+            "--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0",
+        ])
+        #expect(options.scopes.map(\.description) == ["192.0.2.7%eth0 mark 42 uid 7", "::1%eth0 mark 42 uid 7"])
+        #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 1"])
+    }
+
+    @Test func takesTheInterfaceOfALinkLocalAddress() throws {
+        #expect(try ScopeOptions.parse(["--to", "fe80::1%eth0"]).scopes.map(\.interface) == ["eth0"])
+        #expect(try ScopeOptions.parse(["--to", "fe80::1", "--interface", "eth1"]).scopes.map(\.interface) == ["eth1"])
+    }
+
+    @Test(arguments: [("lab", "/run/netns/lab"), ("/proc/7/ns/net", "/proc/7/ns/net"), ("./here", "./here")])
+    func findsTheFileOfANamespace(_ name: String, _ path: String) throws {
+        #expect(try ScopeOptions.parse(["--netns", name]).namespacePath == path)
+    }
+
+    @Test func watchesByDefault() throws {
+        let command = try #require(try ReachabilityWatch.parseAsRoot(["--count", "3", "--format", "json"]) as? WatchCommand)
+        #expect(command.count == 3)
+        #expect(command.format == .json)
+        #expect(command.timeLimit == nil)
+        #expect(try #require(try ReachabilityWatch.parseAsRoot([]) as? WatchCommand).format == .text)
+    }
+
+    @Test func readsTheOptionsOfWait() throws {
+        let words = ["wait", "--until", "unsatisfied", "--timeout", "2s", "-v"]
+        let command = try #require(try ReachabilityWatch.parseAsRoot(words) as? WaitCommand)
+        #expect(command.until == .unsatisfied)
+        #expect(command.timeout?.duration == .seconds(2))
+        #expect(command.verbose)
+    }
+
+    @Test(arguments: [
+        ["--to", "fe80::1"], ["--to", "fe80::1%eth0", "--interface", "eth1"], ["--count", "0"], ["--count", "-1"],
+        ["--count", "many"],
+        ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "example.com"], ["status", "--count", "1"], ["frobnicate"],
+        ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
+    ])
+    func refusesWhatMakesNoSense(_ words: [String]) {
+        let error = #expect(throws: (any Error).self) { try ReachabilityWatch.parseAsRoot(words) }
+        #expect(error.map { ReachabilityWatch.exitCode(for: $0).rawValue } == ExitStatus.usage.rawValue)
+    }
+
+    @Test(arguments: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self] as [any ParsableCommand.Type])
+    func explainsEveryOption(_ command: any ParsableCommand.Type) {
+        let help = command.helpMessage(columns: 400)
+        for line in help.split(separator: "\n") where line.hasPrefix("  --") {
+            #expect(line.split(separator: "  ", omittingEmptySubsequences: true).count >= 2, "no help in: \(line)")
+        }
+        #expect(help.contains("EXAMPLES"))
+    }
+}

@@ -1,0 +1,108 @@
+import Glibc
+import Testing
+
+@testable import Reachability
+@testable import reachability_watch
+
+struct ExplanationTests {
+    private let loopback = NetworkInterface(
+        index: 1, name: "lo", kind: .loopback, operationalState: .unknown,
+        addresses: [.init(Samples.address("127.0.0.1"), prefixLength: 8)])
+
+    private var cableOut: Explanation {
+        var cable = Samples.cable
+        cable.hasCarrier = false
+        cable.operationalState = .down
+        cable.addresses.append(.init(Samples.address("2001:db8::10"), prefixLength: 64, isTentative: true))
+        let spare = NetworkInterface(index: 3, name: "eth1", isUp: false, hasCarrier: false, operationalState: .down)
+        let query = RouteQuery(to: Samples.address("198.41.0.4"), mark: 7)
+        let pinned = RouteQuery(to: Samples.address("1.1.1.1"))
+        let route = RouteVerdict.Route(interface: 2, gateway: Samples.address("192.0.2.1"), source: Samples.address("192.0.2.10"))
+        return Explanation(
+            scope: .internet, path: Samples.offline(), interfaces: [loopback, spare, cable],
+            lookups: [
+                .init(query: query, verdict: .refused(errno: ENETUNREACH), match: nil, judgement: .refused(nil)),
+                .init(
+                    query: pinned, verdict: .route(route), match: .route(.init(interface: 2, metric: 100, prefixLength: 32)),
+                    judgement: .refused(nil)),
+            ], layers: [2: .noCarrier, 3: .adminDown])
+    }
+
+    @Test func tellsEveryStepToPeople() {
+        #expect(
+            ExplanationText(explanation: cableOut, style: TextStyle()).lines == [
+                "internet: unsatisfied: no carrier",
+                "",
+                "interfaces",
+                "  1 lo: loopback, up, carrier, operational state unknown, 127.0.0.1/8",
+                "  3 eth1: wired, shut down, no carrier, operational state down, no addresses"
+                    + " -- stops here: interface is shut down",
+                "  2 eth0: wired, up, no carrier, operational state down, 192.0.2.10/24 2001:db8::10/64 (tentative)"
+                    + " -- stops here: no carrier",
+                "",
+                "look-ups",
+                "  198.41.0.4 mark 7 -> ENETUNREACH (Network is unreachable)",
+                "  1.1.1.1 -> dev eth0, gateway 192.0.2.1, source 192.0.2.10, table 254, metric 100, matched 1.1.1.1/32:"
+                    + " not usable: no carrier",
+                "",
+                "families",
+                "  IPv4: unsatisfied: no carrier",
+                "  IPv6: unsatisfied: no carrier",
+                "",
+                "missing: carrier on eth0: plug in the cable, or join a wireless network",
+                "next:    ip -details link show dev eth0",
+            ])
+    }
+
+    @Test func tellsEveryStepToPrograms() {
+        let line = JSONValue.explanation(cableOut).description
+        #expect(line.hasPrefix(#"{"scope":"internet","path":{"status":"unsatisfied","reason":"noCarrier","#))
+        #expect(
+            line.contains(
+                #"{"index":3,"name":"eth1","kind":"wired","up":false,"carrier":false,"operationalState":"down","carrierChanges":0,"#
+                    + #""stopsAt":"adminDown","addresses":[]}"#))
+        #expect(line.contains(#"{"destination":"198.41.0.4","mark":7,"usable":false,"error":"ENETUNREACH","errno":101}"#))
+        #expect(
+            line.contains(
+                #"{"destination":"1.1.1.1","usable":false,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10","#
+                    + #""table":254,"metric":100,"prefixLength":32,"local":false}"#))
+        #expect(line.hasSuffix(#""next":"ip -details link show dev eth0"}"#))
+    }
+
+    @Test(arguments: [
+        (OfflineReason.adminDown, "ip link set dev eth0 up"), (.noCarrier, "ip -details link show dev eth0"),
+        (.dormant, "ip -details link show dev eth0"), (.noAddress, "ip address show dev eth0"),
+        (.addressTentative, "ip -6 address show dev eth0"), (.noRoute, "ip -4 route show table all"),
+        (.unreachable, "ip -4 route show table all type unreachable; ip -4 rule show"),
+        (.prohibited, "ip -4 route show table all type prohibit; ip -4 rule show"),
+        (.blackhole, "ip -4 route show table all type blackhole; ip -4 rule show"), (.noInterface, "ip link show"),
+    ])
+    func proposesACommand(_ reason: OfflineReason, _ command: String) {
+        let explanation = Explanation(
+            scope: .internet, path: Samples.offline(reason), interfaces: [Samples.cable], lookups: [], layers: [2: reason])
+        #expect(Remedy(explanation)?.command == command)
+    }
+
+    @Test func looksAtTheFamilyThatIsToBlame() {
+        var path = Samples.offline(.prohibited)
+        path.ipv4.reason = .noRoute
+        let explanation = Explanation(scope: .internet, path: path, interfaces: [], lookups: [], layers: [:])
+        #expect(Remedy(explanation)?.command.hasPrefix("ip -6 route") == true)
+    }
+
+    @Test(arguments: ["a;reboot", "$(id)", "-rf", "e\u{1b}[31m", "quo'te", #"x\xff"#])
+    func proposesNoCommandWithANameThatAShellWouldObey(_ name: String) {
+        let interface = NetworkInterface(index: 2, name: name, isUp: false)
+        let explanation = Explanation(
+            scope: .internet, path: Samples.offline(.adminDown), interfaces: [interface], lookups: [], layers: [2: .adminDown])
+        #expect(Remedy(explanation)?.command == "ip link show")
+        let text = ExplanationText(explanation: explanation, style: TextStyle()).lines.joined()
+        #expect(isHarmless(text))
+    }
+
+    @Test func proposesNothingWhileAllIsWell() {
+        let explanation = Explanation(scope: .internet, path: Samples.online(), interfaces: [], lookups: [], layers: [:])
+        #expect(Remedy(explanation) == nil)
+        #expect(JSONValue.explanation(explanation).description.hasSuffix(#""missing":null,"next":null}"#))
+    }
+}

@@ -1,0 +1,52 @@
+import Reachability
+
+@testable import reachability_watch
+
+/// Paths, transitions and addresses that tests write about.
+enum Samples {
+    static let cable = NetworkInterface(index: 2, name: "eth0", addresses: [.init(address("192.0.2.10"), prefixLength: 24)])
+    /// The moment 2026-01-31T10:00:00.123456Z.
+    static let morning = Duration.seconds(1_769_853_600) + .microseconds(123_456)
+
+    static func address(_ text: String) -> IPAddress {
+        IPAddress(text) ?? IPAddress(bytes: [0, 0, 0, 0]) ?? { preconditionFailure("not an address: \(text)") }()
+    }
+
+    static func online(_ interface: NetworkInterface = cable, hasIPv6: Bool = false) -> NetworkPath {
+        var path = NetworkPath(status: .satisfied, interface: interface)
+        path.ipv4 = FamilyPath(
+            isSatisfied: true, interface: interface.identity, gateway: address("192.0.2.1"), source: address("192.0.2.10"))
+        path.ipv6 =
+            hasIPv6
+            ? FamilyPath(
+                isSatisfied: true, interface: interface.identity, gateway: address("fe80::1"), source: address("2001:db8::10"),
+                table: 254, metric: 1024, prefixLength: 0)
+            : FamilyPath(reason: .noRoute)
+        return path
+    }
+
+    static func offline(_ reason: OfflineReason = .noCarrier) -> NetworkPath {
+        NetworkPath(status: .unsatisfied, offlineReason: reason, ipv4: .init(reason: reason), ipv6: .init(reason: reason))
+    }
+
+    static func baseline(_ path: NetworkPath, at: Duration = .seconds(100)) -> Transition {
+        Transition(
+            sequence: 0, epoch: 1, previous: nil, current: path, kinds: [], cause: Cause(.started, "watching began"), at: at,
+            wallTime: morning, flapPenalty: 0)
+    }
+
+    static func transition(
+        _ sequence: UInt64 = 1, from previous: NetworkPath, to current: NetworkPath, _ kinds: Transition.Kinds, _ cause: Cause,
+        at: Duration = .seconds(100)
+    ) -> Transition {
+        Transition(
+            sequence: sequence, epoch: 1, previous: previous, current: current, kinds: kinds, cause: cause, at: at,
+            wallTime: morning, flapPenalty: 0.5)
+    }
+
+    static let cableCut = Cause(.linkDown, "eth0 lost carrier", interface: cable.identity)
+    static let cableBack = Cause(.linkUp, "eth0 got carrier", interface: cable.identity)
+}
+
+/// Whether a terminal shows all of a text and obeys none of it.
+func isHarmless(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.isHarmless) }

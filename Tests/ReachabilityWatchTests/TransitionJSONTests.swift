@@ -1,0 +1,49 @@
+import Reachability
+import Testing
+
+@testable import reachability_watch
+
+struct TransitionJSONTests {
+    @Test func writesABaselineWithTheDocumentedKeysInOrder() {
+        let line = JSONValue.transition(Samples.baseline(Samples.online()), of: .internet).description
+        #expect(
+            line == """
+                {"event":"baseline","sequence":0,"epoch":1,"time":"2026-01-31T10:00:00.123456Z","scope":"internet","kinds":[],\
+                "path":{"status":"satisfied","reason":null,"interface":"eth0",\
+                "ipv4":{"satisfied":true,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10"},\
+                "ipv6":{"satisfied":false,"reason":"noRoute"}},"at":100.000000000,"flapPenalty":0.0}
+                """)
+    }
+
+    @Test func writesATransitionWithWhatWasAndWhy() {
+        let transition = Samples.transition(
+            from: Samples.online(hasIPv6: true), to: Samples.offline(), [.offline, .resynced], Samples.cableCut)
+        #expect(
+            JSONValue.transition(transition, of: .address(Samples.address("192.0.2.7"))).description == """
+                {"event":"transition","sequence":1,"epoch":1,"time":"2026-01-31T10:00:00.123456Z","scope":"192.0.2.7",\
+                "kinds":["offline","resynced"],"path":{"status":"unsatisfied","reason":"noCarrier","interface":null,\
+                "ipv4":{"satisfied":false,"reason":"noCarrier"},"ipv6":{"satisfied":false,"reason":"noCarrier"}},\
+                "previous":{"status":"satisfied","reason":null,"interface":"eth0",\
+                "ipv4":{"satisfied":true,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10"},\
+                "ipv6":{"satisfied":true,"interface":"eth0","gateway":"fe80::1","source":"2001:db8::10",\
+                "table":254,"metric":1024,"prefixLength":0}},\
+                "cause":{"kind":"linkDown","detail":"eth0 lost carrier","interface":"eth0"},"at":100.000000000,"flapPenalty":0.5}
+                """)
+    }
+
+    @Test func keepsHostileNamesWholeAndOnOneLine() {
+        let name = "e\u{1b}[31m\"\n\u{202e}\\xff"
+        let interface = NetworkInterface(index: 3, name: name)
+        let line = JSONValue.status(Samples.online(interface), of: .internet).description
+        #expect(line.contains(#""interface":"e\u001b[31m\"\u000a\u202e\\xff""#))
+        #expect(isHarmless(line))
+    }
+
+    @Test func writesAStatus() {
+        #expect(
+            JSONValue.status(.unknown, of: .internet).description == """
+                {"scope":"internet","path":{"status":"unknown","reason":null,"interface":null,\
+                "ipv4":{"satisfied":false},"ipv6":{"satisfied":false}}}
+                """)
+    }
+}

@@ -1,0 +1,61 @@
+import Glibc
+
+/// The built command as a child process.
+///
+/// It lies next to the test bundle.
+struct WatchProcess {
+    let pid: pid_t
+    let output: Pipe
+    let errors: Pipe
+
+    struct Failure: Error {
+        var operation: String
+        var errno: Int32
+    }
+
+    /// Starts it.
+    ///
+    /// `outputPath` names a file for its standard output instead of the pipe.
+    init(_ arguments: [String], outputPath: String? = nil) throws {
+        output = try Pipe()
+        errors = try Pipe()
+        let path = try Self.path()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let outputPath {
+            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputPath, O_WRONLY, 0)
+        } else {
+            posix_spawn_file_actions_adddup2(&actions, output.writeEnd, STDOUT_FILENO)
+        }
+        posix_spawn_file_actions_adddup2(&actions, errors.writeEnd, STDERR_FILENO)
+        var words = ([path] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var environment = [strdup("LC_ALL=C.UTF-8"), nil]
+        defer { free(environment[0]) }
+        var pid = pid_t()
+        let error = posix_spawn(&pid, path, &actions, nil, &words, &environment)
+        guard error == 0 else { throw Failure(operation: "posix_spawn(\(path))", errno: error) }
+        self.pid = pid
+        output.closeWriteEnd()
+        errors.closeWriteEnd()
+    }
+
+    /// Waits for its end: the exit code, or 1000 + the signal that killed it.
+    func end() -> Int32 {
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+        return status & 0x7f == 0 ? status >> 8 & 0xff : 1000 + status & 0x7f
+    }
+
+    private static func path() throws -> String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        guard count > 0 else { throw Failure(operation: "readlink(/proc/self/exe)", errno: errno) }
+        let executable = String(decoding: buffer.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let folder = executable.split(separator: "/").dropLast().joined(separator: "/")
+        let path = "/\(folder)/reachability-watch"
+        guard access(path, X_OK) == 0 else { throw Failure(operation: "access(\(path))", errno: errno) }
+        return path
+    }
+}
