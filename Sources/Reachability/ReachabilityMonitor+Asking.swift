@@ -33,7 +33,9 @@ extension ReachabilityMonitor {
                 uniqueKeysWithValues: table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }))
     }
 
-    /// Answers a plan. A request that fails is counted and leaves what was known before.
+    /// Answers a plan.
+    ///
+    /// A request that fails is counted and leaves what was known before.
     func answers(to plan: MonitorCore.Plan) -> MonitorCore.Answers {
         var answers = MonitorCore.Answers()
         var table = plan.table

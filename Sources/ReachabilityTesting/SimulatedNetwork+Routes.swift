@@ -12,7 +12,9 @@ extension SimulatedNetwork {
         }
     }
 
-    /// Takes an address from an interface. The last IPv4 address takes all IPv4 routes of the interface along, unannounced.
+    /// Takes an address from an interface.
+    ///
+    /// The last IPv4 address takes all IPv4 routes of the interface along, unannounced.
     public func removeAddress(_ address: String, from name: String) throws(SimulationError) {
         try change { kernel throws(SimulationError) in
             ((), try kernel.removeAddress(try SimulatedKernel.address(address), from: name))

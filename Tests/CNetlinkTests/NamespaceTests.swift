@@ -2,7 +2,9 @@ import CNetlink
 import Glibc
 import Testing
 
-/// Whether this process may make network namespaces. In CI it must: a failure there is a failure, not a skip.
+/// Whether this process may make network namespaces.
+///
+/// In CI it must: a failure there is a failure, not a skip.
 private let mayMakeNamespaces = geteuid() == 0 || getenv("CI") != nil
 
 /// A network namespace of this process's own, removed at the end.

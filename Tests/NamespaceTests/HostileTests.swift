@@ -66,7 +66,9 @@ extension CabledNetwork {
     }
 }
 
-/// Frames that do not come from the kernel. Only root may send them.
+/// Frames that do not come from the kernel.
+///
+/// Only root may send them.
 private enum Forgery {
     static func send(linkRemoval index: UInt32, to port: UInt32, in namespace: String) async throws {
         // nlmsghdr: length 32, RTM_DELLINK (17), no flags, sequence, port; ifinfomsg: family, type, index, flags, change.

@@ -18,7 +18,9 @@ package struct ScopeLevel: Equatable, Sendable {
 
     package init() {}
 
-    /// Takes in an evaluation. The epoch grows by one at most, whatever came together.
+    /// Takes in an evaluation.
+    ///
+    /// The epoch grows by one at most, whatever came together.
     package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
         var observation = Observation()
         let counters = Self.counters(new, table)

@@ -60,7 +60,9 @@ struct KernelRequests: ~Copyable {
         return addressesAreWhole || acceptInterrupted ? interfaces : nil
     }
 
-    /// Makes a dump. Returns false if it was interrupted.
+    /// Makes a dump.
+    ///
+    /// Returns false if it was interrupted.
     private borrowing func dump(
         _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32, _ body: (cnl_message) -> Void
     ) throws(ReachabilityError) -> Bool {

@@ -12,8 +12,10 @@ extension SimulatedKernel {
         return (links[position].isUp ? addConnectedRoute(address, index) : []) + [.address(address, interface: index)]
     }
 
-    /// Removes an address. The last IPv4 address of a link takes all its IPv4 routes along, unannounced but for the prefix's own
-    /// (fib_disable_ip, net/ipv4/fib_frontend.c).
+    /// Removes an address.
+    ///
+    /// The last IPv4 address of a link takes all its IPv4 routes along, unannounced but for the prefix's own (fib_disable_ip,
+    /// net/ipv4/fib_frontend.c).
     mutating func removeAddress(_ address: NetworkInterface.Address, from name: String) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
         let index = links[position].index

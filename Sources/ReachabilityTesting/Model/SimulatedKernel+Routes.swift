@@ -62,7 +62,9 @@ extension SimulatedKernel {
                 prefixLength: query.wantsMatch ? route.destination.length : destination.family.bitWidth))
     }
 
-    /// The source address that a sender would get: the route's own, or an address of the interface on the next hop's link, or its first.
+    /// The source address that a sender would get: the route's own, or an address of the interface on the next hop's link, or its
+    /// first.
+    ///
     /// While IPv6 has nothing but tentative addresses the kernel answers `::1`.
     private func source(_ route: Route, _ destination: IPAddress) -> IPAddress? {
         if let source = route.source { return source }

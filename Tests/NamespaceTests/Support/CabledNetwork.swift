@@ -1,7 +1,8 @@
 import Reachability
 
-/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace. Pulling a cable is shutting down its far end:
-/// a veth pair loses its carrier like a real port.
+/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace.
+///
+/// Pulling a cable is shutting down its far end: a veth pair loses its carrier like a real port.
 final class CabledNetwork: Sendable {
     let near: Namespace
     let far: Namespace
