@@ -33,6 +33,5 @@ check: bootstrap
 install: bootstrap
 	$(SWIFT) build -c release --product reachability-watch --static-swift-stdlib --scratch-path .build-install
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/doc/reachability-watch"
-	install -m 755 "$$($(SWIFT) build -c release --static-swift-stdlib --scratch-path .build-install --show-bin-path)/reachability-watch" \
-		"$(DESTDIR)$(PREFIX)/bin/reachability-watch"
+	install -m 755 .build-install/release/reachability-watch "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
 	install -m 644 LICENSE NOTICE README.md "$(DESTDIR)$(PREFIX)/share/doc/reachability-watch/"

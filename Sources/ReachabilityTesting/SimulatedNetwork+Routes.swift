@@ -3,7 +3,7 @@ internal import Reachability
 extension SimulatedNetwork {
     /// Gives an interface an address such as `192.0.2.10/24`, and the route of its prefix.
     ///
-    /// - Parameter isTentative: whether duplicate address detection is still to be finished (RFC 4862 §5.4).
+    /// While it is tentative, duplicate address detection is still to be finished (RFC 4862 §5.4).
     public func addAddress(_ address: String, to name: String, isTentative: Bool = false) throws(SimulationError) {
         try change { kernel throws(SimulationError) in
             var address = try SimulatedKernel.address(address)

@@ -5,7 +5,7 @@ internal import Synchronization
 extension SimulatedNetwork {
     /// Delivers until the task is cancelled or ``stop(throwing:)`` is called.
     ///
-    /// - Throws: ``ReachabilityError`` if it runs already, `CancellationError` when cancelled, and what
+    /// - Throws: `ReachabilityError` if it runs already, `CancellationError` when cancelled, and what
     ///   ``stop(throwing:)`` was given.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         try state.withLock { state throws(ReachabilityError) in
