@@ -1,6 +1,7 @@
 // The multicast groups to join.
 #include "internal.h"
 
+// Behind functions, because Swift imports no array of unknown length.
 static const uint32_t groups[] = {
     RTNLGRP_LINK,
     RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,

@@ -38,7 +38,8 @@ static inline int32_t cnl_positive_errno(int32_t error) {
 int32_t cnl_switch_namespace(const char *_Nonnull path, const char *_Nonnull *_Nonnull operation);
 
 /// The attributes behind a header of `size` bytes. False if the message is too short for that header.
-bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first, int *_Nonnull length);
+bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first,
+                    int *_Nonnull length);
 
 /// The 32-bit payload of an attribute. False unless that is exactly what it holds.
 bool cnl_read_u32(const struct nlattr *_Nonnull attribute, uint32_t *_Nonnull value);
@@ -53,7 +54,8 @@ bool cnl_make_address(uint8_t family, const void *_Nonnull bytes, size_t length,
 struct nl_msg *_Nullable cnl_excerpt(const struct nlmsghdr *_Nonnull original, int fixed_size);
 
 /// Has libnl parse `message` and hands the object to `read`. False if libnl refuses the message.
-bool cnl_parse(struct nl_msg *_Nonnull message, void (*_Nonnull read)(struct nl_object *_Nonnull, void *_Nullable), void *_Nonnull context);
+bool cnl_parse(struct nl_msg *_Nonnull message, void (*_Nonnull read)(struct nl_object *_Nonnull, void *_Nullable),
+               void *_Nonnull context);
 
 // One decoder for each family of types. The header is aligned and wholly readable; `message` is zeroed but for what the
 // header says. False means malformed.

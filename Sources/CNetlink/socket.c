@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,10 +9,12 @@
 
 #include <linux/sock_diag.h>
 
+_Static_assert(SK_MEMINFO_DROPS == 8, "the drop counter's place in SO_MEMINFO is kernel ABI");
+
 static int32_t open_here(cnl_socket **result, const char **operation) {
     cnl_socket *socket = calloc(1, sizeof *socket);
     if (socket == NULL) {
-        *operation = "calloc";
+        *operation = "nl_socket_alloc";
         return -ENOMEM;
     }
     socket->handle = nl_socket_alloc();
@@ -136,7 +137,7 @@ int32_t cnl_drops(const cnl_socket *socket, uint32_t *drops) {
     uint32_t memory[SK_MEMINFO_VARS] = { 0 };
     socklen_t size = sizeof memory;
     if (getsockopt(socket->descriptor, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0) { return -errno; }
-    // Before Linux 4.8 the array ended in front of the counter.
+    // The array has grown before; a kernel that fills less of it has not said 0.
     if (size < (SK_MEMINFO_DROPS + 1) * sizeof memory[0]) { return -ENOPROTOOPT; }
     *drops = memory[SK_MEMINFO_DROPS];
     return 0;

@@ -1,6 +1,8 @@
 /// What led to a transition: a message of the kernel, or a timer; in words and as data.
 public struct Cause: Hashable, Sendable, CustomStringConvertible {
-    /// The sort of cause. More may be added.
+    /// The sort of cause.
+    ///
+    /// More may be added.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         /// The stable name, as in JSON.
         public let rawValue: String
@@ -43,7 +45,9 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
 
     /// The sort of cause.
     public var kind: Kind
-    /// The cause in words, such as `eth0 lost carrier`. Interface names in it are escaped.
+    /// The cause in words, such as `eth0 lost carrier`.
+    ///
+    /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
     public var detail: String
     /// The interface concerned, if there is one.
     public var interface: NetworkInterface.Identity?

@@ -1,7 +1,9 @@
-/// Something that work may have to wait for: the network, a login, a charger. The read side.
+/// Something that work may have to wait for: the network, a login, a charger.
 ///
-/// A condition is a level with an epoch. Whoever waits remembers the epoch at which it last acted and compares both: a condition that
-/// was lost and regained in between has another epoch even if its level looks the same. Safe to use from any thread.
+/// The read side.
+///
+/// A condition is a level with an epoch. Whoever waits remembers the epoch at which it last acted and compares both: a condition
+/// that was lost and regained in between has another epoch even if its level looks the same. Safe to use from any thread.
 public final class Condition: Sendable {
     /// A condition at one moment.
     public struct State: Hashable, Sendable {
@@ -66,18 +68,26 @@ public final class ConditionSource: Sendable {
     /// The read side, to hand to those who wait.
     public let condition: Condition
 
-    /// Makes a condition. Satisfied from the start, its epoch is 1, otherwise 0.
+    /// Makes a condition.
+    ///
+    /// Satisfied from the start, its epoch is 1, otherwise 0.
     public init(_ name: String, isSatisfied: Bool) {
         condition = Condition(name, ConditionStorage(Condition.State(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0)))
     }
 
-    /// Sets the level; becoming satisfied grows the epoch, a repetition changes nothing. Ignored once finished.
+    /// Sets the level; becoming satisfied grows the epoch, a repetition changes nothing.
+    ///
+    /// Ignored once finished.
     public func set(_ isSatisfied: Bool) { condition.storage.set(isSatisfied) }
 
-    /// Grows the epoch without a change of the level: what was decided before no longer holds. Ignored once finished.
+    /// Grows the epoch without a change of the level: what was decided before no longer holds.
+    ///
+    /// Ignored once finished.
     public func advanceEpoch() { condition.storage.advanceEpoch() }
 
-    /// Ends the condition as it is. Further calls do nothing.
+    /// Ends the condition as it is.
+    ///
+    /// Further calls do nothing.
     public func finish() { condition.storage.finish() }
 }
 

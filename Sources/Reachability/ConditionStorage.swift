@@ -2,8 +2,9 @@ internal import Synchronization
 
 /// A condition's state, with those who want to know of its changes.
 ///
-/// Whoever changes the state becomes the publisher unless there is one already; the publisher tells everybody, outside the lock, until
-/// nothing is left to tell. So changes made by several threads at once are told in order, and a callback may change the condition.
+/// Whoever changes the state becomes the publisher unless there is one already; the publisher tells everybody, outside the lock,
+/// until nothing is left to tell. So changes made by several threads at once are told in order, and a callback may change the
+/// condition.
 package final class ConditionStorage: Sendable {
     /// A subscription of ``observe(_:)``.
     package typealias ID = UInt64
@@ -38,8 +39,9 @@ package final class ConditionStorage: Sendable {
     /// Takes over a state that was decided elsewhere.
     package func replace(_ state: Condition.State) { change { $0 = state } }
 
-    /// Calls back after each change, outside locks, on the thread that made it. It tells only *that* something changed: an observer
-    /// reads the state again under its own lock.
+    /// Calls back after each change, outside locks, on the thread that made it.
+    ///
+    /// It tells only *that* something changed: an observer reads the state again under its own lock.
     package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {
         guarded.withLock { guarded in
             guarded.nextID += 1

@@ -9,15 +9,21 @@ public struct FamilyPath: Hashable, Sendable {
     public var reason: OfflineReason?
     /// The interface that packets leave through.
     public var interface: NetworkInterface.Identity?
-    /// The next hop; `nil` if the destination is on the link. An IPv4 path may have an IPv6 gateway (RTA_VIA, RFC 9229).
+    /// The next hop; `nil` if the destination is on the link.
+    ///
+    /// An IPv4 path may have an IPv6 gateway (RTA_VIA, RFC 9229).
     public var gateway: IPAddress?
     /// The address that packets are sent from (RTA_PREFSRC).
     public var source: IPAddress?
     /// The routing table that the route was found in (RTA_TABLE).
     public var table: UInt32?
-    /// The route's metric (RTA_PRIORITY). Read when a change is published, not kept up to date in between.
+    /// The route's metric (RTA_PRIORITY).
+    ///
+    /// Read when a change is published, not kept up to date in between.
     public var metric: UInt32?
-    /// The length of the prefix that matched: 0 for a default route, 1 for half of a VPN's split default. Read like ``metric``.
+    /// The length of the prefix that matched: 0 for a default route, 1 for half of a VPN's split default.
+    ///
+    /// Read like ``metric``.
     public var prefixLength: Int?
 
     /// Makes a family's path, by default one that is not asked about.

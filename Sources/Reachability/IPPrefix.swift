@@ -5,7 +5,9 @@ public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
     /// How many leading bits the block's addresses share: 0 for all of the family.
     public let length: Int
 
-    /// Makes the block that contains `address`. The length is clamped to the family's width.
+    /// Makes the block that contains `address`.
+    ///
+    /// The length is clamped to the family's width.
     public init(_ address: IPAddress, length: Int) {
         let length = min(max(length, 0), address.family.bitWidth)
         self.length = length
@@ -18,7 +20,9 @@ public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
         IPPrefix(IPAddress(family: family, value: 0), length: 0)
     }
 
-    /// Whether an address lies in the block. Addresses of the other family never do.
+    /// Whether an address lies in the block.
+    ///
+    /// Addresses of the other family never do.
     public func contains(_ other: IPAddress) -> Bool {
         guard other.family == address.family else { return false }
         let free = UInt128(address.family.bitWidth - length)

@@ -1,6 +1,8 @@
 /// What a monitor went through, and how far it can be trusted.
 public struct MonitorHealth: Hashable, Sendable {
-    /// How the monitor learns about changes. More may be added.
+    /// How the monitor learns about changes.
+    ///
+    /// More may be added.
     public struct Mode: RawRepresentable, Hashable, Sendable {
         /// The stable name, as in JSON.
         public let rawValue: String

@@ -19,7 +19,9 @@ public struct NetworkEvent: Hashable, Sendable {
     /// Makes an event from its payload.
     package init(_ payload: Payload) { self.payload = payload }
 
-    /// A link exists or changed (RTM_NEWLINK). Its addresses are ignored.
+    /// A link exists or changed (RTM_NEWLINK).
+    ///
+    /// Its addresses are ignored.
     public static func link(_ interface: NetworkInterface) -> NetworkEvent { NetworkEvent(.link(interface)) }
     /// A link is gone (RTM_DELLINK).
     public static func linkRemoved(index: UInt32) -> NetworkEvent { NetworkEvent(.linkRemoved(index: index)) }

@@ -1,6 +1,8 @@
 /// A network interface as the kernel describes it: a link with its addresses.
 public struct NetworkInterface: Hashable, Sendable {
-    /// What sort of device an interface is. More may be added.
+    /// What sort of device an interface is.
+    ///
+    /// More may be added.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         /// The kind's stable name, as in JSON.
         public var rawValue: String
@@ -84,8 +86,8 @@ public struct NetworkInterface: Hashable, Sendable {
     public var index: UInt32
     /// The name.
     ///
-    /// The kernel allows any byte but `/`, `:`, NUL and white space (net/core/dev.c, dev_valid_name). Bytes that are not UTF-8, and the
-    /// backslash, are written `\xNN`, so that different names stay different. Escape it before it reaches a terminal.
+    /// The kernel allows any byte but `/`, `:`, NUL and white space (net/core/dev.c, dev_valid_name). Bytes that are not UTF-8,
+    /// and the backslash, are written `\xNN`, so that different names stay different. Escape it before it reaches a terminal.
     public var name: String
     /// What sort of device it is.
     public var kind: Kind
@@ -120,7 +122,8 @@ public struct NetworkInterface: Hashable, Sendable {
 
     /// Whether packets can leave through it: up, with carrier, and operational as far as its driver says.
     ///
-    /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier (Documentation/networking/operstates.rst).
+    /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier
+    /// (Documentation/networking/operstates.rst).
     public var isUsable: Bool {
         isUp && hasCarrier && (operationalState == .up || operationalState == .unknown)
     }

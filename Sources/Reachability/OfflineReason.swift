@@ -28,8 +28,9 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     public static let addressTentative = OfflineReason("addressTentative")
     /// Everything is in order and no route leads there (ENETUNREACH).
     public static let noRoute = OfflineReason("noRoute")
-    /// A route of type "unreachable" says no (EHOSTUNREACH). A rule of that type counts as ``noRoute``: it answers ENETUNREACH
-    /// (fib4_rule_action, net/ipv4/fib_rules.c).
+    /// A route of type "unreachable" says no (EHOSTUNREACH).
+    ///
+    /// A rule of that type counts as ``noRoute``: it answers ENETUNREACH (fib4_rule_action, net/ipv4/fib_rules.c).
     public static let unreachable = OfflineReason("unreachable")
     /// A route or rule of type "prohibit" says no (EACCES).
     public static let prohibited = OfflineReason("prohibited")

@@ -2,7 +2,9 @@ internal import Glibc
 
 /// An operation of the monitor or of its source failed.
 public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The sort of failure. More may be added.
+    /// The sort of failure.
+    ///
+    /// More may be added.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String

@@ -25,14 +25,17 @@ extension ReachabilityMonitor {
                     query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
-        let answers = evaluator.queries(for: scope, table) == nil ? nil : lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
+        let answers =
+            evaluator.queries(for: scope, table) == nil ? nil : lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
         return Explanation(
             scope: scope, path: evaluator.path(for: scope, answers, table), interfaces: table.all, lookups: lookups,
             layers: Dictionary(
                 uniqueKeysWithValues: table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }))
     }
 
-    /// Answers a plan. A request that fails is counted and leaves what was known before.
+    /// Answers a plan.
+    ///
+    /// A request that fails is counted and leaves what was known before.
     func answers(to plan: MonitorCore.Plan) -> MonitorCore.Answers {
         var answers = MonitorCore.Answers()
         var table = plan.table

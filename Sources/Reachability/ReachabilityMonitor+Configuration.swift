@@ -8,13 +8,19 @@ extension ReachabilityMonitor {
         public var ipv4Representatives: [IPAddress] = defaultIPv4Representatives
         /// The addresses that stand for the IPv6 internet, like ``ipv4Representatives``.
         public var ipv6Representatives: [IPAddress] = defaultIPv6Representatives
-        /// How long an outage must last before ``ReachabilityMonitor/transitions`` tells it; 0 holds nothing back. Negative counts as 0.
+        /// How long an outage must last before ``ReachabilityMonitor/transitions`` tells it; 0 holds nothing back.
+        ///
+        /// Negative counts as 0.
         public var lossGrace: Duration = .milliseconds(250)
-        /// How often everything is checked although no event came; `nil` for never. At least a millisecond.
+        /// How often everything is checked although no event came; `nil` for never.
+        ///
+        /// At least a millisecond.
         public var auditInterval: Duration? = .seconds(30)
         /// The same while a watched scope is unsatisfied.
         public var auditIntervalWhileUnsatisfied: Duration? = .seconds(5)
-        /// How many transitions wait for a listener that is slow; then the oldest are dropped. At least 1.
+        /// How many transitions wait for a listener that is slow; then the oldest are dropped.
+        ///
+        /// At least 1.
         public var bufferedTransitions: Int = 64
 
         /// Makes the default configuration.

@@ -7,7 +7,9 @@ extension ReachabilityMonitor {
         private var finished: [Listener] = []
         private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
 
-        /// What a batch led to. Those who have just come get the state after it.
+        /// What a batch led to.
+        ///
+        /// Those who have just come get the state after it.
         init(_ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded) {
             collect(outcome, &guarded)
             let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)

@@ -6,10 +6,11 @@ extension ReachabilityMonitor {
 
     /// What a scope's reachability is now, and each change.
     ///
-    /// The first element is the baseline (``Transition/previous`` is `nil`), with the monitor's first snapshot if it has none yet. Each call
-    /// makes a stream of its own, for one iteration. A listener that is slow loses the oldest elements beyond
-    /// ``Configuration/bufferedTransitions`` and sees that by ``Transition/sequence``; it never holds up others. The stream finishes when
-    /// the monitor ends, after a transition to an unknown path. Ending the iteration or cancelling its task ends the subscription.
+    /// The first element is the baseline (``Transition/previous`` is `nil`), with the monitor's first snapshot if it has none
+    /// yet. Each call makes a stream of its own, for one iteration. A listener that is slow loses the oldest elements beyond
+    /// ``Configuration/bufferedTransitions`` and sees that by ``Transition/sequence``; it never holds up others. The stream
+    /// finishes when the monitor ends, after a transition to an unknown path. Ending the iteration or cancelling its task ends
+    /// the subscription.
     ///
     /// - Parameters:
     ///   - scope: what is to be reached.
@@ -32,7 +33,9 @@ extension ReachabilityMonitor {
         return stream
     }
 
-    /// What the monitor went through, and each change of it. A slow listener sees the latest.
+    /// What the monitor went through, and each change of it.
+    ///
+    /// A slow listener sees the latest.
     public var healthUpdates: AsyncStream<MonitorHealth> {
         let (stream, continuation) = AsyncStream.makeStream(of: MonitorHealth.self, bufferingPolicy: .bufferingNewest(1))
         let id = guarded.withLock { guarded -> UInt64? in
@@ -53,8 +56,8 @@ extension ReachabilityMonitor {
 
     /// A scope's reachability as a condition: raw, so that nobody starts on a path that is known to be down.
     ///
-    /// It is unsatisfied with epoch 0 before the scope's first evaluation, and finished when the monitor has ended. The scope is watched
-    /// as long as the condition or one of its streams is kept.
+    /// It is unsatisfied with epoch 0 before the scope's first evaluation, and finished when the monitor has ended. The scope is
+    /// watched as long as the condition or one of its streams is kept.
     public func condition(for scope: Scope) -> Condition {
         let storage = guarded.withLock { guarded -> ConditionStorage? in
             guard guarded.phase != .ended else { return nil }

@@ -9,8 +9,9 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// A monitor asks the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the answer may have changed;
-/// it sends no packets. Everything is safe to use from any thread. Transitions are made and told by one thread, in order.
+/// A monitor asks the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the answer may have
+/// changed; it sends no packets. Everything is safe to use from any thread. Transitions are made and told by one thread, in
+/// order.
 ///
 /// ## Topics
 /// ### Running
@@ -73,9 +74,12 @@ public final class ReachabilityMonitor: Sendable {
         guarded = Mutex(Guarded(core: core))
     }
 
-    /// Runs the monitor until the task is cancelled. Call it once.
+    /// Runs the monitor until the task is cancelled.
     ///
-    /// When it ends, for whatever reason, streams are told an unknown path and finish, conditions finish, and ``path`` is `unknown`.
+    /// Call it once.
+    ///
+    /// When it ends, for whatever reason, streams are told an unknown path and finish, conditions finish, and ``path`` is
+    /// `unknown`.
     ///
     /// - Throws: ``ReachabilityError`` if the source fails or the monitor was run before. Cancellation is a normal end.
     public func run() async throws {
@@ -100,6 +104,7 @@ public final class ReachabilityMonitor: Sendable {
     }
 
     /// The path to the internet as of the last event: a read of memory, at most a few milliseconds behind the kernel.
+    ///
     /// `unknown` before the first snapshot and after the end.
     public var path: NetworkPath { guarded.withLock { $0.core.path(.internet) ?? .unknown } }
 
@@ -108,7 +113,9 @@ public final class ReachabilityMonitor: Sendable {
 
     // MARK: - The source's thread
 
-    /// Takes in a batch, asks what must be asked, and publishes. Called serially by the source.
+    /// Takes in a batch, asks what must be asked, and publishes.
+    ///
+    /// Called serially by the source.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
         let (plan, oldHealth) = guarded.withLock { guarded in
             guarded.now = batch.now

@@ -22,7 +22,9 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     /// The internet: every representative address of at least one family (see ``ReachabilityMonitor/Configuration``).
     public static let internet = Scope(.internet)
 
-    /// One address. An IPv4-mapped IPv6 address means its IPv4 address.
+    /// One address.
+    ///
+    /// An IPv4-mapped IPv6 address means its IPv4 address.
     public static func address(_ address: IPAddress) -> Scope { Scope(.address(address.unmapped)) }
 
     /// `internet`, or the address; followed by what qualifies it.

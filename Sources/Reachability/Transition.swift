@@ -2,7 +2,9 @@
 public struct Transition: Sendable {
     /// What changed between ``Transition/previous`` and ``Transition/current``.
     public struct Kinds: OptionSet, Hashable, Sendable {
+        /// The members as bits.
         public let rawValue: UInt32
+        /// Makes a set from its bits.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// Became satisfied.
@@ -40,12 +42,15 @@ public struct Transition: Sendable {
     }
 
     /// Counts per scope and stream kind, without holes: a listener that sees one fell behind its buffer.
+    ///
     /// A baseline carries the number of the last transition before it.
     public var sequence: UInt64
-    /// How often the scope became satisfied, or changed so much that waiting makes no sense. See ``Condition/State/epoch``.
+    /// How often the scope became satisfied, or changed so much that waiting makes no sense.
+    ///
+    /// See ``Condition/State/epoch``.
     public var epoch: UInt64
-    /// What was so before, with details that were not worth a transition of their own; `nil` for a baseline, which is not a transition
-    /// from anything.
+    /// What was so before, with details that were not worth a transition of their own; `nil` for a baseline, which is not a
+    /// transition from anything.
     public var previous: NetworkPath?
     /// What is so now.
     public var current: NetworkPath
@@ -55,9 +60,12 @@ public struct Transition: Sendable {
     public var cause: Cause
     /// When, on the source's clock: time since boot with suspension (CLOCK_BOOTTIME, clock_gettime(2)).
     public var at: Duration
-    /// When, for people: time since 1970-01-01T00:00:00Z. It jumps when the system's clock is set.
+    /// When, for people: time since 1970-01-01T00:00:00Z.
+    ///
+    /// It jumps when the system's clock is set.
     public var wallTime: Duration
     /// How unsteady the scope has been: each loss adds 1, and half of it is forgotten every 15 s (after RFC 2439).
+    ///
     /// Information only: it never delays or hides a transition.
     public var flapPenalty: Double
 

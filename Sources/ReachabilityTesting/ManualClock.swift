@@ -20,8 +20,11 @@ public final class ManualClock: Clock, Sendable {
         /// Makes an instant.
         public init(offset: Duration = .zero) { self.offset = offset }
 
+        /// The instant that is later by a duration; it saturates.
         public func advanced(by duration: Duration) -> Instant { Instant(offset: offset.saturatingAdd(duration)) }
+        /// How much later another instant is.
         public func duration(to other: Instant) -> Duration { other.offset.saturatingSubtract(offset) }
+        /// Orders instants by time.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
     }
 
@@ -75,7 +78,9 @@ public final class ManualClock: Clock, Sendable {
     }
 
     /// Moves the time on and fires everything that falls due, in the order of time; what is due at the same time, in the order in
-    /// which it was asked for. While something fires the clock shows the time it was due.
+    /// which it was asked for.
+    ///
+    /// While something fires the clock shows the time it was due.
     ///
     /// Negative durations count as zero.
     public func advance(by duration: Duration) { advance(to: now.advanced(by: max(.zero, duration))) }
@@ -92,7 +97,9 @@ public final class ManualClock: Clock, Sendable {
         state.withLock { $0.jump(by: max(.zero, duration)) }
     }
 
-    /// Calls back when the clock reaches an instant, on the thread of whoever moves it. Returns a number to cancel it with.
+    /// Calls back when the clock reaches an instant, on the thread of whoever moves it.
+    ///
+    /// Returns a number to cancel it with.
     package func schedule(at instant: Instant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { $0.addTimer(instant, action) }
     }

@@ -4,7 +4,9 @@
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Makes a generator. Print the seed when a test fails.
+    /// Makes a generator.
+    ///
+    /// Print the seed when a test fails.
     public init(seed: UInt64) { state = seed }
 
     /// The next number, uniform over all of `UInt64`.

@@ -19,8 +19,10 @@ extension SimulatedNetwork {
         try change { kernel throws(SimulationError) in ((), try kernel.rename(name, to: newName)) }
     }
 
-    /// Sets an interface up or down. Down, its IPv4 routes vanish unannounced and its IPv6 addresses and routes with messages; up, only the
-    /// routes of its addresses come back.
+    /// Sets an interface up or down.
+    ///
+    /// Down, its IPv4 routes vanish unannounced and its IPv6 addresses and routes with messages; up, only the routes of its
+    /// addresses come back.
     public func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) {
         try change { kernel throws(SimulationError) in ((), try kernel.setUp(name, isUp)) }
     }

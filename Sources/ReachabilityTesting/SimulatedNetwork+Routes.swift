@@ -12,7 +12,9 @@ extension SimulatedNetwork {
         }
     }
 
-    /// Takes an address from an interface. The last IPv4 address takes all IPv4 routes of the interface along, unannounced.
+    /// Takes an address from an interface.
+    ///
+    /// The last IPv4 address takes all IPv4 routes of the interface along, unannounced.
     public func removeAddress(_ address: String, from name: String) throws(SimulationError) {
         try change { kernel throws(SimulationError) in
             ((), try kernel.removeAddress(try SimulatedKernel.address(address), from: name))
@@ -58,7 +60,8 @@ extension SimulatedNetwork {
     }
 
     private func setRoute(
-        _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32, _ kind: RouteKind, _ source: String?, replacing: Bool
+        _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32, _ kind: RouteKind, _ source: String?,
+        replacing: Bool
     ) throws(SimulationError) {
         try change { kernel throws(SimulationError) in
             guard kind != .unicast || name != nil else { throw SimulationError("a route to \(destination) needs an interface") }

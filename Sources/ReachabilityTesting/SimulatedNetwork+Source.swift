@@ -5,7 +5,8 @@ internal import Synchronization
 extension SimulatedNetwork {
     /// Delivers until the task is cancelled or ``stop(throwing:)`` is called.
     ///
-    /// - Throws: ``ReachabilityError`` if it runs already, `CancellationError` when cancelled, and what ``stop(throwing:)`` was given.
+    /// - Throws: ``ReachabilityError`` if it runs already, `CancellationError` when cancelled, and what
+    ///   ``stop(throwing:)`` was given.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         try state.withLock { state throws(ReachabilityError) in
             switch state.phase {
@@ -32,6 +33,7 @@ extension SimulatedNetwork {
         }
     }
 
+    /// Delivers an empty batch, before it returns unless something is being delivered by this thread.
     public func wake() {
         let isRunning = state.withLock { state in
             state.isWoken = true
@@ -40,6 +42,7 @@ extension SimulatedNetwork {
         if isRunning { takeTurn() }
     }
 
+    /// The links of the model with their addresses.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         try state.withLock { state throws(ReachabilityError) in
             state.dumps += 1
@@ -48,6 +51,7 @@ extension SimulatedNetwork {
         }
     }
 
+    /// The answer of the model's forwarding table.
     public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
         try state.withLock { state throws(ReachabilityError) in
             state.lookups += 1

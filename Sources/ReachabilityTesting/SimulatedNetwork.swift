@@ -13,8 +13,8 @@ internal import Synchronization
 /// clock.advance(by: .milliseconds(250)) // and told to damped streams now
 /// ```
 ///
-/// It is a small model of the kernel: links, addresses and routes, with the messages that the kernel sends and those that it does not. Safe to use
-/// from any thread; a change may also be made from within a monitor's callback, and is then delivered after it.
+/// It is a small model of the kernel: links, addresses and routes, with the messages that the kernel sends and those that it does
+/// not. Safe to use from any thread; a change may also be made from within a monitor's callback, and is then delivered after it.
 public final class SimulatedNetwork: NetworkSource {
     /// What a route does with packets.
     public enum RouteKind: Hashable, Sendable {
@@ -63,8 +63,8 @@ public final class SimulatedNetwork: NetworkSource {
     /// Makes a machine with nothing but its loopback device.
     public init(clock: ManualClock = ManualClock()) { self.clock = clock }
 
-    /// Makes a machine with a cable `eth0`, the address 192.0.2.10/24 and a default route via 192.0.2.1; with IPv6 also 2001:db8::10/64 and
-    /// a default route via fe80::1.
+    /// Makes a machine with a cable `eth0`, the address 192.0.2.10/24 and a default route via 192.0.2.1; with IPv6 also
+    /// 2001:db8::10/64 and a default route via fe80::1.
     public static func online(clock: ManualClock = ManualClock(), ipv6: Bool = false) throws(SimulationError) -> SimulatedNetwork {
         let network = SimulatedNetwork(clock: clock)
         try network.addLink("eth0")

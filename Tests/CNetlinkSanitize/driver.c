@@ -120,7 +120,7 @@ static void use_events(void) {
     cnl_datagram datagram;
     unsigned char byte;
     check(cnl_open(&socket, NULL, &operation) == 0 && cnl_set_nonblocking(socket) == 0, "cnl_open");
-    for (size_t index = 0; index < cnl_group_count; index++) { check(cnl_join(socket, cnl_groups[index]) == 0, "cnl_join"); }
+    for (size_t index = 0; index < cnl_group_count(); index++) { check(cnl_join(socket, cnl_groups()[index]) == 0, "cnl_join"); }
     check(cnl_join(socket, 0) < 0 && cnl_join(socket, UINT32_MAX) < 0, "an impossible group");
     const int32_t event = cnl_event_open();
     check(event >= 0 && cnl_wait(event, -1, 0) == 0, "an idle event");
@@ -128,6 +128,9 @@ static void use_events(void) {
     check(cnl_wait(-1, event, -1) == CNL_READY_SECOND, "a signalled event");
     cnl_event_clear(event);
     check(cnl_wait(event, event, 1000) == 0, "a cleared event");
+    cnl_event_close(event);
+    check(cnl_monotonic_time() > 0 && cnl_boot_time() > 0 && cnl_wall_time() > 0, "clocks");
+    cnl_name_thread("a name that is longer than fifteen bytes");
     cnl_receive(socket, &byte, 1, &datagram);
     cnl_close(socket);
     cnl_close(NULL);

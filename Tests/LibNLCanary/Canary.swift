@@ -1,3 +1,6 @@
+// The names are libnl's.
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 import CNetlink
 import Reachability
 

@@ -37,7 +37,9 @@ struct CableTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
-            let loss = try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr del 192.0.2.10/24 dev cable0") }
+            let loss = try await watcher.expect(.unsatisfied, .noAddress) {
+                try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+            }
             #expect(loss?.cause.detail == "192.0.2.10/24 was removed from cable0")
         }
     }
@@ -66,7 +68,9 @@ struct CableTests {
         try await network.near.ip("addr add 192.0.2.11/24 dev cable0")
         try await network.near.sysctl("net.ipv4.conf.cable0.promote_secondaries", "1")
         try await network.watching { watcher in
-            let change = try await watcher.expect(kinds: .sourceChanged) { try await network.near.ip("addr del 192.0.2.10/24 dev cable0") }
+            let change = try await watcher.expect(kinds: .sourceChanged) {
+                try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+            }
             #expect(change.current.ipv4.source == IPAddress("192.0.2.11") && change.epoch == 2)
         }
     }
@@ -81,7 +85,9 @@ struct CableTests {
                 try await network.near.ip("link set cable0 down")
             }
             #expect(over.current.interface?.name == "cable1" && over.epoch == 2 && over.current.ipv4.metric == 200)
-            let back = try await watcher.expect(kinds: .interfaceChanged) { try await network.addIPv4WithoutAddress(0, metric: 100) }
+            let back = try await watcher.expect(kinds: .interfaceChanged) {
+                try await network.addIPv4WithoutAddress(0, metric: 100)
+            }
             #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)
             // A pulled cable keeps its routes, so the kernel goes on choosing it.
             try await watcher.expect(.unsatisfied, .noRoute, delay: Watcher.carrierDelay) { try await network.pull() }
@@ -92,7 +98,9 @@ struct CableTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
-            let change = try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }
+            let change = try await watcher.expect(kinds: .interfaceChanged) {
+                try await network.near.ip("link set cable0 name patch0")
+            }
             #expect(change.current.interface?.name == "patch0" && change.epoch == 1)
             #expect(change.cause.detail == "cable0 was renamed to patch0")
         }
@@ -102,7 +110,9 @@ struct CableTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
-            try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 netns \(network.far.name)") }
+            try await watcher.expect(.unsatisfied, .adminDown) {
+                try await network.near.ip("link set cable0 netns \(network.far.name)")
+            }
             try await network.far.ip("link set cable0 netns \(network.near.name)")
             try await watcher.expect(.satisfied) { try await network.addIPv4() }
         }

@@ -33,7 +33,9 @@ struct FamilyTests {
         let network = try await CabledNetwork()
         try await network.addIPv6()
         try await network.watching { watcher in
-            try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.sysctl("net.ipv6.conf.cable0.disable_ipv6", "1") }
+            try await watcher.expect(.unsatisfied, .noAddress) {
+                try await network.near.sysctl("net.ipv6.conf.cable0.disable_ipv6", "1")
+            }
         }
     }
 
@@ -45,7 +47,9 @@ struct FamilyTests {
             let found = try await watcher.expect(.satisfied) {
                 try await network.near.ip("route add 0.0.0.0/0 via inet6 2001:db8:0::1 dev cable0")
             }
-            #expect(found?.current.ipv4.gateway == IPAddress("2001:db8::1") && found?.current.gateways.map(\.description) == ["2001:db8::1"])
+            #expect(
+                found?.current.ipv4.gateway == IPAddress("2001:db8::1")
+                    && found?.current.gateways.map(\.description) == ["2001:db8::1"])
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del 0.0.0.0/0") }
         }
     }
@@ -57,7 +61,9 @@ struct FamilyTests {
         let neighbour = try #require(IPAddress("192.0.2.77"))
         try await network.watching(.address(neighbour)) { watcher in
             #expect(watcher.path.status == .satisfied && watcher.path.gateways.isEmpty && watcher.path.ipv4.prefixLength == 24)
-            try await watcher.expect(.unsatisfied, .unreachable) { try await network.near.ip("route add unreachable 192.0.2.77/32") }
+            try await watcher.expect(.unsatisfied, .unreachable) {
+                try await network.near.ip("route add unreachable 192.0.2.77/32")
+            }
             try await watcher.expect(.satisfied) { try await network.near.ip("route del unreachable 192.0.2.77/32") }
         }
     }

@@ -18,7 +18,8 @@ struct FloodTests {
         source.isHeldUp.store(true, ordering: .releasing)
         // The first event is delivered into the hold; the rest piles up in the kernel.
         try await network.near.ip("route add 203.0.113.0/24 via 192.0.2.1")
-        try await network.near.ip((0..<60_000).map { "route add 10.\($0 >> 8).\($0 & 255).0/24 via 192.0.2.1" }.joined(separator: "\n"))
+        try await network.near.ip(
+            (0..<60_000).map { "route add 10.\($0 >> 8).\($0 & 255).0/24 via 192.0.2.1" }.joined(separator: "\n"))
         try await network.near.ip((0..<150).map { "link add flood\($0) type veth peer name doolf\($0)" }.joined(separator: "\n"))
         try await network.near.ip("route del default")
         #expect(watcher.path.status == .satisfied)

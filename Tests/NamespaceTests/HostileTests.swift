@@ -21,7 +21,8 @@ struct HostileTests {
     }
 
     @Test(arguments: [
-        ("\\033[31mred", "\u{1b}[31mred"), ("a\\377b", "a\\xffb"), ("\\303\\244\\303", "ä\\xc3"), ("-rf", "-rf"), ("$(id)", "$(id)"),
+        ("\\033[31mred", "\u{1b}[31mred"), ("a\\377b", "a\\xffb"), ("\\303\\244\\303", "ä\\xc3"), ("-rf", "-rf"),
+        ("$(id)", "$(id)"),
         ("\\342\\200\\256evil", "\u{202e}evil"), ("a\\134b", "a\\x5cb"), ("\"quoted\"", "\"quoted\""),
     ])
     func hostileInterfaceNamesArriveWhole(octal: String, name: String) async throws {
@@ -57,13 +58,17 @@ extension CabledNetwork {
     func eventPort() async throws -> UInt32? {
         for line in try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst() {
             let fields = line.split(separator: " ")
-            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 { return port }
+            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 {
+                return port
+            }
         }
         return nil
     }
 }
 
-/// Frames that do not come from the kernel. Only root may send them.
+/// Frames that do not come from the kernel.
+///
+/// Only root may send them.
 private enum Forgery {
     static func send(linkRemoval index: UInt32, to port: UInt32, in namespace: String) async throws {
         // nlmsghdr: length 32, RTM_DELLINK (17), no flags, sequence, port; ifinfomsg: family, type, index, flags, change.

@@ -11,7 +11,8 @@ struct RouteTests {
             let change = try await watcher.expect(kinds: .gatewayChanged) {
                 try await network.near.ip("route replace default via 192.0.2.2 dev cable0 metric 100")
             }
-            #expect(change.kinds == .gatewayChanged && change.epoch == 1 && change.current.gateways.map(\.description) == ["192.0.2.2"])
+            #expect(
+                change.kinds == .gatewayChanged && change.epoch == 1 && change.current.gateways.map(\.description) == ["192.0.2.2"])
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
         }
     }
@@ -97,7 +98,9 @@ struct RouteTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
-            let loss = try await watcher.expect(.unsatisfied, .prohibited) { try await network.near.ip("rule add prohibit priority 10") }
+            let loss = try await watcher.expect(.unsatisfied, .prohibited) {
+                try await network.near.ip("rule add prohibit priority 10")
+            }
             #expect(loss?.cause.detail == "a policy rule was added")
             let back = try await watcher.expect(.satisfied) { try await network.near.ip("rule del priority 10") }
             #expect(back?.cause.detail == "a policy rule was removed")

@@ -13,7 +13,9 @@ import Testing
         #expect(IPAddress(bytes: address.bytes) == address)
     }
 
-    @Test(arguments: ["", "1", "1.2.3", "1.2.3.4.5", "256.1.1.1", " 1.2.3.4", "1.2.3.4 ", "fe80::1%eth0", ":::", "g::", "1.2.3.4\0", "١.٢.٣.٤"])
+    @Test(arguments: [
+        "", "1", "1.2.3", "1.2.3.4.5", "256.1.1.1", " 1.2.3.4", "1.2.3.4 ", "fe80::1%eth0", ":::", "g::", "1.2.3.4\0", "١.٢.٣.٤",
+    ])
     func otherTextIsRefused(text: String) {
         #expect(IPAddress(text) == nil)
     }

@@ -10,7 +10,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ([0x61, 0xff, 0xfe] as [UInt8], "a\\xff\\xfe"), ([0xc3], "\\xc3"), ([0xc3, 0xa4, 0xc3], "ä\\xc3"), ([0x01, 0x80], "\u{1}\\x80"),
+        ([0x61, 0xff, 0xfe] as [UInt8], "a\\xff\\xfe"), ([0xc3], "\\xc3"), ([0xc3, 0xa4, 0xc3], "ä\\xc3"),
+        ([0x01, 0x80], "\u{1}\\x80"),
         ([0xf0, 0x9f, 0x92], "\\xf0\\x9f\\x92"), ([0xed, 0xa0, 0x80], "\\xed\\xa0\\x80"),
     ])
     func bytesThatAreNoTextAreWrittenInHexadecimal(name: [UInt8], text: String) {

@@ -87,7 +87,7 @@ typedef enum {
     CNL_RULE_GONE,
     CNL_NEXTHOP,        ///< Only `identifier` is filled in.
     CNL_NEXTHOP_GONE,
-    CNL_NETCONF,        ///< `family`, and `identifier`: the interface index, or NETCONFA_IFINDEX_ALL (-1), _DEFAULT (-2) as unsigned.
+    CNL_NETCONF,        ///< `family`, and `identifier`: the interface index, or NETCONFA_IFINDEX_ALL (-1) or _DEFAULT (-2).
     CNL_DONE,           ///< The end of a dump. `error` is what NLMSG_DONE carries: a rejected request is not an empty dump.
     CNL_ERROR,          ///< NLMSG_ERROR; `error` 0 is an acknowledgement.
     CNL_OVERRUN,        ///< NLMSG_OVERRUN.

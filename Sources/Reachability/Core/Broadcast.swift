@@ -1,7 +1,10 @@
-/// Who listens to which stream. A listener gets its baseline before anything else, and only from whoever publishes.
+/// Who listens to which stream.
 ///
-/// Registration puts a listener among the newcomers; the publisher, of whom there is one at a time, fetches them with their baselines.
-/// So a transition can neither be told twice nor fall between a baseline and what follows it, and nobody is told anything under a lock.
+/// A listener gets its baseline before anything else, and only from whoever publishes.
+///
+/// Registration puts a listener among the newcomers; the publisher, of whom there is one at a time, fetches them with their
+/// baselines. So a transition can neither be told twice nor fall between a baseline and what follows it, and nobody is told
+/// anything under a lock.
 package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable {
     package typealias ID = UInt64
 

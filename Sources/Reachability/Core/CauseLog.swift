@@ -36,8 +36,8 @@ package struct CauseLog: Equatable, Sendable {
         let weight = hint.weight(
             concernsEgress: hint.interface.map { egress.contains($0.index) } ?? false,
             concernsSource: { address in ways.contains { $0?.ipv4.source == address || $0?.ipv6.source == address } })
-        // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way of not
-        // working, the latest explains.
+        // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way
+        // of not working, the latest explains.
         if !wasSatisfied && !new.isSatisfied { return min(weight, 10) }
         if wasSatisfied == new.isSatisfied { return weight }
         return hint.takesAway == wasSatisfied || hint.takesAway == nil ? weight : weight / 10
@@ -58,8 +58,10 @@ extension Hint {
         }
     }
 
-    /// How much a hint explains. A route that the kernel announces as gone with its link or address is explained by those; of what
-    /// comes, the last piece explains, so they weigh the same.
+    /// How much a hint explains.
+    ///
+    /// A route that the kernel announces as gone with its link or address is explained by those; of what comes, the last piece
+    /// explains, so they weigh the same.
     fileprivate func weight(concernsEgress: Bool, concernsSource: (IPAddress) -> Bool) -> Int {
         let near = concernsEgress ? 10 : 0
         switch kind {
@@ -68,7 +70,8 @@ extension Hint {
         case .linkAppeared: return 70 + near
         case .link(.nothingOfInterest): return 2
         case .link(let change):
-            return change.causeKind == .linkDown ? (concernsEgress ? 95 : 30) : change.causeKind == .linkUp ? 70 + near : 10 + near * 5
+            return change.causeKind == .linkDown
+                ? (concernsEgress ? 95 : 30) : change.causeKind == .linkUp ? 70 + near : 10 + near * 5
         case .address(let address, .removed): return concernsSource(address.address) ? 90 : 12 + near * 4
         case .address(_, .renewed): return 3
         case .address: return 70 + near

@@ -1,4 +1,6 @@
-/// The monitor's decisions: what to ask after a batch, and what to publish after the answers. Pure: it is told the time.
+/// The monitor's decisions: what to ask after a batch, and what to publish after the answers.
+///
+/// Pure: it is told the time.
 ///
 /// For each batch its owner calls ``receive(_:)``, gets the answers to the ``Plan`` and calls ``conclude(_:_:)``.
 package struct MonitorCore: Sendable {
@@ -61,7 +63,9 @@ package struct MonitorCore: Sendable {
         retain(.internet)
     }
 
-    /// Begins to watch a scope, or counts one more use of it. Returns whether it still needs its first evaluation.
+    /// Begins to watch a scope, or counts one more use of it.
+    ///
+    /// Returns whether it still needs its first evaluation.
     @discardableResult
     package mutating func retain(_ scope: Scope) -> Bool {
         scopes[scope, default: ScopeState(lossGrace: lossGrace)].uses += 1
@@ -145,7 +149,9 @@ package struct MonitorCore: Sendable {
         if let size = batch.receiveBuffer { health.receiveBuffer = size }
     }
 
-    /// Applies events to the table and the log. Returns whether any of them can concern a scope.
+    /// Applies events to the table and the log.
+    ///
+    /// Returns whether any of them can concern a scope.
     private mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
         var hadHints = false
         for event in events {

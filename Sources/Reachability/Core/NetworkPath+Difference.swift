@@ -1,6 +1,8 @@
 extension NetworkPath {
-    /// What changed from an earlier path. Empty if the difference is not worth telling: metric, prefix length, table, lifetimes,
-    /// or the reasons of families while the path's status and reason stay.
+    /// What changed from an earlier path.
+    ///
+    /// Empty if the difference is not worth telling: metric, prefix length, table, lifetimes, or the reasons of families while
+    /// the path's status and reason stay.
     package func kinds(since old: NetworkPath) -> Transition.Kinds {
         switch (old.isSatisfied, isSatisfied) {
         case (false, true): return .online

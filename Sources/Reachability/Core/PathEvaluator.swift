@@ -9,7 +9,9 @@ package struct RouteAnswer: Hashable, Sendable {
     }
 }
 
-/// Turns look-ups and the table of interfaces into a verdict about a scope. Pure.
+/// Turns look-ups and the table of interfaces into a verdict about a scope.
+///
+/// Pure.
 package struct PathEvaluator: Sendable {
     /// The addresses that stand for the internet, per family.
     package var ipv4Representatives: [IPAddress]
@@ -102,8 +104,10 @@ package struct PathEvaluator: Sendable {
                 table: route.table, metric: route.metric, prefixLength: route.prefixLength))
     }
 
-    /// Whether the source that the kernel chose can be used. While the only global IPv6 address awaits duplicate address detection
-    /// the kernel answers `::1`, and an address may be gone or fail between the look-up and now.
+    /// Whether the source that the kernel chose can be used.
+    ///
+    /// While the only global IPv6 address awaits duplicate address detection the kernel answers `::1`, and an address may be gone
+    /// or fail between the look-up and now.
     private func isUsable(_ source: IPAddress?, to destination: IPAddress, isLocal: Bool, _ table: InterfaceTable) -> Bool {
         guard let source else { return false }
         if isLocal { return source.isLoopback || table.holdsReady(source) }

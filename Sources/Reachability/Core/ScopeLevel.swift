@@ -18,7 +18,9 @@ package struct ScopeLevel: Equatable, Sendable {
 
     package init() {}
 
-    /// Takes in an evaluation. The epoch grows by one at most, whatever came together.
+    /// Takes in an evaluation.
+    ///
+    /// The epoch grows by one at most, whatever came together.
     package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
         var observation = Observation()
         let counters = Self.counters(new, table)
@@ -33,7 +35,8 @@ package struct ScopeLevel: Equatable, Sendable {
         }
         observation.lost = old.isSatisfied && !new.isSatisfied
         observation.blinked =
-            old.isSatisfied && new.isSatisfied && counters.contains { carrierChanges[$0.key].map { [now = $0.value] in $0 != now } ?? false }
+            old.isSatisfied && new.isSatisfied
+            && counters.contains { carrierChanges[$0.key].map { [now = $0.value] in $0 != now } ?? false }
         let advances =
             resumed || observation.blinked || (!old.isSatisfied && new.isSatisfied)
             || IPAddress.Family.allCases.contains { new[$0].isNewEpoch(since: old[$0]) }

@@ -1,12 +1,16 @@
 internal import CNetlink
 internal import Glibc
 
-/// Reads the event socket and turns datagrams into batches. Owned by one thread.
+/// Reads the event socket and turns datagrams into batches.
+///
+/// Owned by one thread.
 struct EventReader: ~Copyable {
     /// How many datagrams make a batch at most, so that a flood cannot put off the verdict.
     private static let batchLimit = 256
-    /// How many datagrams are read after a loss before the monitor is told: more than any receive buffer here holds. The queue must be
-    /// emptied first, for until then the kernel drops every further event without another error (netlink_overrun, NETLINK_S_CONGESTED).
+    /// How many datagrams are read after a loss before the monitor is told: more than any receive buffer here holds.
+    ///
+    /// The queue must be emptied first, for until then the kernel drops every further event without another error
+    /// (netlink_overrun, NETLINK_S_CONGESTED).
     private static let drainLimit = 200_000
 
     private let socket: NetlinkSocket

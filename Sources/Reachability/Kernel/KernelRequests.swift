@@ -60,7 +60,9 @@ struct KernelRequests: ~Copyable {
         return addressesAreWhole || acceptInterrupted ? interfaces : nil
     }
 
-    /// Makes a dump. Returns false if it was interrupted.
+    /// Makes a dump.
+    ///
+    /// Returns false if it was interrupted.
     private borrowing func dump(
         _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32, _ body: (cnl_message) -> Void
     ) throws(ReachabilityError) -> Bool {
@@ -84,7 +86,8 @@ struct KernelRequests: ~Copyable {
         let length = socket.receive(into: buffer.bytes, &datagram)
         guard length >= 0 else {
             // SO_RCVTIMEO ends a wait with EAGAIN (socket(7)).
-            throw ReachabilityError(.requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation)
+            throw ReachabilityError(
+                .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation)
         }
         guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation) }
         guard datagram.port == 0 else { return }

@@ -1,7 +1,9 @@
 internal import CNetlink
 internal import Glibc
 
-/// An rtnetlink socket, closed when it goes out of scope. One thread at a time.
+/// An rtnetlink socket, closed when it goes out of scope.
+///
+/// One thread at a time.
 struct NetlinkSocket: ~Copyable {
     /// How long the kernel may take to answer a request; it takes microseconds.
     private static let replyTimeout: UInt32 = 2000
@@ -24,14 +26,16 @@ struct NetlinkSocket: ~Copyable {
     /// A socket for requests: strict, blocking, with a bounded wait for answers.
     static func forRequests(namespace: String?) throws(ReachabilityError) -> NetlinkSocket {
         let socket = try NetlinkSocket(namespace: namespace)
-        // Without strict checking the kernel ignores what it does not understand (NETLINK_GET_STRICT_CHK, netlink(7)); older kernels
-        // than 4.20 lack it and answer the same requests all the same.
+        // Without strict checking the kernel ignores what it does not understand (NETLINK_GET_STRICT_CHK, netlink(7)); older
+        // kernels than 4.20 lack it and answer the same requests all the same.
         _ = cnl_set_strict(socket.handle)
         try check(cnl_set_receive_timeout(socket.handle, replyTimeout), "setsockopt(SO_RCVTIMEO)")
         return socket
     }
 
-    /// A socket for events: member of all groups, non-blocking. Returns it with the size of its receive buffer.
+    /// A socket for events: member of all groups, non-blocking.
+    ///
+    /// Returns it with the size of its receive buffer.
     static func forEvents(namespace: String?, receiveBuffer: UInt32) throws(ReachabilityError) -> NetlinkSocket {
         let socket = try NetlinkSocket(namespace: namespace)
         try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
@@ -51,7 +55,9 @@ struct NetlinkSocket: ~Copyable {
         return getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length) == 0 ? Int(size) : nil
     }
 
-    /// Reads one datagram. Returns its length or a negative errno.
+    /// Reads one datagram.
+    ///
+    /// Returns its length or a negative errno.
     borrowing func receive(into buffer: UnsafeMutableRawBufferPointer, _ datagram: inout cnl_datagram) -> Int {
         guard let base = buffer.baseAddress else { return -Int(EINVAL) }
         return Int(cnl_receive(handle, base, buffer.count, &datagram))

@@ -26,7 +26,9 @@ enum ReaderThread {
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    /// Starts a detached thread that takes no signals: they belong to the program. Returns 0 or an errno.
+    /// Starts a detached thread that takes no signals: they belong to the program.
+    ///
+    /// Returns 0 or an errno.
     private static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
         var all = sigset_t()
         var old = sigset_t()

@@ -17,8 +17,9 @@ extension RouteQuery {
 }
 
 extension RouteVerdict {
-    /// The answer to a look-up. A route of a refusing type says the same as the errno that a sender would get
-    /// (fib_props, net/ipv4/fib_semantics.c).
+    /// The answer to a look-up.
+    ///
+    /// A route of a refusing type says the same as the errno that a sender would get (fib_props, net/ipv4/fib_semantics.c).
     init(_ route: cnl_route) {
         switch UInt32(route.type) {
         case CNL_ROUTE_BLACKHOLE: self = .refused(errno: EINVAL)

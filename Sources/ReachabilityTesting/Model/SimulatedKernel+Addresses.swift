@@ -3,7 +3,8 @@ internal import Reachability
 extension SimulatedKernel {
     mutating func addAddress(_ address: NetworkInterface.Address, to name: String) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
-        guard !links[position].addresses.contains(where: { $0.address == address.address && $0.prefixLength == address.prefixLength })
+        guard
+            !links[position].addresses.contains(where: { $0.address == address.address && $0.prefixLength == address.prefixLength })
         else { throw SimulationError("\(name) has \(address.address)/\(address.prefixLength) already") }
         links[position].addresses.append(address)
         let index = links[position].index
@@ -11,14 +12,18 @@ extension SimulatedKernel {
         return (links[position].isUp ? addConnectedRoute(address, index) : []) + [.address(address, interface: index)]
     }
 
-    /// Removes an address. The last IPv4 address of a link takes all its IPv4 routes along, unannounced but for the prefix's own
-    /// (fib_disable_ip, net/ipv4/fib_frontend.c).
+    /// Removes an address.
+    ///
+    /// The last IPv4 address of a link takes all its IPv4 routes along, unannounced but for the prefix's own (fib_disable_ip,
+    /// net/ipv4/fib_frontend.c).
     mutating func removeAddress(_ address: NetworkInterface.Address, from name: String) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
         let index = links[position].index
-        guard let held = links[position].addresses.firstIndex(where: {
-            $0.address == address.address && $0.prefixLength == address.prefixLength
-        }) else { throw SimulationError("\(name) has no address \(address.address)/\(address.prefixLength)") }
+        guard
+            let held = links[position].addresses.firstIndex(where: {
+                $0.address == address.address && $0.prefixLength == address.prefixLength
+            })
+        else { throw SimulationError("\(name) has no address \(address.address)/\(address.prefixLength)") }
         links[position].addresses.remove(at: held)
         let family = address.address.family
         let prefix = IPPrefix(address.address, length: address.prefixLength)
@@ -55,7 +60,8 @@ extension SimulatedKernel {
         let isIPv4 = address.address.family == .ipv4
         routes.append(
             Route(
-                destination: prefix, interface: index, metric: isIPv4 ? 0 : 256, kind: .unicast, source: isIPv4 ? address.address : nil,
+                destination: prefix, interface: index, metric: isIPv4 ? 0 : 256, kind: .unicast,
+                source: isIPv4 ? address.address : nil,
                 isConnected: true))
         return [.route(RouteChange(prefix, interface: index))]
     }

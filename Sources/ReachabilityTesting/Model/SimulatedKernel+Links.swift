@@ -33,8 +33,8 @@ extension SimulatedKernel {
 
     /// Sets a link up or down.
     ///
-    /// Down: IPv4 routes vanish without a message ("the lack of notification in these cases is deliberate", kernel commit 4b2b606075e5), IPv6
-    /// routes and addresses with one each. Up: only the routes of the addresses come back.
+    /// Down: IPv4 routes vanish without a message ("the lack of notification in these cases is deliberate", kernel commit
+    /// 4b2b606075e5), IPv6 routes and addresses with one each. Up: only the routes of the addresses come back.
     mutating func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) -> [NetworkEvent] {
         let position = try position(name)
         guard links[position].isUp != isUp else { return [] }
@@ -68,7 +68,9 @@ extension SimulatedKernel {
         return [.link(links[position])]
     }
 
-    mutating func setOperationalState(_ name: String, _ state: NetworkInterface.OperationalState) throws(SimulationError) -> [NetworkEvent] {
+    mutating func setOperationalState(_ name: String, _ state: NetworkInterface.OperationalState) throws(SimulationError)
+        -> [NetworkEvent]
+    {
         let position = try position(name)
         links[position].operationalState = state
         return [.link(links[position])]

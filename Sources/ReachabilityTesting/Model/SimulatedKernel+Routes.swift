@@ -17,7 +17,8 @@ extension SimulatedKernel {
     }
 
     mutating func removeRoute(_ destination: IPPrefix, metric: UInt32?) throws(SimulationError) -> [NetworkEvent] {
-        guard let position = routes.firstIndex(where: { $0.destination == destination && (metric == nil || $0.metric == metric) }) else {
+        guard let position = routes.firstIndex(where: { $0.destination == destination && (metric == nil || $0.metric == metric) })
+        else {
             throw SimulationError("there is no route \(destination)")
         }
         let route = routes.remove(at: position)
@@ -34,11 +35,16 @@ extension SimulatedKernel {
     /// The forwarding table's answer: longest prefix, then lowest metric, then oldest.
     func lookUp(_ query: RouteQuery) -> RouteVerdict {
         let destination = query.destination
-        if let holder = links.first(where: { $0.addresses.contains { $0.address == destination } }), query.interface ?? 1 == 1 || holder.isLoopback {
-            return .route(RouteVerdict.Route(interface: 1, source: destination, table: 255, prefixLength: destination.family.bitWidth, isLocal: true))
+        if let holder = links.first(where: { $0.addresses.contains { $0.address == destination } }),
+            query.interface ?? 1 == 1 || holder.isLoopback
+        {
+            return .route(
+                RouteVerdict.Route(
+                    interface: 1, source: destination, table: 255, prefixLength: destination.family.bitWidth, isLocal: true))
         }
         let candidates = routes.filter {
-            $0.destination.contains(destination) && (query.interface == nil || $0.interface == nil || $0.interface == query.interface)
+            $0.destination.contains(destination)
+                && (query.interface == nil || $0.interface == nil || $0.interface == query.interface)
         }
         guard let route = candidates.min(by: { ($1.destination.length, $0.metric) < ($0.destination.length, $1.metric) }) else {
             return .refused(errno: ENETUNREACH)
@@ -56,7 +62,9 @@ extension SimulatedKernel {
                 prefixLength: query.wantsMatch ? route.destination.length : destination.family.bitWidth))
     }
 
-    /// The source address that a sender would get: the route's own, or an address of the interface on the next hop's link, or its first.
+    /// The source address that a sender would get: the route's own, or an address of the interface on the next hop's link, or its
+    /// first.
+    ///
     /// While IPv6 has nothing but tentative addresses the kernel answers `::1`.
     private func source(_ route: Route, _ destination: IPAddress) -> IPAddress? {
         if let source = route.source { return source }

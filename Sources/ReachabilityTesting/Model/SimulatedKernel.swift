@@ -1,6 +1,8 @@
 internal import Reachability
 
-/// A small model of the kernel's network state. Pure: changes return the events that the kernel would send.
+/// A small model of the kernel's network state.
+///
+/// Pure: changes return the events that the kernel would send.
 struct SimulatedKernel: Sendable {
     struct Route: Equatable, Sendable {
         var destination: IPPrefix

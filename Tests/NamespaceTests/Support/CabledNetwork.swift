@@ -1,7 +1,8 @@
 import Reachability
 
-/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace. Pulling a cable is shutting down its far end:
-/// a veth pair loses its carrier like a real port.
+/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace.
+///
+/// Pulling a cable is shutting down its far end: a veth pair loses its carrier like a real port.
 final class CabledNetwork: Sendable {
     let near: Namespace
     let far: Namespace
@@ -43,7 +44,8 @@ final class CabledNetwork: Sendable {
 
     /// Runs a monitor in the machine while the body looks at it.
     func watching(
-        _ scope: Scope = .internet, configuration: ReachabilityMonitor.Configuration = .init(), _ body: (Watcher) async throws -> Void
+        _ scope: Scope = .internet, configuration: ReachabilityMonitor.Configuration = .init(),
+        _ body: (Watcher) async throws -> Void
     ) async throws {
         let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: near.path), configuration: configuration)
         let running = Task { try await monitor.run() }

@@ -93,7 +93,9 @@ final class Child: Sendable {
 
     /// Runs a program to its end and returns its output.
     @discardableResult
-    static func run(_ arguments: [String], input: String = "", allowFailure: Bool = false) async throws -> (code: Int32, output: String) {
+    static func run(_ arguments: [String], input: String = "", allowFailure: Bool = false) async throws -> (
+        code: Int32, output: String
+    ) {
         let child = try Child(arguments, input: input)
         var output: [String] = []
         for await line in child.lines { output.append(line) }
@@ -101,7 +103,8 @@ final class Child: Sendable {
         for await line in child.errors { errors.append(line) }
         let code = await child.exitCode()
         guard code == 0 || allowFailure else {
-            throw Failure(description: "\(arguments.joined(separator: " ")): exit \(code): \(errors.joined(separator: "; ")) \(input)")
+            throw Failure(
+                description: "\(arguments.joined(separator: " ")): exit \(code): \(errors.joined(separator: "; ")) \(input)")
         }
         return (code, (output + errors).joined(separator: "\n"))
     }

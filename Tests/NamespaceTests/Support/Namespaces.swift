@@ -3,7 +3,9 @@ import Synchronization
 
 /// Network namespaces of ip-netns(8), named after this process.
 enum Namespaces {
-    /// Whether this process may make network namespaces. With `CI` set the tests run in any case, and fail if it may not.
+    /// Whether this process may make network namespaces.
+    ///
+    /// With `CI` set the tests run in any case, and fail if it may not.
     static let isAvailable: Bool = {
         if getenv("CI") != nil { return true }
         let name = uniqueName()

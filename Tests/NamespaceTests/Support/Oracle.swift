@@ -17,7 +17,14 @@ struct Oracle {
         var ifname: String?
         var flags: [String]?
         var operstate: String?
-        var addr_info: [Address]?
+        var addresses: [Address]?
+
+        enum CodingKeys: String, CodingKey {
+            case ifname
+            case flags
+            case operstate
+            case addresses = "addr_info"
+        }
     }
 
     private struct Route: Decodable {
@@ -55,7 +62,7 @@ struct Oracle {
         }
         guard !source.hasPrefix("fe80:"), !source.hasPrefix("169.254."), source != "::1" else { return false }
         return links.contains { link in
-            (link.addr_info ?? []).contains { $0.local == source && $0.tentative != true && $0.dadfailed != true }
+            (link.addresses ?? []).contains { $0.local == source && $0.tentative != true && $0.dadfailed != true }
         }
     }
 

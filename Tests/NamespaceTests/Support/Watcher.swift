@@ -39,15 +39,16 @@ final class Watcher {
         return transition
     }
 
-    /// How long the kernel itself may take to announce that a carrier went: changes that are not urgent are collected for up to a second
-    /// (linkwatch_nextevent, net/core/link_watch.c).
+    /// How long the kernel itself may take to announce that a carrier went: changes that are not urgent are collected for up to a
+    /// second (linkwatch_nextevent, net/core/link_watch.c).
     static let carrierDelay: Duration = .milliseconds(1100)
 
-    /// Makes a change and waits until the path is as it implies, within a second of what the kernel needs to announce it; then asks the
-    /// kernel through `ip` whether it is so.
+    /// Makes a change and waits until the path is as it implies, within a second of what the kernel needs to announce it; then
+    /// asks the kernel through `ip` whether it is so.
     @discardableResult
     func expect(
-        _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero, after change: () async throws -> Void,
+        _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero,
+        after change: () async throws -> Void,
         _ location: SourceLocation = #_sourceLocation
     ) async throws -> Transition? {
         try await change()

@@ -12,7 +12,8 @@ import Testing
     }
 
     private let lostCarrier = Hint(.link(.lostCarrier), Self.cable)
-    private let routeGone = Hint(.route(RouteChange(.all(.ipv4), gateway: ip("192.0.2.1"), interface: 2, isRemoval: true)), Self.cable)
+    private let routeGone = Hint(
+        .route(RouteChange(.all(.ipv4), gateway: ip("192.0.2.1"), interface: 2, isRemoval: true)), Self.cable)
     private let addressGone = Hint(.address(held("192.0.2.10/24"), .removed), Self.cable)
     private let strangerGone = Hint(.linkRemoved, Self.other)
 

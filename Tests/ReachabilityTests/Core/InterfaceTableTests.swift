@@ -15,7 +15,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (true, true, true, false, LinkChange.lostCarrier), (true, false, true, true, .gotCarrier), (true, true, false, false, .shutDown),
+        (true, true, true, false, LinkChange.lostCarrier), (true, false, true, true, .gotCarrier),
+        (true, true, false, false, .shutDown),
         (false, false, true, false, .setUp), (false, false, true, true, .gotCarrier), (true, true, true, true, .nothingOfInterest),
     ])
     func flagsTellWhatHappenedToALink(wasUp: Bool, hadCarrier: Bool, isUp: Bool, hasCarrier: Bool, change: LinkChange) {
@@ -43,8 +44,9 @@ import Testing
     }
 
     @Test mutating func addressesComeChangeAndGo() {
-        #expect(apply(.address(held("2001:db8::99/64", tentative: true), interface: 2))?.kind
-            == .address(held("2001:db8::99/64", tentative: true), .added))
+        #expect(
+            apply(.address(held("2001:db8::99/64", tentative: true), interface: 2))?.kind
+                == .address(held("2001:db8::99/64", tentative: true), .added))
         #expect(!table.holdsReady(ip("2001:db8::99")))
         #expect(apply(.address(held("2001:db8::99/64"), interface: 2))?.kind == .address(held("2001:db8::99/64"), .madeReady))
         #expect(table.holdsReady(ip("2001:db8::99")))

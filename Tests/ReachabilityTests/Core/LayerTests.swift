@@ -6,11 +6,13 @@ import Testing
     private let evaluator = PathEvaluator(ipv4Representatives: [ip("1.1.1.1")], ipv6Representatives: [])
 
     private func reason(_ interfaces: [NetworkInterface]) -> OfflineReason? {
-        evaluator.path(for: .internet, [RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))], InterfaceTable(interfaces)).offlineReason
+        evaluator.path(for: .internet, [RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))], InterfaceTable(interfaces))
+            .offlineReason
     }
 
     private static func link(
-        up: Bool = true, carrier: Bool = true, state: NetworkInterface.OperationalState = .up, _ addresses: String..., index: UInt32 = 5
+        up: Bool = true, carrier: Bool = true, state: NetworkInterface.OperationalState = .up, _ addresses: String...,
+        index: UInt32 = 5
     ) -> NetworkInterface {
         NetworkInterface(
             index: index, name: "uplink\(index)", isUp: up, hasCarrier: carrier, operationalState: state,
@@ -45,8 +47,9 @@ import Testing
 
     @Test func reasonsAreOrderedByLayer() {
         #expect(OfflineReason.all == OfflineReason.all.sorted())
-        #expect(OfflineReason.all.map(\.rawValue).joined(separator: " ")
-            == "noInterface adminDown noCarrier dormant noAddress addressTentative noRoute unreachable prohibited blackhole")
+        #expect(
+            OfflineReason.all.map(\.rawValue).joined(separator: " ")
+                == "noInterface adminDown noCarrier dormant noAddress addressTentative noRoute unreachable prohibited blackhole")
         #expect(OfflineReason(rawValue: "noCarrier") == .noCarrier && OfflineReason(rawValue: "nonsense") == nil)
     }
 }

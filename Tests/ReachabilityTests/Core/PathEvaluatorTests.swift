@@ -4,11 +4,13 @@ import Testing
 
 @Suite struct PathEvaluatorTests {
     private let evaluator = PathEvaluator(
-        ipv4Representatives: [ip("198.41.0.4"), ip("1.1.1.1")], ipv6Representatives: [ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b")])
+        ipv4Representatives: [ip("198.41.0.4"), ip("1.1.1.1")],
+        ipv6Representatives: [ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b")])
 
     /// The verdict about the internet when all look-ups of a family get the same answer.
     private func internet(
-        ipv4: RouteVerdict = .through(), ipv6: RouteVerdict = .refused(errno: ENETUNREACH), _ interfaces: [NetworkInterface] = [.loopback, .cable]
+        ipv4: RouteVerdict = .through(), ipv6: RouteVerdict = .refused(errno: ENETUNREACH),
+        _ interfaces: [NetworkInterface] = [.loopback, .cable]
     ) -> NetworkPath {
         let table = InterfaceTable(interfaces)
         let answers = (evaluator.queries(for: .internet, table) ?? []).map {
@@ -64,7 +66,8 @@ import Testing
         let local = RouteAnswer(ip("198.41.0.4"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))
         let refused = RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))
         #expect(evaluator.path(for: .internet, [local, refused], table).offlineReason == .noRoute)
-        #expect(evaluator.path(for: .internet, [local, RouteAnswer(ip("1.1.1.1"), .through())], table).ipv4.gateway == ip("192.0.2.1"))
+        #expect(
+            evaluator.path(for: .internet, [local, RouteAnswer(ip("1.1.1.1"), .through())], table).ipv4.gateway == ip("192.0.2.1"))
         #expect(evaluator.path(for: .internet, [local], table).status == .satisfied)
     }
 
@@ -143,7 +146,8 @@ import Testing
     @Test func theMachineReachesItself() {
         let table = InterfaceTable([.loopback])
         let path = evaluator.path(
-            for: .address(ip("127.0.0.1")), [RouteAnswer(ip("127.0.0.1"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))], table)
+            for: .address(ip("127.0.0.1")), [RouteAnswer(ip("127.0.0.1"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))],
+            table)
         #expect(path.isSatisfied && path.interface?.name == "lo")
     }
 

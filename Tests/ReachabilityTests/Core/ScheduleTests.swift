@@ -26,7 +26,9 @@ import Testing
         #expect(schedule.next(unsatisfied: true) == nil)
         schedule.noteAudit(at: .seconds(100))
         #expect(schedule.next(unsatisfied: false) == .seconds(130) && schedule.next(unsatisfied: true) == .seconds(105))
-        #expect(!schedule.isAuditDue(at: .seconds(105), unsatisfied: false) && schedule.isAuditDue(at: .seconds(105), unsatisfied: true))
+        #expect(
+            !schedule.isAuditDue(at: .seconds(105), unsatisfied: false) && schedule.isAuditDue(at: .seconds(105), unsatisfied: true)
+        )
     }
 
     @Test func auditsCanBeOffAndNeverSpin() {

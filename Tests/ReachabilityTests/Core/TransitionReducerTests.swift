@@ -28,7 +28,8 @@ import Testing
         #expect(reduce(&reducer, .offline(), at: .seconds(1)) == nil)
         #expect(reducer.deadline == .milliseconds(1250))
         #expect(reduce(&reducer, .offline(.noAddress), at: .milliseconds(1249), cause: Cause(.audit, "later")) == nil)
-        let publication = try #require(reduce(&reducer, .offline(.noAddress), at: .milliseconds(1250), cause: Cause(.audit, "later")))
+        let publication = try #require(
+            reduce(&reducer, .offline(.noAddress), at: .milliseconds(1250), cause: Cause(.audit, "later")))
         #expect(publication.kinds == .offline && publication.cause == cause && publication.sequence == 1)
         #expect(publication.previous == .online() && publication.current == .offline(.noAddress))
         #expect(reducer.deadline == nil)

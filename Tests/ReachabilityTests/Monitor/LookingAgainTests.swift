@@ -15,7 +15,9 @@ import Testing
             #expect(monitor.path.isSatisfied)
             clock.advance(by: .milliseconds(50))
             let found = try await raw.next()
-            #expect(found.kinds == .offline && found.at == announced + (delay < .milliseconds(2) ? .milliseconds(2) : .milliseconds(50)))
+            #expect(
+                found.kinds == .offline && found.at == announced + (delay < .milliseconds(2) ? .milliseconds(2) : .milliseconds(50))
+            )
             #expect(found.cause.kind == .addressRemoved && monitor.health.missedByEvents == 0)
         }
     }

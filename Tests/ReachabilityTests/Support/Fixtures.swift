@@ -55,6 +55,7 @@ extension NetworkPath {
 
     /// A path that does not work.
     static func offline(_ reason: OfflineReason = .noCarrier) -> NetworkPath {
-        NetworkPath(status: .unsatisfied, offlineReason: reason, ipv4: FamilyPath(reason: reason), ipv6: FamilyPath(reason: .noAddress))
+        NetworkPath(
+            status: .unsatisfied, offlineReason: reason, ipv4: FamilyPath(reason: reason), ipv6: FamilyPath(reason: .noAddress))
     }
 }

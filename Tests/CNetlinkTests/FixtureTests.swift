@@ -1,0 +1,98 @@
+import CNetlink
+import Glibc
+import Testing
+
+/// Recorded traffic of a real kernel, whole and damaged.
+@Suite struct FixtureTests {
+    @Test(arguments: Fixture.names) func recordedTrafficIsUnderstood(name: String) throws {
+        let fixture = try #require(Fixture(name))
+        #expect(!fixture.datagrams.isEmpty)
+        for datagram in fixture.datagrams {
+            #expect(!kinds(datagram).contains(CNL_MALFORMED))
+        }
+    }
+
+    @Test func replacedRouteIsOneMessage() throws {
+        let messages = try #require(Fixture("route_replace")).datagrams.flatMap(decode)
+        let routes = messages.filter { $0.kind == CNL_ROUTE && $0.route.destination_length == 0 }
+        #expect(routes.contains { $0.is_replacement })
+        #expect(!messages.contains { $0.kind == CNL_ROUTE_GONE && $0.route.destination_length == 0 })
+    }
+
+    @Test func aPortLeavingItsBridgeDeletesNothing() throws {
+        let messages = try #require(Fixture("bridge_port_carrier")).datagrams.flatMap(decode)
+        #expect(messages.contains { $0.kind == CNL_OTHER && $0.family == 7 })
+        #expect(messages.contains { $0.kind == CNL_LINK && $0.link.master != 0 })
+        #expect(messages.contains { $0.kind == CNL_LINK && $0.link.kindText == "bridge" })
+    }
+
+    @Test func deletedInterfaceIsGone() throws {
+        let messages = try #require(Fixture("iface_delete")).datagrams.flatMap(decode)
+        let gone = messages.filter { $0.kind == CNL_LINK_GONE }
+        #expect(!gone.isEmpty && gone.allSatisfy { $0.link.index > 0 && !$0.link.nameBytes.isEmpty && $0.link.kindText == "veth" })
+    }
+
+    @Test func tentativeAddressIsMarked() throws {
+        let messages = try #require(Fixture("addr_add")).datagrams.flatMap(decode)
+        let addresses = messages.filter { $0.kind == CNL_ADDRESS }
+        #expect(addresses.contains { $0.address.local.family == 2 && $0.address.prefix_length == 24 })
+        #expect(addresses.contains { $0.address.local.family == 10 && $0.address.flags & 0x40 != 0 })
+    }
+
+    @Test func nextHopsAndRulesAreNamed() throws {
+        let hops = try #require(Fixture("nh_del_single")).datagrams.flatMap(decode)
+        #expect(hops.contains { $0.kind == CNL_NEXTHOP_GONE && $0.identifier != 0 })
+        let rules = try #require(Fixture("rule_add_del")).datagrams.flatMap(decode)
+        #expect(rules.contains { $0.kind == CNL_RULE && $0.family == 2 } && rules.contains { $0.kind == CNL_RULE_GONE })
+        let blackholes = try #require(Fixture("blackhole_default")).datagrams.flatMap(decode)
+        #expect(blackholes.contains { $0.kind == CNL_ROUTE && $0.route.type == 6 })
+    }
+
+    @Test(arguments: Fixture.names) func truncationAtEveryLengthEnds(name: String) throws {
+        let memory = GuardedMemory(pages: 16)
+        for datagram in try #require(Fixture(name)).datagrams {
+            let whole = try #require(memory.decode(datagram[...])).count
+            for length in 0..<datagram.count {
+                let messages = try #require(memory.decode(datagram.prefix(length)), "\(name) cut to \(length) bytes does not end")
+                #expect(messages.count <= whole)
+            }
+        }
+    }
+
+    @Test(arguments: Fixture.names) func corruptionOfEveryByteEnds(name: String) throws {
+        let memory = GuardedMemory(pages: 16)
+        for original in try #require(Fixture(name)).datagrams {
+            var datagram = original
+            for index in datagram.indices {
+                for value in [0, 1, 0x7F, 0xFF, original[index] ^ 0x80, original[index] &+ 1] as [UInt8] {
+                    datagram[index] = value
+                    let messages = memory.decode(datagram[...])
+                    try #require(messages != nil, "\(name) with byte \(index) set to \(value) does not end")
+                }
+                datagram[index] = original[index]
+            }
+        }
+    }
+
+    @Test(arguments: Fixture.names) func decodingIsDeterministicByteForByte(name: String) throws {
+        for datagram in try #require(Fixture(name)).datagrams {
+            let size = MemoryLayout<cnl_message>.size
+            let first = UnsafeMutablePointer<cnl_message>.allocate(capacity: 1)
+            let second = UnsafeMutablePointer<cnl_message>.allocate(capacity: 1)
+            defer {
+                first.deallocate()
+                second.deallocate()
+            }
+            var offset = 0
+            var offsetAgain = 0
+            repeat {
+                memset(first, 0x00, size)
+                memset(second, 0xFF, size)
+                guard cnl_decode(datagram, datagram.count, &offset, first) else { break }
+                #expect(cnl_decode(datagram, datagram.count, &offsetAgain, second))
+                #expect(memcmp(first, second, size) == 0)
+            } while offset == offsetAgain
+            #expect(offset == datagram.count)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/// Builds netlink messages byte by byte, independent of the C that reads them.
+struct Frame {
+    private(set) var bytes: [UInt8] = []
+
+    /// A message of `type` with a fixed part and attributes, its length filled in.
+    init(type: UInt16, flags: UInt16 = 0, sequence: UInt32 = 0, fixed: [UInt8] = [], _ attributes: [Attribute] = []) {
+        var body = fixed
+        Frame.pad(&body)
+        for attribute in attributes { body += attribute.bytes }
+        bytes = Frame.raw(UInt32(16 + body.count)) + Frame.raw(type) + Frame.raw(flags) + Frame.raw(sequence) + Frame.raw(UInt32(0))
+        bytes += body
+    }
+
+    static func link(
+        type: UInt16 = 16, family: UInt8 = 0, hardware: UInt16 = 1, index: Int32 = 7, flags: UInt32 = 0x1_1043,
+        change: UInt32 = .max, _ attributes: [Attribute]
+    ) -> [UInt8] {
+        let fixed = [family, 0] + raw(hardware) + raw(index) + raw(flags) + raw(change)
+        return Frame(type: type, fixed: fixed, attributes).bytes
+    }
+
+    static func address(
+        type: UInt16 = 20, family: UInt8, prefix: UInt8, flags: UInt8 = 0x80, scope: UInt8 = 0, index: UInt32 = 7,
+        _ attributes: [Attribute]
+    ) -> [UInt8] {
+        Frame(type: type, fixed: [family, prefix, flags, scope] + raw(index), attributes).bytes
+    }
+
+    static func route(
+        type: UInt16 = 24, messageFlags: UInt16 = 0, family: UInt8 = 2, prefix: UInt8 = 0, table: UInt8 = 254,
+        kind: UInt8 = 1, flags: UInt32 = 0, _ attributes: [Attribute]
+    ) -> [UInt8] {
+        let fixed: [UInt8] = [family, prefix, 0, 0, table, 3, 0, kind] + raw(flags)
+        return Frame(type: type, flags: messageFlags, fixed: fixed, attributes).bytes
+    }
+
+    static func raw(_ value: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: value) { Array($0) }
+    }
+
+    static func pad(_ bytes: inout [UInt8]) {
+        while bytes.count % 4 != 0 { bytes.append(0) }
+    }
+}
+
+/// One attribute, padded.
+struct Attribute {
+    let bytes: [UInt8]
+
+    init(_ type: UInt16, _ payload: [UInt8]) {
+        var bytes = Frame.raw(UInt16(4 + payload.count)) + Frame.raw(type) + payload
+        Frame.pad(&bytes)
+        self.bytes = bytes
+    }
+
+    init(_ type: UInt16, _ value: UInt32) { self.init(type, Frame.raw(value)) }
+    init(_ type: UInt16, text: String) { self.init(type, Array(text.utf8) + [0]) }
+    init(_ type: UInt16, nested: [Attribute]) { self.init(type, nested.flatMap(\.bytes)) }
+
+    /// Bytes that are no attribute.
+    init(broken bytes: [UInt8]) { self.bytes = bytes }
+}

@@ -1,0 +1,153 @@
+import CNetlink
+import Glibc
+import Testing
+
+/// Whether this process may make network namespaces.
+///
+/// In CI it must: a failure there is a failure, not a skip.
+private let mayMakeNamespaces = geteuid() == 0 || getenv("CI") != nil
+
+/// A network namespace of this process's own, removed at the end.
+private final class Namespace {
+    let name: String
+    var path: String { "/run/netns/\(name)" }
+
+    init(_ purpose: String) throws {
+        name = "cnetlink-\(getpid())-\(purpose)"
+        try Namespace.ip("netns", "add", name)
+        try ip("link", "set", "lo", "up")
+    }
+
+    deinit { try? Namespace.ip("netns", "del", name) }
+
+    func ip(_ arguments: String...) throws { try ip(arguments) }
+
+    func ip(_ arguments: [String]) throws { try Namespace.run(["ip", "-n", name] + arguments) }
+
+    private static func ip(_ arguments: String...) throws { try run(["ip"] + arguments) }
+
+    private static func run(_ arguments: [String]) throws {
+        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var child: pid_t = 0
+        let error = posix_spawnp(&child, "ip", nil, nil, &words, environ)
+        guard error == 0 else { throw Failure(errno: error, operation: "posix_spawnp ip") }
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        guard status == 0 else { throw Failure(errno: status, operation: arguments.joined(separator: " ")) }
+    }
+}
+
+private func inode(_ path: String) -> UInt? {
+    var status = stat()
+    return stat(path, &status) == 0 ? UInt(status.st_ino) : nil
+}
+
+private func blockedSignals() -> [Int32] {
+    var signals = sigset_t()
+    pthread_sigmask(SIG_BLOCK, nil, &signals)
+    return (1...64).filter { sigismember(&signals, $0) == 1 }
+}
+
+@Suite(.enabled(if: mayMakeNamespaces), .timeLimit(.minutes(1))) struct NamespaceTests {
+    @Test(arguments: [
+        ("unreachable", "240.0.0.1/32", "240.0.0.1", EHOSTUNREACH), ("prohibit", "240.0.0.2/32", "240.0.0.2", EACCES),
+        ("blackhole", "240.0.0.3/32", "240.0.0.3", EINVAL), ("throw", "240.0.0.4/32", "240.0.0.4", ENETUNREACH),
+        ("unreachable", "2001:db8::1/128", "2001:db8::1", EHOSTUNREACH), ("prohibit", "2001:db8::2/128", "2001:db8::2", EACCES),
+        ("blackhole", "2001:db8::3/128", "2001:db8::3", EINVAL), ("throw", "2001:db8::4/128", "2001:db8::4", ENETUNREACH),
+    ])
+    func refusalsKeepTheirErrno(kind: String, prefix: String, destination: String, expected: Int32) throws {
+        let namespace = try Namespace("\(kind)\(destination.contains(":") ? 6 : 4)")
+        try namespace.ip("route", "add", kind, prefix)
+        for isStrict in [true, false] {
+            let socket = try Socket(namespace: namespace.path)
+            if isStrict { try #require(cnl_set_strict(socket.handle) == 0) }
+            let answer = try socket.route(to: cnl_address(destination))
+            #expect(answer.kind == CNL_ERROR)
+            #expect(answer.error == expected)
+        }
+    }
+
+    @Test(arguments: ["192.0.2.1", "2001:db8::1"]) func noRouteIsNetworkUnreachable(destination: String) throws {
+        let namespace = try Namespace("none\(destination.contains(":") ? 6 : 4)")
+        let socket = try Socket(namespace: namespace.path)
+        let answer = try socket.route(to: cnl_address(destination))
+        #expect(answer.kind == CNL_ERROR && answer.error == ENETUNREACH)
+    }
+
+    @Test func lookupsNameTheRouteThatDecides() throws {
+        let namespace = try Namespace("lookup")
+        try namespace.ip("link", "add", "cable0", "type", "veth", "peer", "name", "far0")
+        try namespace.ip("link", "set", "cable0", "up")
+        try namespace.ip("link", "set", "far0", "up")
+        try namespace.ip("addr", "add", "192.0.2.10/24", "dev", "cable0")
+        try namespace.ip("addr", "add", "2001:db8::10/64", "dev", "cable0", "nodad")
+        let viaIPv6 = ["-4", "route", "add", "default", "via", "inet6", "2001:db8::1", "dev", "cable0"]
+        try namespace.ip(viaIPv6 + ["metric", "77", "table", "100"])
+        try namespace.ip("rule", "add", "to", "198.51.100.0/24", "table", "100")
+        try namespace.ip("-6", "route", "add", "default", "via", "2001:db8::1", "dev", "cable0", "metric", "88")
+        let socket = try Socket(namespace: namespace.path)
+        try #require(cnl_set_strict(socket.handle) == 0)
+        let plain = try socket.route(to: cnl_address("198.51.100.1"))
+        #expect(plain.kind == CNL_ROUTE)
+        #expect(plain.route.type == 1 && plain.route.table == 100 && plain.route.interface != 0)
+        #expect(plain.route.gateway.octets == cnl_address("2001:db8::1").octets)
+        #expect(plain.route.source.octets == [192, 0, 2, 10])
+        let match = try socket.route(to: cnl_address("198.51.100.1"), matching: true)
+        #expect(match.route.destination_length == 0 && match.route.metric == 77 && match.route.table == 100)
+        let wide = try socket.route(to: cnl_address("2001:db8:1::1"))
+        #expect(wide.route.gateway.octets == cnl_address("2001:db8::1").octets && wide.route.table == 254)
+        #expect(wide.route.source.octets == cnl_address("2001:db8::10").octets)
+        let wideMatch = try socket.route(to: cnl_address("2001:db8:1::1"), matching: true)
+        #expect(wideMatch.route.destination_length == 0 && wideMatch.route.metric == 88)
+    }
+
+    @Test func aSocketInANamespaceHearsOnlyThatOne() throws {
+        let namespace = try Namespace("events")
+        let socket = try Socket(namespace: namespace.path)
+        try #require(cnl_join(socket.handle, 1) == 0)
+        try namespace.ip("link", "add", "cable0", "type", "veth", "peer", "name", "far0")
+        let message = try #require(try socket.receive().first)
+        #expect(message.kind == CNL_LINK)
+        #expect(["cable0", "far0"].contains { Array($0.utf8) == message.link.nameBytes })
+    }
+
+    @Test func anOverrunIsToldFromAnEmptySocket() throws {
+        let namespace = try Namespace("overrun")
+        let socket = try Socket(namespace: namespace.path)
+        try #require(cnl_set_nonblocking(socket.handle) == 0 && cnl_join(socket.handle, 7) == 0)
+        var granted: UInt32 = 0
+        try #require(cnl_set_receive_buffer(socket.handle, 1, &granted) == 0)
+        for index in 1...20 { try namespace.ip("route", "add", "unreachable", "240.0.0.\(index)/32") }
+        var errors: [Int32] = []
+        while errors.last != EAGAIN {
+            do throws(Failure) { _ = try socket.receive() } catch { errors.append(error.errno) }
+        }
+        #expect(errors == [ENOBUFS, EAGAIN])
+        var drops: UInt32 = 0
+        #expect(cnl_drops(socket.handle, &drops) == 0)
+        #expect(drops > 0)
+    }
+
+    @Test func theCallingThreadStaysAtHome() throws {
+        let namespace = try Namespace("home")
+        let before = try #require(inode("/proc/thread-self/ns/net"))
+        let signalsBefore = blockedSignals()
+        let socket = try Socket(namespace: namespace.path)
+        #expect(inode("/proc/thread-self/ns/net") == before)
+        #expect(inode(namespace.path) != before)
+        #expect(cnl_descriptor(socket.handle) >= 0)
+        #expect(blockedSignals() == signalsBefore)
+    }
+
+    @Test(arguments: [
+        ("/run/netns/no-such-namespace", ENOENT, "open"), ("", ENOENT, "open"), ("/etc/passwd", EINVAL, "setns"),
+        ("/proc/self/ns/mnt", EINVAL, "setns"), ("/etc", EINVAL, "setns"),
+    ])
+    func aBadNamespaceIsNamed(path: String, expected: Int32, operation: String) {
+        #expect(throws: Failure(errno: expected, operation: operation)) {
+            _ = try Socket(namespace: path)
+        }
+        #expect(cnl_enter_namespace(path) == -expected)
+    }
+}

@@ -1,0 +1,96 @@
+import CNetlink
+import Testing
+
+@Suite struct RouteDecodingTests {
+    private let gateway: [UInt8] = [192, 0, 2, 1]
+    private let gateway6: [UInt8] = [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+    private func leg(_ interface: UInt32, _ attributes: [Attribute]) -> [UInt8] {
+        let body = attributes.flatMap(\.bytes)
+        return Frame.raw(UInt16(8 + body.count)) + [0, 0] + Frame.raw(interface) + body
+    }
+
+    @Test func defaultRouteYieldsEverythingItSays() throws {
+        let attributes = [
+            Attribute(15, 1000), Attribute(6, 100), Attribute(4, 3), Attribute(5, gateway), Attribute(7, [192, 0, 2, 10]),
+            Attribute(30, 12), Attribute(8, nested: [Attribute(2, 1400)]),
+        ]
+        let message = try #require(decodeOne(Frame.route(flags: 0x10, attributes)))
+        #expect(message.kind == CNL_ROUTE)
+        #expect(message.route.family == 2)
+        #expect(message.route.destination_length == 0)
+        #expect(message.route.destination.family == 0)
+        #expect(message.route.type == 1)
+        #expect(message.route.protocol == 3)
+        #expect(message.route.table == 1000)
+        #expect(message.route.flags == 0x10)
+        #expect(message.route.metric == 100)
+        #expect(message.route.interface == 3)
+        #expect(message.route.nexthop == 12)
+        #expect(message.route.gateway.octets == gateway)
+        #expect(message.route.source.octets == [192, 0, 2, 10])
+    }
+
+    @Test func tableFallsBackToTheHeader() throws {
+        let message = try #require(decodeOne(Frame.route(type: 25, prefix: 24, table: 253, [Attribute(1, [192, 0, 2, 0])])))
+        #expect(message.kind == CNL_ROUTE_GONE)
+        #expect(message.route.table == 253)
+        #expect(message.route.destination_length == 24)
+        #expect(message.route.destination.octets == [192, 0, 2, 0])
+    }
+
+    @Test func gatewayOfAnotherFamilyIsUnderstood() throws {
+        let via = Attribute(18, Frame.raw(UInt16(10)) + gateway6)
+        let message = try #require(decodeOne(Frame.route([via, Attribute(4, 3)])))
+        #expect(message.route.gateway.family == 10)
+        #expect(message.route.gateway.octets == gateway6)
+    }
+
+    @Test func firstLegStandsForAMultipathRoute() throws {
+        let via = Attribute(18, Frame.raw(UInt16(10)) + gateway6)
+        let legs = leg(5, [via]) + leg(6, [Attribute(5, gateway)])
+        let message = try #require(decodeOne(Frame.route([Attribute(9, legs)])))
+        #expect(message.kind == CNL_ROUTE)
+        #expect(message.route.interface == 5)
+        #expect(message.route.gateway.octets == gateway6)
+    }
+
+    @Test func ownNextHopComesBeforeTheLegs() throws {
+        let legs = Attribute(9, leg(5, [Attribute(5, [192, 0, 2, 77])]))
+        let message = try #require(decodeOne(Frame.route([legs, Attribute(4, 3), Attribute(5, gateway)])))
+        #expect(message.route.interface == 3)
+        #expect(message.route.gateway.octets == gateway)
+    }
+
+    @Test func replacementIsMarked() throws {
+        #expect(try #require(decodeOne(Frame.route(messageFlags: 0x100, []))).is_replacement)
+        #expect(try !#require(decodeOne(Frame.route(messageFlags: 0x400, []))).is_replacement)
+    }
+
+    @Test func answersMayCarryBackWhatWasAsked() throws {
+        let cache = Attribute(12, [UInt8](repeating: 0, count: 32))
+        let attributes = [Attribute(1, [192, 0, 2, 9]), Attribute(25, 1000), Attribute(16, 5), cache]
+        let message = try #require(decodeOne(Frame.route(prefix: 32, flags: 0x200, attributes)))
+        #expect(message.kind == CNL_ROUTE)
+        #expect(message.route.destination.octets == [192, 0, 2, 9])
+    }
+
+    @Test(arguments: [UInt8(28), 128, 129, 0])
+    func otherFamiliesAreOfNoInterest(family: UInt8) {
+        #expect(kinds(Frame.route(family: family, [])) == [CNL_OTHER])
+    }
+
+    @Test(arguments: [
+        [Attribute(1, [1, 2, 3])], [Attribute(5, [UInt8](repeating: 1, count: 16))], [Attribute(4, [1])], [Attribute(15, [254])],
+        [Attribute(18, [10])], [Attribute(18, [10, 0, 1])], [Attribute(18, [99, 0, 1, 2, 3, 4])], [Attribute(9, [8, 0, 0, 0])],
+        [Attribute(9, [200, 0, 0, 0, 5, 0, 0, 0])], [Attribute(9, [4, 0, 0, 0, 5, 0, 0, 0])], [Attribute(broken: [3, 0, 4, 0])],
+    ])
+    func impossibleAttributesAreMalformed(attributes: [Attribute]) {
+        #expect(kinds(Frame.route(attributes)) == [CNL_MALFORMED])
+    }
+
+    @Test func impossiblePrefixesAreMalformed() {
+        #expect(kinds(Frame.route(prefix: 33, [])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.route(family: 10, prefix: 129, [])) == [CNL_MALFORMED])
+    }
+}

@@ -1,0 +1,73 @@
+import CNetlink
+import Glibc
+
+/// What made a call fail, as CNetlink says it.
+struct Failure: Error, Equatable {
+    let errno: Int32
+    let operation: String
+}
+
+/// A socket that closes itself.
+final class Socket {
+    let handle: OpaquePointer
+    private let buffer = UnsafeMutableRawPointer.allocate(byteCount: Int(CNL_BUFFER_SIZE), alignment: 8)
+
+    init(namespace: String? = nil) throws(Failure) {
+        var handle: OpaquePointer?
+        var operation: UnsafePointer<CChar>?
+        let result = cnl_open(&handle, namespace, &operation)
+        guard result == 0, let handle else {
+            buffer.deallocate()
+            throw Failure(errno: -result, operation: operation.map { String(cString: $0) } ?? "")
+        }
+        self.handle = handle
+        _ = cnl_set_receive_timeout(handle, 10_000)
+    }
+
+    deinit {
+        cnl_close(handle)
+        buffer.deallocate()
+    }
+
+    /// Reads one datagram from the kernel.
+    func receive() throws(Failure) -> [cnl_message] {
+        var datagram = cnl_datagram()
+        let length = cnl_receive(handle, buffer, Int(CNL_BUFFER_SIZE), &datagram)
+        guard length >= 0, datagram.port == 0, !datagram.is_truncated else {
+            throw Failure(errno: Int32(clamping: -length), operation: "cnl_receive")
+        }
+        return decode(Array(UnsafeRawBufferPointer(start: buffer, count: Int(length))))
+    }
+
+    /// Reads to the end of a dump.
+    func dump() throws(Failure) -> [cnl_message] {
+        var messages: [cnl_message] = []
+        repeat { messages += try receive() } while !messages.contains { $0.kind == CNL_DONE || $0.kind == CNL_ERROR }
+        return messages
+    }
+
+    /// The kernel's answer to a lookup.
+    func route(to destination: cnl_address, matching: Bool = false) throws(Failure) -> cnl_message {
+        var query = cnl_route_query()
+        query.destination = destination
+        query.wants_match = matching
+        query.has_mark = true
+        query.has_uid = true
+        var sequence: UInt32 = 0
+        let result = cnl_request_route(handle, &query, &sequence)
+        guard result == 0 else { throw Failure(errno: -result, operation: "cnl_request_route") }
+        let answer = try receive().first { $0.sequence == sequence }
+        guard let answer else { throw Failure(errno: 0, operation: "no answer of the expected sequence") }
+        return answer
+    }
+}
+
+extension cnl_address {
+    init(_ text: String) {
+        self.init()
+        let family = text.contains(":") ? AF_INET6 : AF_INET
+        let isAddress = withUnsafeMutableBytes(of: &bytes) { inet_pton(family, text, $0.baseAddress) == 1 }
+        precondition(isAddress, "\(text) is no address")
+        self.family = UInt8(family)
+    }
+}

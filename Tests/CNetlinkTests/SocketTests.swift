@@ -1,0 +1,119 @@
+import CNetlink
+import Glibc
+import Testing
+
+@Suite struct SocketTests {
+    @Test func descriptorsCloseOnExec() throws {
+        let socket = try Socket()
+        #expect(fcntl(cnl_descriptor(socket.handle), F_GETFD) & FD_CLOEXEC != 0)
+        let event = cnl_event_open()
+        defer { cnl_event_close(event) }
+        #expect(fcntl(event, F_GETFD) & FD_CLOEXEC != 0)
+        #expect(fcntl(event, F_GETFL) & O_NONBLOCK != 0)
+    }
+
+    @Test func closingReleasesTheDescriptor() throws {
+        var handle: OpaquePointer?
+        var operation: UnsafePointer<CChar>?
+        try #require(cnl_open(&handle, nil, &operation) == 0)
+        #expect(operation == nil)
+        let descriptor = cnl_descriptor(handle!)
+        var status = stat()
+        fstat(descriptor, &status)
+        let inode = status.st_ino
+        cnl_close(handle)
+        // The number may be taken again by a test that runs beside this one; the socket's inode may not.
+        #expect(fstat(descriptor, &status) != 0 || status.st_ino != inode)
+        cnl_close(nil)
+    }
+
+    @Test func receiveBufferIsWhatTheKernelSays() throws {
+        let socket = try Socket()
+        var granted: UInt32 = 0
+        #expect(cnl_set_receive_buffer(socket.handle, 100_000, &granted) == 0)
+        var actual: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(cnl_descriptor(socket.handle), SOL_SOCKET, SO_RCVBUF, &actual, &size)
+        #expect(granted == UInt32(actual))
+        // The kernel doubles what it is asked for (socket(7)).
+        #expect(granted == 200_000)
+        #expect(cnl_set_receive_buffer(socket.handle, .max, &granted) == 0)
+        #expect(granted > 200_000)
+    }
+
+    @Test func everyGroupCanBeJoined() throws {
+        let socket = try Socket()
+        // RTNLGRP_LINK, IPV4_ IFADDR, ROUTE, RULE, IPV6_ IFADDR, ROUTE, RULE, IPV4_NETCONF, IPV6_NETCONF, NEXTHOP.
+        let groups = Array(UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count()))
+        #expect(Set(groups) == [1, 5, 7, 8, 9, 11, 19, 24, 25, 32] && groups.count == 10)
+        for group in groups { #expect(cnl_join(socket.handle, group) == 0) }
+        for group in [0, 100_000, .max] as [UInt32] { #expect(cnl_join(socket.handle, group) == -EINVAL) }
+    }
+
+    @Test func anIdleSocketSaysSo() throws {
+        let socket = try Socket()
+        #expect(cnl_set_nonblocking(socket.handle) == 0)
+        var datagram = cnl_datagram()
+        var byte: UInt8 = 0
+        #expect(cnl_receive(socket.handle, &byte, 1, &datagram) == Int64(-EAGAIN))
+        var drops: UInt32 = 1
+        #expect(cnl_drops(socket.handle, &drops) == 0)
+        #expect(drops == 0)
+    }
+
+    @Test func truncationIsReported() throws {
+        let socket = try Socket()
+        var sequence: UInt32 = 0
+        try #require(cnl_request_links(socket.handle, &sequence) == 0)
+        var datagram = cnl_datagram()
+        var bytes = [UInt8](repeating: 0, count: 20)
+        #expect(cnl_receive(socket.handle, &bytes, bytes.count, &datagram) == 20)
+        #expect(datagram.is_truncated && datagram.port == 0)
+    }
+
+    @Test func strictDumpsAreAcceptedAndNumberedInOrder() throws {
+        let socket = try Socket()
+        #expect(cnl_set_strict(socket.handle) == 0)
+        var links: UInt32 = 0
+        try #require(cnl_request_links(socket.handle, &links) == 0)
+        let first = try socket.dump()
+        #expect(first.last?.kind == CNL_DONE && first.last?.error == 0)
+        #expect(first.allSatisfy { $0.sequence == links })
+        #expect(first.contains { $0.kind == CNL_LINK && $0.link.nameBytes == Array("lo".utf8) && $0.link.hardware_type == 772 })
+        var addresses: UInt32 = 0
+        try #require(cnl_request_addresses(socket.handle, &addresses) == 0)
+        #expect(addresses == links &+ 1)
+        let second = try socket.dump()
+        #expect(second.last?.kind == CNL_DONE && second.last?.error == 0)
+        #expect(second.dropLast().allSatisfy { $0.kind == CNL_ADDRESS && $0.sequence == addresses })
+    }
+
+    @Test func aLookupNeedsAFamily() throws {
+        let socket = try Socket()
+        #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_request_route")) {
+            _ = try socket.route(to: cnl_address())
+        }
+    }
+
+    @Test func waitingTellsWhichDescriptorIsReady() throws {
+        let first = cnl_event_open()
+        let second = cnl_event_open()
+        defer {
+            cnl_event_close(first)
+            cnl_event_close(second)
+        }
+        #expect(cnl_wait(first, second, 0) == 0)
+        #expect(cnl_wait(first, second, 1_000) == 0)
+        cnl_event_signal(second)
+        cnl_event_signal(second)
+        #expect(cnl_wait(first, second, -1) == CNL_READY_SECOND)
+        cnl_event_signal(first)
+        #expect(cnl_wait(first, second, -1) == CNL_READY_FIRST | CNL_READY_SECOND)
+        cnl_event_clear(second)
+        #expect(cnl_wait(first, second, .max) == CNL_READY_FIRST)
+        cnl_event_clear(first)
+        cnl_event_clear(first)
+        #expect(cnl_wait(first, second, 0) == 0)
+        #expect(cnl_wait(first, 1_000_000, 0) == -EBADF)
+    }
+}
