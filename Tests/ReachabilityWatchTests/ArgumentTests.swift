@@ -1,4 +1,5 @@
 import Reachability
+import ReachabilityTesting
 import Testing
 
 @testable import reachability_watch
@@ -43,7 +44,7 @@ struct ArgumentTests {
 
     @Test(arguments: [7, 99] as [UInt64])
     func neverTrapsOnAnyText(_ seed: UInt64) {
-        var random = RandomText(seed: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<20_000 {
             let text = random.text(of: #"0123456789abcdefx:.%/\u{}+-"#, length: 40)
             if let name = try? InterfaceArgument(text).name {

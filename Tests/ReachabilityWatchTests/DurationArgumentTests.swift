@@ -1,3 +1,4 @@
+import ReachabilityTesting
 import Testing
 
 @testable import reachability_watch
@@ -35,7 +36,7 @@ struct DurationArgumentTests {
 
     @Test(arguments: [1, 20_260_131, 0xdead_beef] as [UInt64])
     func neverTrapsAndStaysWithinBounds(_ seed: UInt64) {
-        var random = RandomText(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var understood = 0
         for _ in 0..<20_000 {
             let text = random.text(of: "0123456789.smh9", length: 24)

@@ -1,3 +1,4 @@
+import ReachabilityTesting
 import Testing
 
 @testable import reachability_watch
@@ -18,7 +19,7 @@ struct EscapingTests {
 
     @Test(arguments: [3, 1414] as [UInt64])
     func leavesNothingThatATerminalObeys(_ seed: UInt64) {
-        var random = RandomText(seed: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<5_000 {
             let text = random.text(of: "ab\u{1b}[\n\r\u{7f}\u{9b}\u{202e}\u{200f}\\\"", length: 30)
             let escaped = escapedForTerminal(text)

@@ -1,18 +1,6 @@
-/// Makes text from a seed, so that a failure can be repeated.
-struct RandomText {
-    private var state: UInt64
+import ReachabilityTesting
 
-    init(seed: UInt64) { state = seed }
-
-    /// SplitMix64.
-    private mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
-    }
-
+extension SeededGenerator {
     /// Up to `length` scalars: mostly from `alphabet`, sometimes any at all.
     mutating func text(of alphabet: String, length: Int) -> String {
         let letters = Array(alphabet.unicodeScalars)

@@ -1,84 +1,105 @@
 import Reachability
+import ReachabilityTesting
 import Testing
 
 @testable import reachability_watch
 
 @Suite(.timeLimit(.minutes(1)))
 struct WaitSessionTests {
-    private let clock = AlarmClock()
-    private let first = Samples.address("198.51.100.1")
-    private let second = Samples.address("198.51.100.2")
+    private let clock = ManualClock()
+    private let network: SimulatedNetwork
+    private let monitor: ReachabilityMonitor
+    private let scopes = ["198.51.100.1", "198.51.100.2"].map { Scope.address(Samples.address($0)) }
 
-    private func session(_ network: ScriptedNetwork, _ scopes: [Scope] = [.internet]) -> WaitSession {
-        WaitSession(monitor: ReachabilityMonitor(network), scopes: scopes, clock: clock)
+    init() throws {
+        network = try .online(clock: clock)
+        monitor = ReachabilityMonitor(network)
+    }
+
+    private func session(_ scopes: [Scope] = [.internet]) -> WaitSession {
+        WaitSession(monitor: monitor, scopes: scopes, clock: clock)
+    }
+
+    /// Returns when the monitor has had its first snapshot.
+    private func monitorRuns() async {
+        for await health in monitor.healthUpdates where health.mode == .live { return }
+    }
+
+    /// Each of the scopes can be reached for a while, but never both at the same time.
+    private func openByTurns(_ count: Int) throws {
+        var (open, closed) = ("198.51.100.1/32", "198.51.100.2/32")
+        try network.addRoute(to: open, dev: "eth0")
+        for _ in 0..<count {
+            try network.batch {
+                try network.removeRoute(to: open)
+                try network.addRoute(to: closed, dev: "eth0")
+            }
+            swap(&open, &closed)
+        }
     }
 
     @Test func answersAtOnceWithoutAMonitorIfAllIsThere() async {
-        let network = ScriptedNetwork(isConnected: true)
-        #expect(await session(network).run().status == .yes)
-        #expect(!network.wasRun)
+        #expect(await session().run().status == .yes)
+        #expect(monitor.health.mode == .starting)
     }
 
-    @Test func asksOnceIfThereIsNoTimeToWait() async {
-        let network = ScriptedNetwork(isConnected: false)
-        var session = session(network)
+    @Test func asksOnceIfThereIsNoTimeToWait() async throws {
+        try network.removeRoute(to: "default")
+        var session = session()
         session.timeout = .zero
         #expect(await session.run().status == .no)
-        #expect(!network.wasRun)
+        #expect(monitor.health.mode == .starting)
     }
 
-    @Test func returnsWhenTheNetworkComes() async {
-        let network = ScriptedNetwork(isConnected: false)
-        async let outcome = session(network).run()
-        await network.hasStarted()
-        network.change(reachable: nil)
+    @Test func returnsWhenTheNetworkComes() async throws {
+        try network.removeRoute(to: "default")
+        async let outcome = session().run()
+        await monitorRuns()
+        try network.addRoute(to: "default", via: "192.0.2.1", dev: "eth0")
         #expect(await outcome.status == .yes)
     }
 
-    @Test func waitsForAllScopesAtTheSameTime() async {
-        let network = ScriptedNetwork(isConnected: false)
-        async let outcome = session(network, [.address(first), .address(second)]).run()
-        await network.hasStarted()
-        network.change(reachable: [first])
-        network.change(reachable: [second])
-        network.change(reachable: [])
-        network.change(reachable: [first, second])
+    @Test func waitsForAllScopesAtTheSameTime() async throws {
+        try network.removeRoute(to: "default")
+        async let outcome = session(scopes).run()
+        await monitorRuns()
+        try openByTurns(3)
+        try network.addRoute(to: "198.51.100.0/24", dev: "eth0")
         let end = await outcome
         #expect(end.status == .yes)
         #expect(end.paths.map(\.status) == [.satisfied, .satisfied])
     }
 
-    @Test(arguments: 1...50)
-    func doesNotAddUpWhatWasTrueAtDifferentTimes(_ round: Int) async {
-        let network = ScriptedNetwork(isConnected: false)
-        let scopes = [first, second].map(Scope.address)
-        var session = session(network, scopes)
+    @Test(arguments: 1...10)
+    func doesNotAddUpWhatWasTrueAtDifferentTimes(_ round: Int) async throws {
+        try network.removeRoute(to: "default")
+        var session = session(scopes)
         session.timeout = .seconds(5)
         async let outcome = session.run()
-        await network.hasStarted()
-        network.change(reachable: [first])
-        network.change(reachable: [second])
-        clock.ring()
+        await monitorRuns()
+        try openByTurns(200)
+        _ = await clock.nextSleep()
+        clock.advance(by: .seconds(5))
         #expect(await outcome.status == .no)
     }
 
-    @Test func waitsForTheEndOfTheNetwork() async {
-        let network = ScriptedNetwork(isConnected: true)
-        var session = session(network)
+    @Test func waitsForTheEndOfTheNetwork() async throws {
+        var session = session()
         session.target = .unsatisfied
         async let outcome = session.run()
-        await network.hasStarted()
-        network.change(reachable: [])
+        await monitorRuns()
+        try network.removeRoute(to: "default")
         #expect(await outcome.status == .yes)
     }
 
-    @Test func givesUpWhenTheTimeIsUpAndKnowsWhatIsMissing() async {
-        let network = ScriptedNetwork(isConnected: false)
-        var session = session(network, [.address(first), .address(second)])
+    @Test func givesUpWhenTheTimeIsUpAndKnowsWhatIsMissing() async throws {
+        try network.removeRoute(to: "default")
+        var session = session(scopes)
         session.timeout = .seconds(5)
         async let outcome = session.run()
-        await network.hasStarted()
-        clock.ring()
+        await monitorRuns()
+        _ = await clock.nextSleep()
+        clock.advance(by: .seconds(5))
         let end = await outcome
         #expect(end.status == .no)
         #expect(
@@ -86,27 +107,35 @@ struct WaitSessionTests {
                 == "timed out: 198.51.100.1: unsatisfied: no route; 198.51.100.2: unsatisfied: no route")
     }
 
-    @Test func saysThatItIsBlind() async {
-        let network = ScriptedNetwork(isConnected: false)
+    @Test func saysThatItIsBlind() async throws {
+        try network.removeRoute(to: "default")
         let error = ReachabilityError(.netlinkUnavailable, operation: "recvmsg")
-        async let outcome = session(network).run()
-        await network.hasStarted()
-        network.fail(with: error)
+        async let outcome = session().run()
+        await monitorRuns()
+        network.stop(throwing: error)
         let end = await outcome
         #expect(end.status == .unavailable)
         #expect(end.error == error)
     }
 
-    @Test func treatsAMonitorThatEndsWithoutAnErrorAsBlind() async {
-        let network = ScriptedNetwork(isConnected: false)
-        let monitor = ReachabilityMonitor(network)
+    @Test func treatsAMonitorThatEndsWithoutAnErrorAsBlind() async throws {
+        try network.removeRoute(to: "default")
         let running = Task { try await monitor.run() }
-        await network.hasStarted()
+        await monitorRuns()
         running.cancel()
         _ = await running.result
         // It has ended: this session's own attempt to run it is refused.
-        let outcome = await WaitSession(monitor: monitor, scopes: [.internet], clock: clock).run()
+        let outcome = await session().run()
         #expect(outcome.status == .unknown)
         #expect(outcome.error?.code == .alreadyRun)
+    }
+
+    @Test func goesOnWhenOneRequestFails() async throws {
+        try network.removeRoute(to: "default")
+        network.failNextRequests(1, errno: 16)
+        async let outcome = session().run()
+        await monitorRuns()
+        try network.addRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+        #expect(await outcome.status == .yes)
     }
 }

@@ -1,13 +1,16 @@
 import Reachability
+import ReachabilityTesting
 import Testing
 
 @testable import reachability_watch
 
 @Suite(.timeLimit(.minutes(1)))
 struct WatchSessionTests {
-    private let network = ScriptedNetwork(isConnected: true)
+    private let clock = ManualClock()
+    private let network: SimulatedNetwork
     private let notes = LineCollector()
-    private let clock = AlarmClock()
+
+    init() throws { network = try .online(clock: clock) }
 
     private func session(_ output: LineCollector, scopes: [Scope] = [.internet], buffer: Int = 64) -> WatchSession {
         var configuration = ReachabilityMonitor.Configuration()
@@ -18,22 +21,24 @@ struct WatchSessionTests {
             output: output, notes: notes)
     }
 
-    @Test func writesTheBaselineThenEachChangeAndEndsWithItsCount() async {
+    @Test func writesTheBaselineThenEachChangeAndEndsWithItsCount() async throws {
         let output = LineCollector()
         var session = session(output)
         session.count = 3
         async let end = session.run()
-        #expect(await output.next().contains("● online   via eth0"))
-        network.change(reachable: [])
-        #expect(await output.next().contains("○ offline  after at least 1.0 s: no route"))
-        network.change(reachable: nil)
-        #expect(await output.next().contains("● online   after 1.0 s: via eth0"))
+        #expect(await output.next().contains("● online   via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4"))
+        clock.advance(by: .seconds(1))
+        try network.pull("eth0")
+        #expect(await output.next().contains("○ offline  after at least 1.0 s: no carrier (eth0 lost carrier)"))
+        clock.advance(by: .milliseconds(4250))
+        try network.plug("eth0")
+        #expect(await output.next().contains("● online   after 4.2 s: via eth0"))
         #expect(await end == .done)
         #expect(output.lines.count == 3)
         #expect(notes.lines.isEmpty)
     }
 
-    @Test func beginsWithTheBaselinesInTheOrderOfTheScopes() async {
+    @Test func beginsWithTheBaselinesInTheOrderOfTheScopes() async throws {
         let output = LineCollector()
         let addresses = (1...9).map { Samples.address("198.51.100.\($0)") }
         var session = session(output, scopes: addresses.map(Scope.address))
@@ -44,10 +49,28 @@ struct WatchSessionTests {
             let line = await output.next()
             #expect(line.hasPrefix(#"{"event":"baseline","sequence":0,"#) && line.contains(#""scope":"\#(address)""#))
         }
-        network.change(reachable: Set(addresses.dropLast()))
+        try network.addRoute(to: "198.51.100.9/32", kind: .prohibit)
         let line = await output.next()
         #expect(line.contains(#""event":"transition""#) && line.contains(#""scope":"198.51.100.9""#))
+        #expect(line.contains(#""reason":"prohibited""#))
         #expect(await end == .done)
+    }
+
+    @Test func tellsAShortLossOnlyIfAskedForEverything() async throws {
+        let (damped, raw) = (LineCollector(), LineCollector())
+        var sessions = [damped, raw].map {
+            WatchSession(monitor: ReachabilityMonitor(network), scopes: [.internet], count: 2, output: $0, notes: notes)
+        }
+        sessions[1].isRaw = true
+        for (session, output) in zip(sessions, [damped, raw]) {
+            async let end = session.run()
+            _ = await output.next()
+            try network.pull("eth0")
+            try network.plug("eth0")
+            _ = await end
+        }
+        #expect(damped.lines.last?.contains("● online   lost and regained: via eth0") == true)
+        #expect(raw.lines.last?.contains("○ offline  after at least 0 ms: no carrier") == true)
     }
 
     @Test func endsWhenItsTimeIsUp() async {
@@ -56,7 +79,8 @@ struct WatchSessionTests {
         session.timeLimit = .seconds(5)
         async let end = session.run()
         _ = await output.next()
-        clock.ring()
+        #expect(await clock.nextSleep().offset == .seconds(5))
+        clock.advance(by: .seconds(5))
         #expect(await end == .done)
         #expect(output.lines.count == 1)
     }
@@ -73,7 +97,7 @@ struct WatchSessionTests {
         let error = ReachabilityError(.netlinkUnavailable, errno: 97, operation: "socket(AF_NETLINK)")
         async let end = session.run()
         _ = await output.next()
-        network.fail(with: error)
+        network.stop(throwing: error)
         #expect(await end == .monitorEnded(error))
         #expect(output.lines.last?.contains("◌ unknown") == true)
     }
@@ -81,15 +105,15 @@ struct WatchSessionTests {
     @Test func notesWhatItWasTooSlowFor() async {
         let output = LineCollector { [network] count throws(OutputFailure) in
             guard count == 0 else { return }
-            // While the first line is being written, three changes come; the stream keeps one.
-            network.change(reachable: [])
-            network.change(reachable: nil)
-            network.change(reachable: [])
+            // While the first line is being written three changes come, and the stream keeps one.
+            try? network.pull("eth0")
+            try? network.plug("eth0")
+            try? network.pull("eth0")
         }
         var session = session(output, buffer: 1)
         session.count = 2
         #expect(await session.run() == .done)
-        #expect(output.lines.last?.contains("○ offline  no route") == true)
+        #expect(output.lines.last?.contains("○ offline  no carrier") == true)
         #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: standard output is read too slowly."])
     }
 }
