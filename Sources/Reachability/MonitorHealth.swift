@@ -37,6 +37,8 @@ public struct MonitorHealth: Hashable, Sendable {
     public var lastAudit: Duration?
     /// The size of the event socket's receive buffer in bytes, as the kernel granted it; `nil` if there is none.
     public var receiveBuffer: Int?
+    /// The last request that failed, until all succeed again; it is tried again, and meanwhile what was known stays.
+    public var lastFailure: ReachabilityError?
     /// The error that ended the monitor, if one did.
     public var failure: ReachabilityError?
 

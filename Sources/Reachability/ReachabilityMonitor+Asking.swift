@@ -14,10 +14,10 @@ extension ReachabilityMonitor {
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     package func explanation(of scope: Scope) throws(ReachabilityError) -> Explanation {
-        let interfaces = try source.interfaces()
-        let table = InterfaceTable(interfaces)
+        let table = InterfaceTable(try source.interfaces())
+        let queries = evaluator.queries(for: scope, table)
         var lookups: [Explanation.Lookup] = []
-        for query in evaluator.queries(for: scope, table) ?? [] {
+        for query in queries ?? [] {
             let verdict = try ask(query)
             let isRoute = if case .route = verdict { true } else { false }
             lookups.append(
@@ -25,12 +25,12 @@ extension ReachabilityMonitor {
                     query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
-        let answers =
-            evaluator.queries(for: scope, table) == nil ? nil : lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
+        let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
+        var path = evaluator.path(for: scope, queries == nil ? nil : answers, table)
+        try describe(&path, queries ?? [], answers)
+        let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
-            scope: scope, path: evaluator.path(for: scope, answers, table), interfaces: table.all, lookups: lookups,
-            layers: Dictionary(
-                uniqueKeysWithValues: table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }))
+            scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
     }
 
     /// Answers a plan.
@@ -44,14 +44,14 @@ extension ReachabilityMonitor {
                 table = InterfaceTable(try source.interfaces())
                 answers.table = table
             } catch {
-                answers.failedRequests += 1
+                answers.failures.append(error)
             }
         }
         for question in plan.questions {
             do {
                 answers.paths.append((question.scope, try path(to: question.scope, table, known: question.known)))
             } catch {
-                answers.failedRequests += 1
+                answers.failures.append(error)
             }
         }
         return answers

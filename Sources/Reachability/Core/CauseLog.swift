@@ -38,7 +38,7 @@ package struct CauseLog: Equatable, Sendable {
             concernsSource: { address in ways.contains { $0?.ipv4.source == address || $0?.ipv6.source == address } })
         // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way
         // of not working, the latest explains.
-        if !wasSatisfied && !new.isSatisfied { return min(weight, 10) }
+        if !wasSatisfied && !new.isSatisfied { return hint.isRoute && !new.isRefused ? min(weight, 9) : min(weight, 10) }
         if wasSatisfied == new.isSatisfied { return weight }
         return hint.takesAway == wasSatisfied || hint.takesAway == nil ? weight : weight / 10
     }
@@ -57,6 +57,8 @@ extension Hint {
         case .rule, .setting, .overrun, .resumed: nil
         }
     }
+
+    fileprivate var isRoute: Bool { if case .route = kind { true } else { false } }
 
     /// How much a hint explains.
     ///
@@ -82,4 +84,9 @@ extension Hint {
         case .overrun: return 35
         }
     }
+}
+
+extension NetworkPath {
+    /// Whether a route or rule says no, so that routes explain a change of the reason; otherwise links and addresses do.
+    fileprivate var isRefused: Bool { offlineReason.map { $0 >= .noRoute } ?? false }
 }

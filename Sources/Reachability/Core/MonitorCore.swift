@@ -27,7 +27,7 @@ package struct MonitorCore: Sendable {
         /// The interfaces of a dump; `nil` if it was not asked for or failed.
         package var table: InterfaceTable?
         package var paths: [(scope: Scope, path: NetworkPath)] = []
-        package var failedRequests = 0
+        package var failures: [ReachabilityError] = []
 
         package init() {}
     }
@@ -180,7 +180,7 @@ package struct MonitorCore: Sendable {
     }
 
     private mutating func take(_ answers: Answers, _ plan: Plan) {
-        health.failedRequests += answers.failedRequests
+        health.failedRequests += answers.failures.count
         if let fresh = answers.table {
             table = fresh
             if needsInterfaces && hasSnapshot { health.resyncs += 1 }
@@ -189,10 +189,12 @@ package struct MonitorCore: Sendable {
             needsInterfaces = false
             health.mode = .live
         }
-        if answers.failedRequests > 0 {
+        if let failure = answers.failures.last {
             schedule.noteFailure(at: plan.now)
+            health.lastFailure = failure
         } else if !plan.questions.isEmpty {
             schedule.noteSuccess()
+            health.lastFailure = nil
         }
     }
 

@@ -75,8 +75,13 @@ struct NetlinkSocket: ~Copyable {
 
     static func check(_ result: Int32, _ operation: String) throws(ReachabilityError) {
         guard result < 0 else { return }
-        let isForbidden = result == -EPERM || result == -EACCES
-        throw ReachabilityError(isForbidden ? .permissionDenied : .requestFailed, errno: -result, operation: operation)
+        let code: ReachabilityError.Code =
+            switch -result {
+            case EPERM, EACCES: .permissionDenied
+            case EMFILE, ENFILE, ENOMEM: .resourcesExhausted
+            default: .requestFailed
+            }
+        throw ReachabilityError(code, errno: -result, operation: operation)
     }
 }
 

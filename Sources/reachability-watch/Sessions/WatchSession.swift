@@ -26,6 +26,14 @@ struct WatchSession {
     /// Watches until the count or the time limit is reached, the output fails, or the monitor ends.
     func run() async -> End {
         let printer = TransitionPrinter(self)
+        let remarks = Task { [monitor, notes] in
+            var known: ReachabilityError?
+            for await health in monitor.healthUpdates {
+                if let failure = health.lastFailure, failure != known { try? notes.write("reachability-watch: \(failure)") }
+                known = health.lastFailure
+            }
+        }
+        defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
         let end = await session.run { await printer.isFull(after: $1, ofScopeAt: $0) ? .yes : nil }
         if let failure = await printer.failure { return .outputFailed(failure) }

@@ -1,0 +1,126 @@
+import Foundation
+import Glibc
+import Reachability
+import Testing
+
+/// The command on the real kernel.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+struct CommandTests {
+    @Test func watchSaysWithinASecondWhatHappened() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let watch = try WatchCommand(network)
+        let baseline = try await watch.next()
+        #expect(baseline.event == "baseline" && baseline.path.status == "satisfied" && baseline.path.interface == "cable0")
+        let near = network.near
+        let pulled = try await watch.expect("unsatisfied", "noCarrier", within: .seconds(1) + Watcher.carrierDelay) {
+            try await network.pull()
+        }
+        #expect(pulled.kinds == ["offline"] && pulled.cause?.kind == "linkDown" && pulled.cause?.detail == "cable0 lost carrier")
+        let back = try await watch.expect("satisfied") { try await network.plug() }
+        #expect(back.kinds == ["online"] && back.epoch == 2)
+        try await watch.expect("unsatisfied", "adminDown") { try await near.ip("link set cable0 down") }
+        try await watch.expect("unsatisfied", "noRoute") { try await near.ip("link set cable0 up") }
+        try await watch.expect("satisfied") { try await near.ip("route add default via 192.0.2.1") }
+        try await watch.expect("unsatisfied", "noAddress") { try await near.ip("addr del 192.0.2.10/24 dev cable0") }
+        try await watch.expect("satisfied") { try await network.addIPv4() }
+        for (type, reason) in [("unreachable", "unreachable"), ("prohibit", "prohibited"), ("blackhole", "blackhole")] {
+            try await watch.expect("unsatisfied", reason) { try await near.ip("route add \(type) default metric 1") }
+            try await watch.expect("satisfied") { try await near.ip("route del \(type) default metric 1") }
+        }
+        try await watch.expect("unsatisfied", "noRoute") { try await near.ip("route del default") }
+        try await watch.expect("satisfied") {
+            try await near.ip("nexthop add id 7 via 192.0.2.1 dev cable0\nroute add default nhid 7")
+        }
+        try await watch.expect("unsatisfied", "noRoute") { try await near.ip("nexthop del id 7") }
+        try await watch.expect("satisfied") { try await network.addIPv6() }
+        try await watch.expect("unsatisfied", "noInterface") { try await near.ip("link del cable0\nlink del cable1") }
+        watch.child.signal(SIGTERM)
+        #expect(await watch.child.exitCode() == 143)
+    }
+
+    @Test func waitEndsWithTheReturnOfTheCable() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.pull()
+        // The kernel announces carrier changes at least a second apart (net/core/link_watch.c): let that pass first.
+        let impatient = ["wait", "--timeout", "1100ms", "--netns", network.near.name]
+        #expect(try await Child.run([WatchCommand.path] + impatient, allowFailure: true).code == 1)
+        let wait = try Child([WatchCommand.path, "wait", "--netns", network.near.name])
+        // It waits as soon as its event socket is there.
+        while try await network.eventPort() == nil {}
+        let clock = ContinuousClock()
+        let start = clock.now
+        try await network.plug()
+        #expect(await wait.exitCode() == 0)
+        let took = clock.now - start
+        #expect(took < .milliseconds(300), "it took \(took)")
+    }
+
+    @Test func waitGivesUpWithOne() async throws {
+        let network = try await CabledNetwork()
+        let result = try await Child.run(
+            [WatchCommand.path, "wait", "--timeout", "50ms", "--netns", network.near.name], allowFailure: true)
+        #expect(result.code == 1 && result.output.isEmpty)
+        let status = try await Child.run([WatchCommand.path, "status", "--netns", network.near.name], allowFailure: true)
+        #expect(status.code == 1 && status.output == "internet: unsatisfied: interface is shut down")
+    }
+
+    @Test func aStoppedWatchCatchesUpWithAFlood() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let watch = try WatchCommand(network)
+        #expect(try await watch.next().path.status == "satisfied")
+        watch.child.signal(SIGSTOP)
+        let near = network.near
+        try await near.ip((0..<60_000).map { "route add 10.\($0 >> 8).\($0 & 255).0/24 via 192.0.2.1" }.joined(separator: "\n"))
+        try await near.ip((0..<150).map { "link add flood\($0) type veth peer name doolf\($0)" }.joined(separator: "\n"))
+        try await near.ip("route del default")
+        let lost = try await watch.expect("unsatisfied", "noRoute") { watch.child.signal(SIGCONT) }
+        #expect(lost.kinds.contains("offline"))
+        try await watch.expect("satisfied") { try await near.ip("route add default via 192.0.2.1 dev cable0") }
+        try await watch.expect("unsatisfied", "adminDown") { try await near.ip("link set cable0 down") }
+        watch.child.signal(SIGTERM)
+        #expect(await watch.child.exitCode() == 143)
+    }
+
+    @Test func anUnknownNamespaceIsAMistakeOfTheUser() async throws {
+        let result = try await Child.run([WatchCommand.path, "status", "--netns", "no-such-namespace"], allowFailure: true)
+        #expect(result.code == 64 && result.output.contains("no-such-namespace") && result.output.contains("ip netns list"))
+    }
+}
+
+/// The README's command line, run as it stands there.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(1)))
+struct ReadmeCommandTests {
+    @Test func itsExampleStartsTheCopyWhenTheNetworkIsBack() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.near.ip("link set cable0 down")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // Stands in for the real one, which would want a server.
+        let rsync = folder.appendingPathComponent("rsync")
+        try "#!/bin/sh\necho copying \"$@\"\n".write(to: rsync, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: rsync.path)
+
+        let bin = URL(fileURLWithPath: WatchCommand.path).deletingLastPathComponent().path
+        let script = "PATH=\(folder.path):\(bin):$PATH\n\(try Self.example())"
+        let shell = try Child(["ip", "netns", "exec", network.near.name, "sh", "-c", script])
+        while try await network.eventPort() == nil {}
+        try await network.near.ip("link set cable0 up\nroute add default via 192.0.2.1 dev cable0")
+        var lines = shell.lines.makeAsyncIterator()
+        #expect(await lines.next() == "copying -a photos/ nas:photos/")
+        #expect(await shell.exitCode() == 0)
+    }
+
+    /// The line below "On the command line".
+    private static func example() throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+        let section = try #require(text.components(separatedBy: "## On the command line").last)
+        return try #require(section.components(separatedBy: "```sh\n").dropFirst().first?.components(separatedBy: "```").first)
+    }
+}
