@@ -28,6 +28,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        .testTarget(name: "ReachabilityTestingTests", dependencies: ["ReachabilityTesting"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "reachability-watch"]),

@@ -13,7 +13,8 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     public var uid: UInt32?
     /// The interface that the caller's sockets are bound to (SO_BINDTODEVICE, socket(7)), by name.
     ///
-    /// As for a bound socket the kernel assumes destinations without a route to be on the link of that interface.
+    /// Only routes through that interface count; that the kernel would look for a destination without a route on its link, as for any
+    /// bound socket, does not.
     /// While no interface has the name the scope is unsatisfied with `noInterface`.
     public var interface: String?
 

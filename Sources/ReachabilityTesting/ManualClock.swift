@@ -1,112 +1,113 @@
-internal import Reachability
 internal import Synchronization
 
-/// A clock that stands still until it is told to go on.
+/// A clock whose time passes only when told to: tests that wait for minutes take microseconds.
 ///
-/// ```swift
-/// let clock = ManualClock()
-/// let sleeping = Task { try await clock.sleep(for: .seconds(60)) }
-/// _ = await clock.nextSleep()          // the task sleeps now
-/// clock.advance(by: .seconds(60))      // and now it is awake
-/// ```
+/// Everything that became due while time passed happens inside ``advance(by:)``, in the order of its time; what was due at the
+/// same time happens in the order in which it was registered. Tasks that sleep are resumed there but run on their own
+/// executors: use ``nextSleep()`` to meet them when they sleep again.
 ///
-/// Safe to use from any thread. What falls due is fired by the caller of ``advance(by:)``, outside locks.
+/// All members can be used from any thread. Nobody else's code runs while the clock holds its lock.
 public final class ManualClock: Clock, Sendable {
-    /// A moment: the time since the clock was made.
-    public struct Instant: InstantProtocol, Sendable {
-        /// The time since the clock was made.
+    /// A point in the clock's time.
+    public struct Instant: InstantProtocol {
+        /// The time that passed since the clock's beginning.
         public var offset: Duration
 
-        /// Makes an instant.
+        /// Makes a point in time.
         public init(offset: Duration = .zero) { self.offset = offset }
 
-        /// The instant that is later by a duration; it saturates.
-        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset.saturatingAdd(duration)) }
-        /// How much later another instant is.
-        public func duration(to other: Instant) -> Duration { other.offset.saturatingSubtract(offset) }
-        /// Orders instants by time.
+        /// The point a duration later; the last one that can be expressed if there is none.
+        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset.addingSaturated(duration)) }
+
+        /// How long after this point the other one is; negative if it is before.
+        public func duration(to other: Instant) -> Duration { other.offset.subtractingSaturated(offset) }
+
+        /// Whether the left point is before the right one.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
     }
 
-    private let state = Mutex(TimerState())
+    let state: Mutex<ManualClockState>
 
-    /// Makes a clock that shows zero.
-    public init() {}
+    /// Makes a clock that shows `now`.
+    public init(now: Instant = Instant()) { state = Mutex(ManualClockState(now: now)) }
 
     /// The time that the clock shows.
-    public var now: Instant { state.withLock(\.now) }
+    public var now: Instant { state.withLock { $0.now } }
 
-    /// Zero: every instant can be told from every other.
-    public var minimumResolution: Duration { .zero }
+    /// Attoseconds, since the clock counts exactly.
+    public var minimumResolution: Duration { Duration(attoseconds: 1) }
 
-    /// How many tasks sleep on the clock.
-    public var sleepers: Int { state.withLock(\.sleepers) }
+    /// How many tasks sleep.
+    public var sleepers: Int { state.withLock { $0.sleepers } }
 
-    /// Suspends until the clock shows the deadline; not at all if it has passed.
+    /// Suspends the task until the clock shows `deadline`; returns at once if it already does.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled.
+    /// - Parameter tolerance: Ignored: the clock is exact.
+    /// - Throws: `CancellationError` when the task is cancelled, at once and without a trace in the clock.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-        let id = state.withLock { $0.makeID() }
+        try Task.checkCancellation()
+        let key = state.withLock { $0.makeKey(deadline) }
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let outcome = state.withLock { state -> TimerState.SleepOutcome in
-                    state.addSleeper(id, deadline, continuation)
-                }
-                outcome.perform(continuation)
+            try await withCheckedThrowingContinuation { continuation in
+                let (resumed, witness) = state.withLock { $0.sleep(key, continuation) }
+                resumed?.resume()
+                witness?.resume(returning: deadline)
+                // The handler may have come before there was anything to cancel. It runs after the task's flag is set, so that
+                // one of the two sees the other.
+                if Task.isCancelled { cancelSleep(key) }
             }
         } onCancel: {
-            let sleeper = state.withLock { $0.cancelSleeper(id) }
-            sleeper?.resume(throwing: CancellationError())
+            cancelSleep(key)
         }
     }
 
-    /// Waits until a task sleeps whose sleep no earlier call has returned, and returns its deadline.
+    private func cancelSleep(_ key: ManualClockState.Key) {
+        state.withLock { $0.removeSleep(key) }?.resume(throwing: CancellationError())
+    }
+
+    /// Suspends until a task sleeps that no earlier call told of, and tells when it wants to wake up.
     ///
-    /// The rendezvous that makes sleeping in tests unnecessary: after it the task under test is asleep. If the waiting task is
-    /// cancelled, it returns the time now.
-    public func nextSleep() async -> Instant {
-        let id = state.withLock { $0.makeID() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let known = state.withLock { $0.awaitSleep(id, continuation) }
-                if let known { continuation.resume(returning: known) }
+    /// The way to meet the code under test: after it returns, that code sleeps and an ``advance(by:)`` will wake it. Sleeps are
+    /// told in the order in which they began, each once; those that ended untold are forgotten.
+    ///
+    /// - Returns: The point in time that the task sleeps until.
+    /// - Throws: `CancellationError` when the calling task is cancelled.
+    public func nextSleep() async throws -> Instant {
+        try Task.checkCancellation()
+        let id = state.withLock { $0.makeKey(.init()).order }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                if let deadline = state.withLock({ $0.witness(id, continuation) }) { continuation.resume(returning: deadline) }
+                if Task.isCancelled { cancelWitness(id) }
             }
         } onCancel: {
-            let (waiter, now) = state.withLock { ($0.cancelWaiter(id), $0.now) }
-            waiter?.resume(returning: now)
+            cancelWitness(id)
         }
     }
 
-    /// Moves the time on and fires everything that falls due, in the order of time; what is due at the same time, in the order in
-    /// which it was asked for.
-    ///
-    /// While something fires the clock shows the time it was due.
-    ///
-    /// Negative durations count as zero.
-    public func advance(by duration: Duration) { advance(to: now.advanced(by: max(.zero, duration))) }
-
-    /// Moves the time on to an instant; see ``advance(by:)``.
-    public func advance(to instant: Instant) {
-        while let due = state.withLock({ $0.takeDue(until: instant) }) { due.fire() }
+    private func cancelWitness(_ id: UInt64) {
+        state.withLock { $0.witnesses.removeValue(forKey: id) }?.resume(throwing: CancellationError())
     }
 
-    // MARK: - For sources
-
-    /// Moves the time on as a suspension does: nothing fires in between, and what fell due fires afterwards, at the new time.
-    package func jump(by duration: Duration) {
-        state.withLock { $0.jump(by: max(.zero, duration)) }
-    }
-
-    /// Calls back when the clock reaches an instant, on the thread of whoever moves it.
+    /// Lets time pass, and everything happen that becomes due on the way.
     ///
-    /// Returns a number to cancel it with.
-    package func schedule(at instant: Instant, _ action: @escaping @Sendable () -> Void) -> UInt64 {
-        state.withLock { $0.addTimer(instant, action) }
+    /// The clock shows each thing's own time when it happens; what that schedules within the span happens too. Returns after all
+    /// timers have run and all sleeping tasks have been resumed. A negative duration counts as zero: then what is due now happens.
+    public func advance(by duration: Duration) { advance(to: now.advanced(by: max(duration, .zero))) }
+
+    /// Lets time pass until the clock shows `target`, like ``advance(by:)``.
+    ///
+    /// A point in the past counts as now.
+    public func advance(to target: Instant) {
+        while let entry = state.withLock({ $0.popDue(by: target) }) { entry.fire() }
     }
 
-    /// Cancels what ``schedule(at:_:)`` returned; one that has fired is ignored.
-    package func cancel(_ id: UInt64) {
-        // Released outside the lock: the closure may own anything.
-        _ = state.withLock { $0.removeTimer(id) }
+    /// Lets time pass with nobody awake, as while a machine is suspended: what became due happens now, late.
+    ///
+    /// - Parameter first: What happens before all of that, when the clock already shows the new time.
+    public func jump(by duration: Duration, first: () -> Void = {}) {
+        state.withLock { $0.now = $0.now.advanced(by: max(duration, .zero)) }
+        first()
+        advance(by: .zero)
     }
 }

@@ -1,94 +1,96 @@
-internal import Glibc
 public import Reachability
 internal import Synchronization
 
-extension SimulatedNetwork {
-    /// Delivers until the task is cancelled or ``stop(throwing:)`` is called.
+extension SimulatedNetwork: NetworkSource {
+    /// Delivers an empty batch at once, and then one for each change, until cancelled or stopped.
     ///
-    /// - Throws: `ReachabilityError` if it runs already, `CancellationError` when cancelled, and what
-    ///   ``stop(throwing:)`` was given.
+    /// - Throws: `CancellationError` when cancelled, what ``stop(throwing:)`` says, or ``ReachabilityError`` if it runs already.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        try state.withLock { state throws(ReachabilityError) in
-            switch state.phase {
-            case .idle, .stopped(nil): state.phase = .running(nil)
-            case .running: throw ReachabilityError(.alreadyRun, operation: "SimulatedNetwork.run(deliver:)")
-            case .stopped: break
-            }
-            state.deliver = deliver
-            state.isWoken = true
+        try Task.checkCancellation()
+        guard let id = state.withLock({ $0.begin(deliver) }) else {
+            throw ReachabilityError(.alreadyRun, operation: "SimulatedNetwork.run")
         }
-        takeTurn()
-        defer { silence() }
+        defer { finish(id) }
+        deliverAll()
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let ended: Result<Void, any Error>? = state.withLock { state in
-                    if case .stopped(let error) = state.phase { return error.map { .failure($0) } ?? .success(()) }
-                    state.phase = .running(continuation)
-                    return nil
+            try await withCheckedThrowingContinuation { continuation in
+                let ending = state.withLock { state in
+                    if state.run?.ending == nil { state.run?.parked = continuation }
+                    return state.run?.ending
                 }
-                if let ended { continuation.resume(with: ended) }
+                if let ending { continuation.resume(with: ending) }
             }
         } onCancel: {
-            stop(throwing: CancellationError())
+            end(id, .failure(CancellationError()))
         }
     }
 
-    /// Delivers an empty batch, before it returns unless something is being delivered by this thread.
+    /// Asks for an empty batch: delivered by the calling thread, or afterwards by the one that is delivering.
+    ///
+    /// It never waits.
     public func wake() {
-        let isRunning = state.withLock { state in
-            state.isWoken = true
-            return state.deliver != nil
-        }
-        if isRunning { takeTurn() }
+        state.withLock { $0.postTick() }
+        deliverIfPossible()
     }
 
-    /// The links of the model with their addresses.
+    /// The model's links with their addresses.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        try state.withLock { state throws(ReachabilityError) in
+        let (failure, kernel) = state.withLock { state in
             state.dumps += 1
-            try state.fail("RTM_GETLINK")
-            return state.kernel.links
+            return (state.takeFailure(), state.kernel)
         }
+        if let failure { throw ReachabilityError(.requestFailed, errno: failure, operation: "SimulatedNetwork.interfaces") }
+        return kernel.interfaces
     }
 
-    /// The answer of the model's forwarding table.
+    /// The model's answer to a look-up.
     public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        try state.withLock { state throws(ReachabilityError) in
+        let (failure, kernel) = state.withLock { state in
             state.lookups += 1
-            try state.fail("RTM_GETROUTE \(query.destination)")
-            return state.kernel.lookUp(query)
+            return (state.takeFailure(), state.kernel)
         }
+        if let failure { throw ReachabilityError(.requestFailed, errno: failure, operation: "SimulatedNetwork.route") }
+        return kernel.route(to: query)
     }
 
-    /// Ends ``run(deliver:)``, with an error if one is given; later ones end at once.
-    public func stop(throwing error: (any Error)? = nil) {
-        let continuation = state.withLock { state -> CheckedContinuation<Void, any Error>? in
-            guard case .running(let continuation) = state.phase else { return nil }
-            state.phase = .stopped(error)
-            return continuation
-        }
-        if let error { continuation?.resume(throwing: error) } else { continuation?.resume() }
-    }
-
-    /// No batch is delivered any more once this returns.
-    private func silence() {
-        let timer = state.withLock { state in
-            defer {
-                state.deliver = nil
-                state.timer = nil
-                state.phase = .idle
+    /// Suspends until somebody runs the network and its first batch has been delivered.
+    ///
+    /// - Throws: `CancellationError` when the calling task is cancelled.
+    public func untilRunning() async throws {
+        try Task.checkCancellation()
+        let id = state.withLock { $0.makeID() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isRunning = state.withLock { state in
+                    if state.run?.hasStarted == true { return true }
+                    state.starters[id] = continuation
+                    return false
+                }
+                if isRunning { continuation.resume() }
+                // The handler may have come before there was anything to cancel; it runs after the task's flag is set.
+                if Task.isCancelled { cancelStarter(id) }
             }
-            return state.timer
+        } onCancel: {
+            cancelStarter(id)
+        }
+    }
+
+    private func cancelStarter(_ id: UInt64) {
+        state.withLock { $0.starters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+    }
+
+    /// Ends a run's wait.
+    func end(_ id: UInt64?, _ ending: Result<Void, any Error>) {
+        state.withLock { $0.decide(id, ending) }?.resume(with: ending)
+    }
+
+    /// Forgets a run, after the batch that may still be on its way: then `deliver` is never called again.
+    private func finish(_ id: UInt64) {
+        state.withLock { $0.end(id) }
+        let timer = delivery.withLock { delivery in
+            defer { delivery.timer = nil }
+            return delivery.timer
         }
         if let timer { clock.cancel(timer) }
-        takeTurn()
-    }
-}
-
-extension SimulatedNetwork.State {
-    fileprivate mutating func fail(_ operation: String) throws(ReachabilityError) {
-        guard failures.count > 0 else { return }
-        failures.count -= 1
-        throw ReachabilityError(.requestFailed, errno: failures.errno, operation: operation)
     }
 }

@@ -142,6 +142,9 @@ struct RouteTests {
         bound.interface = "cable1"
         try await network.watching(bound) { watcher in
             #expect(watcher.path.interface?.name == "cable1")
+            // Without a route the kernel would still look for anything on the link.
+            watcher.oracleKnowsBetter = false
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default dev cable1") }
             try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link set cable1 name patch1") }
         }
     }

@@ -12,7 +12,7 @@ struct WaitSessionTests {
     private let scopes = ["198.51.100.1", "198.51.100.2"].map { Scope.address(Samples.address($0)) }
 
     init() throws {
-        network = try .online(clock: clock)
+        network = .online(clock: clock)
         monitor = ReachabilityMonitor(network)
     }
 
@@ -30,9 +30,9 @@ struct WaitSessionTests {
         var (open, closed) = ("198.51.100.1/32", "198.51.100.2/32")
         try network.addRoute(to: open, dev: "eth0")
         for _ in 0..<count {
-            try network.batch {
-                try network.removeRoute(to: open)
-                try network.addRoute(to: closed, dev: "eth0")
+            try network.batch { kernel in
+                try kernel.removeRoute(to: open)
+                try kernel.addRoute(to: closed, dev: "eth0")
             }
             swap(&open, &closed)
         }
@@ -78,7 +78,7 @@ struct WaitSessionTests {
         async let outcome = session.run()
         await monitorRuns()
         try openByTurns(200)
-        _ = await clock.nextSleep()
+        _ = try await clock.nextSleep()
         clock.advance(by: .seconds(5))
         #expect(await outcome.status == .no)
     }
@@ -98,7 +98,7 @@ struct WaitSessionTests {
         session.timeout = .seconds(5)
         async let outcome = session.run()
         await monitorRuns()
-        _ = await clock.nextSleep()
+        _ = try await clock.nextSleep()
         clock.advance(by: .seconds(5))
         let end = await outcome
         #expect(end.status == .no)

@@ -10,7 +10,7 @@ struct WatchSessionTests {
     private let network: SimulatedNetwork
     private let notes = LineCollector()
 
-    init() throws { network = try .online(clock: clock) }
+    init() { network = .online(clock: clock) }
 
     private func session(_ output: LineCollector, scopes: [Scope] = [.internet], buffer: Int = 64) -> WatchSession {
         var configuration = ReachabilityMonitor.Configuration()
@@ -49,7 +49,7 @@ struct WatchSessionTests {
             let line = await output.next()
             #expect(line.hasPrefix(#"{"event":"baseline","sequence":0,"#) && line.contains(#""scope":"\#(address)""#))
         }
-        try network.addRoute(to: "198.51.100.9/32", kind: .prohibit)
+        try network.addRoute(to: "198.51.100.9/32", type: .prohibit)
         let line = await output.next()
         #expect(line.contains(#""event":"transition""#) && line.contains(#""scope":"198.51.100.9""#))
         #expect(line.contains(#""reason":"prohibited""#))
@@ -73,13 +73,13 @@ struct WatchSessionTests {
         #expect(raw.lines.last?.contains("○ offline  after at least 0 ms: no carrier") == true)
     }
 
-    @Test func endsWhenItsTimeIsUp() async {
+    @Test func endsWhenItsTimeIsUp() async throws {
         let output = LineCollector()
         var session = session(output)
         session.timeLimit = .seconds(5)
         async let end = session.run()
         _ = await output.next()
-        #expect(await clock.nextSleep().offset == .seconds(5))
+        #expect(try await clock.nextSleep().offset == .seconds(5))
         clock.advance(by: .seconds(5))
         #expect(await end == .done)
         #expect(output.lines.count == 1)

@@ -95,6 +95,9 @@ package struct PathEvaluator: Sendable {
     /// Judges one answer of the kernel.
     package func judge(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Judgement {
         guard case .route(let route) = verdict else { return .refused(verdict.refusalReason) }
+        // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and says
+        // so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Nobody would answer there.
+        guard route.table != 0 else { return .refused(nil) }
         guard let interface = table[route.interface], interface.isUsable, route.isLocal || !interface.isLoopback,
             isUsable(route.source, to: destination, isLocal: route.isLocal, table)
         else { return .refused(nil) }

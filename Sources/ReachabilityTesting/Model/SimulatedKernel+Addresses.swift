@@ -1,68 +1,129 @@
 internal import Reachability
 
 extension SimulatedKernel {
-    mutating func addAddress(_ address: NetworkInterface.Address, to name: String) throws(SimulationError) -> [NetworkEvent] {
-        let position = try position(name)
-        guard
-            !links[position].addresses.contains(where: { $0.address == address.address && $0.prefixLength == address.prefixLength })
-        else { throw SimulationError("\(name) has \(address.address)/\(address.prefixLength) already") }
-        links[position].addresses.append(address)
-        let index = links[position].index
-        // The route of the prefix is announced before the address (captured traffic of kernel 6.18).
-        return (links[position].isUp ? addConnectedRoute(address, index) : []) + [.address(address, interface: index)]
-    }
-
-    /// Removes an address.
+    /// Gives a link an address, like `ip address add`.
     ///
-    /// The last IPv4 address of a link takes all its IPv4 routes along, unannounced but for the prefix's own (fib_disable_ip,
-    /// net/ipv4/fib_frontend.c).
-    mutating func removeAddress(_ address: NetworkInterface.Address, from name: String) throws(SimulationError) -> [NetworkEvent] {
-        let position = try position(name)
-        let index = links[position].index
-        guard
-            let held = links[position].addresses.firstIndex(where: {
-                $0.address == address.address && $0.prefixLength == address.prefixLength
-            })
-        else { throw SimulationError("\(name) has no address \(address.address)/\(address.prefixLength)") }
-        links[position].addresses.remove(at: held)
-        let family = address.address.family
-        let prefix = IPPrefix(address.address, length: address.prefixLength)
-        var events: [NetworkEvent] = [.addressRemoved(address, interface: index)]
-        let isShared = links[position].addresses.contains {
-            $0.address.family == family && IPPrefix($0.address, length: $0.prefixLength) == prefix
+    /// Announced are the address and, if the link is up, the route to its prefix: for IPv4 after it, for IPv6 before it.
+    ///
+    /// - Parameters:
+    ///   - text: An address with the length of its prefix, such as `192.0.2.10/24`; without one, the address alone.
+    ///   - isTentative: Whether duplicate address detection (RFC 4862 §5.4) is still going on; see
+    ///     ``finishDetection(of:on:hasFailed:)``. While the link is down it cannot end, so that an IPv6 address is tentative
+    ///     anyway.
+    public mutating func addAddress(
+        _ name: String, _ text: String, isTentative: Bool = false, isOptimistic: Bool = false
+    ) throws(SimulationError) {
+        let operation = "addAddress(\"\(name)\", \"\(text)\")"
+        let position = try position(of: name, for: operation)
+        let (address, length) = try parseAddress(text, for: operation)
+        guard !links[position].interface.addresses.contains(where: { $0.address == address }) else {
+            throw SimulationError(operation, "\(name) has this address already (EEXIST)")
         }
-        if !isShared { events += removeRoutes { $0.isConnected && $0.interface == index && $0.destination == prefix } }
-        events += removeRoutes { $0.source == address.address }
-        if family == .ipv4, !links[position].addresses.contains(where: { $0.address.family == .ipv4 }) {
-            routes.removeAll { $0.interface == index && $0.destination.address.family == .ipv4 }
+        guard address.family == .ipv6 || !(isTentative || isOptimistic) else {
+            throw SimulationError(operation, "duplicate address detection is for IPv6 only: leave out isTentative and isOptimistic")
         }
-        return events
+        var entry = NetworkInterface.Address(address, prefixLength: length, isTentative: isTentative, isOptimistic: isOptimistic)
+        if address.family == .ipv6, !links[position].interface.isUp { entry.isTentative = true }
+        links[position].interface.addresses.append(entry)
+        let interface = links[position].interface
+        if address.family == .ipv6 { connect(entry, on: interface) }
+        announce(.address(entry, interface: interface.index))
+        if address.family == .ipv4 { connect(entry, on: interface) }
     }
 
-    /// Ends the detection of duplicates: the address becomes usable, or is a duplicate.
-    mutating func finishDetection(
-        of address: NetworkInterface.Address, on name: String, isDuplicate: Bool
-    ) throws(SimulationError) -> [NetworkEvent] {
-        let position = try position(name)
-        guard let held = links[position].addresses.firstIndex(where: { $0.address == address.address }) else {
-            throw SimulationError("\(name) has no address \(address.address)")
+    /// Takes an address from a link, like `ip address del`.
+    ///
+    /// Announced are the address, the route to its prefix and the IPv4 routes that prefer it as their source; IPv6 routes
+    /// forget that preference in silence. IPv4 addresses that were added later in the same prefix go with it
+    /// (`promote_secondaries` is 0). If it was the link's last IPv4 address, all of the link's other IPv4 routes go without any
+    /// announcement.
+    ///
+    /// - Parameter text: The address; a prefix length is checked if given.
+    public mutating func removeAddress(_ name: String, _ text: String) throws(SimulationError) {
+        let operation = "removeAddress(\"\(name)\", \"\(text)\")"
+        let position = try position(of: name, for: operation)
+        let (address, length) = try parseAddress(text, for: operation)
+        let entry = try find(address, at: position, for: operation)
+        guard !text.utf8.contains(UInt8(ascii: "/")) || entry.prefixLength == length else {
+            throw SimulationError(operation, "\(name) has it as \(address)/\(entry.prefixLength)")
         }
-        links[position].addresses[held].isTentative = isDuplicate
-        links[position].addresses[held].hasFailedDetection = isDuplicate
-        return [.address(links[position].addresses[held], interface: links[position].index)]
+        let addresses = links[position].interface.addresses
+        if address.family == .ipv4, addresses.first(where: { $0.hasPrefix(of: entry) }) == entry {
+            for secondary in addresses where secondary != entry && secondary.hasPrefix(of: entry) { drop(secondary, at: position) }
+        }
+        drop(entry, at: position)
     }
 
-    mutating func addConnectedRoute(_ address: NetworkInterface.Address, _ index: UInt32) -> [NetworkEvent] {
-        let prefix = IPPrefix(address.address, length: address.prefixLength)
-        guard address.prefixLength < address.address.family.bitWidth,
-            !routes.contains(where: { $0.isConnected && $0.interface == index && $0.destination == prefix })
-        else { return [] }
-        let isIPv4 = address.address.family == .ipv4
-        routes.append(
-            Route(
-                destination: prefix, interface: index, metric: isIPv4 ? 0 : 256, kind: .unicast,
-                source: isIPv4 ? address.address : nil,
-                isConnected: true))
-        return [.route(RouteChange(prefix, interface: index))]
+    /// Ends the duplicate address detection of a tentative address: it can be used, or if detection failed never will be.
+    ///
+    /// It is announced.
+    public mutating func finishDetection(
+        of text: String, on name: String, hasFailed: Bool = false
+    ) throws(SimulationError) {
+        let operation = "finishDetection(of: \"\(text)\", on: \"\(name)\")"
+        let position = try position(of: name, for: operation)
+        let entry = try find(try parseAddress(text, for: operation).address, at: position, for: operation)
+        guard entry.isTentative, !entry.hasFailedDetection else {
+            throw SimulationError(operation, "it is not tentative: add it with isTentative: true")
+        }
+        guard links[position].interface.isUp else {
+            throw SimulationError(operation, "nothing is detected while \(name) is down: set it up first")
+        }
+        guard let place = links[position].interface.addresses.firstIndex(of: entry) else { return }
+        // An address that failed stays tentative: net/ipv6/addrconf.c, addrconf_dad_stop().
+        links[position].interface.addresses[place].isTentative = hasFailed
+        links[position].interface.addresses[place].isOptimistic = false
+        links[position].interface.addresses[place].hasFailedDetection = hasFailed
+        announce(.address(links[position].interface.addresses[place], interface: links[position].interface.index))
+    }
+
+    /// Adds the route to an address's prefix, unless it is there.
+    mutating func connect(_ address: NetworkInterface.Address, on interface: NetworkInterface) {
+        guard interface.isUp, !interface.isLoopback, let route = Route(connecting: address, on: interface.index) else { return }
+        guard !routes.contains(where: { $0.isConnected && $0.destination == route.destination && $0.interface == route.interface })
+        else { return }
+        routes.append(route)
+        announce(.route(route.change(isRemoval: false)))
+    }
+
+    private mutating func drop(_ entry: NetworkInterface.Address, at position: Int) {
+        links[position].interface.addresses.removeAll { $0 == entry }
+        let interface = links[position].interface
+        announce(.addressRemoved(entry, interface: interface.index))
+        if !interface.addresses.contains(where: { $0.hasPrefix(of: entry) }) {
+            let prefix = IPPrefix(entry.address, length: entry.prefixLength)
+            removeRoutes { $0.isConnected && $0.destination == prefix && $0.interface == interface.index }
+        }
+        guard entry.address.family == .ipv4 else {
+            for place in routes.indices where routes[place].source == entry.address { routes[place].source = nil }
+            return
+        }
+        removeRoutes { $0.source == entry.address && !$0.isConnected }
+        if !interface.addresses.contains(where: { $0.address.family == .ipv4 }) {
+            routes.removeAll { $0.interface == interface.index && $0.family == .ipv4 }
+        }
+    }
+
+    private mutating func removeRoutes(where matches: (Route) -> Bool) {
+        for route in routes where matches(route) { announce(.route(route.change(isRemoval: true))) }
+        routes.removeAll(where: matches)
+    }
+
+    private func find(
+        _ address: IPAddress, at position: Int, for operation: String
+    ) throws(SimulationError) -> NetworkInterface.Address {
+        let interface = links[position].interface
+        guard let entry = interface.addresses.first(where: { $0.address == address }) else {
+            let held = interface.addresses.map { "\($0.address)/\($0.prefixLength)" }.joined(separator: ", ")
+            throw SimulationError(operation, "\(interface.name) has no such address (EADDRNOTAVAIL); it has: \(held)")
+        }
+        return entry
+    }
+}
+
+extension NetworkInterface.Address {
+    /// Whether the other address has the same prefix.
+    fileprivate func hasPrefix(of other: NetworkInterface.Address) -> Bool {
+        prefixLength == other.prefixLength && IPPrefix(address, length: prefixLength).contains(other.address)
     }
 }

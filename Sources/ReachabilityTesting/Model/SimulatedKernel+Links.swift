@@ -1,83 +1,155 @@
-internal import Reachability
+public import Reachability
 
 extension SimulatedKernel {
-    mutating func addLink(
-        _ name: String, _ kind: NetworkInterface.Kind, isUp: Bool, hasCarrier: Bool
-    ) throws(SimulationError) -> (UInt32, [NetworkEvent]) {
-        guard !links.contains(where: { $0.name == name }) else { throw SimulationError("an interface named \(name) exists") }
-        var link = NetworkInterface(index: makeIndex(), name: name, kind: kind, isUp: isUp, hasCarrier: hasCarrier && isUp)
-        link.operationalState = Self.state(of: link)
-        links.append(link)
-        pluggedIn[link.index] = hasCarrier
-        return (link.index, [.link(link)])
-    }
-
-    mutating func removeLink(_ name: String) throws(SimulationError) -> [NetworkEvent] {
-        let link = links[try position(name)]
-        // The kernel shuts a device down before it unregisters it; its IPv4 addresses go with events, its IPv4 routes without.
-        var events = try setUp(name, false)
-        let position = try position(name)
-        events += links[position].addresses.map { .addressRemoved($0, interface: link.index) }
-        links.remove(at: position)
-        routes.removeAll { $0.interface == link.index }
-        pluggedIn[link.index] = nil
-        return events + [.linkRemoved(index: link.index)]
-    }
-
-    mutating func rename(_ name: String, to newName: String) throws(SimulationError) -> [NetworkEvent] {
-        guard !links.contains(where: { $0.name == newName }) else { throw SimulationError("an interface named \(newName) exists") }
-        let position = try position(name)
-        links[position].name = newName
-        return [.link(links[position])]
-    }
-
-    /// Sets a link up or down.
+    /// Adds a link, like `ip link add`.
     ///
-    /// Down: IPv4 routes vanish without a message ("the lack of notification in these cases is deliberate", kernel commit
-    /// 4b2b606075e5), IPv6 routes and addresses with one each. Up: only the routes of the addresses come back.
-    mutating func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) -> [NetworkEvent] {
-        let position = try position(name)
-        guard links[position].isUp != isUp else { return [] }
-        let index = links[position].index
-        let hadCarrier = links[position].hasCarrier
-        links[position].isUp = isUp
-        links[position].hasCarrier = isUp && pluggedIn[index] ?? true
-        if links[position].hasCarrier != hadCarrier { links[position].carrierChanges &+= 1 }
-        links[position].operationalState = Self.state(of: links[position])
-        var events: [NetworkEvent] = [.link(links[position])]
-        if isUp {
-            for address in links[position].addresses { events += addConnectedRoute(address, index) }
-        } else {
-            events += removeRoutes { $0.interface == index && $0.destination.address.family == .ipv6 }
-            routes.removeAll { $0.interface == index }
-            let lost = links[position].addresses.filter { $0.address.family == .ipv6 && !$0.address.isLoopback }
-            links[position].addresses.removeAll { lost.contains($0) }
-            events += lost.map { .addressRemoved($0, interface: index) }
+    /// It is announced.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 15 bytes, as the kernel wants it (net/core/dev.c, dev_valid_name).
+    ///   - isUp: Whether it is set up at once.
+    ///   - hasCarrier: Whether the cable is in.
+    /// - Returns: The link's index, never used before.
+    @discardableResult
+    public mutating func addLink(
+        _ name: String, kind: NetworkInterface.Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true
+    ) throws(SimulationError) -> UInt32 {
+        try checkName(name, for: "addLink(\"\(name)\")")
+        defer { nextIndex += 1 }
+        var interface = NetworkInterface(index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier)
+        interface.operationalState = operationalState(of: interface)
+        links.append(Link(interface: interface, isPlugged: hasCarrier))
+        announceLink(links.count - 1)
+        return interface.index
+    }
+
+    /// Removes a link, like `ip link del`.
+    ///
+    /// Announced are the link going down with all that belongs to that, its IPv4 addresses and itself; its IPv4 routes are not.
+    public mutating func removeLink(_ name: String) throws(SimulationError) {
+        let operation = "removeLink(\"\(name)\")"
+        let position = try position(of: name, for: operation)
+        let interface = links[position].interface
+        guard !interface.isLoopback else { throw SimulationError(operation, "the kernel does not let go of its loopback device") }
+        if interface.isUp { takeDown(position) }
+        for address in links[position].interface.addresses {
+            announce(.addressRemoved(address, interface: interface.index))
         }
-        return events
+        links.remove(at: position)
+        routes.removeAll { $0.interface == interface.index }
+        announce(.linkRemoved(index: interface.index))
     }
 
-    /// Carrier comes or goes: one link message, and the routes stay.
-    mutating func setCarrier(_ name: String, _ hasCarrier: Bool) throws(SimulationError) -> [NetworkEvent] {
-        let position = try position(name)
-        pluggedIn[links[position].index] = hasCarrier
-        guard links[position].isUp, links[position].hasCarrier != hasCarrier else { return [] }
-        links[position].hasCarrier = hasCarrier
-        links[position].carrierChanges &+= 1
-        links[position].operationalState = Self.state(of: links[position])
-        return [.link(links[position])]
+    /// Sets a link up or down, like `ip link set … up`.
+    ///
+    /// Down: the link is announced; its IPv6 routes and addresses go with an announcement each, its IPv4 routes without any,
+    /// its IPv4 addresses stay ("The lack of notification in these cases is deliberate", Linux commit 4b2b606075e5). Up: the
+    /// link and the routes to its own prefixes come back with announcements; routes through gateways do not come back.
+    public mutating func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) {
+        let position = try position(of: name, for: "setUp(\"\(name)\", \(isUp))")
+        guard links[position].interface.isUp != isUp else { return }
+        if isUp { bringUp(position) } else { takeDown(position) }
     }
 
-    mutating func setOperationalState(_ name: String, _ state: NetworkInterface.OperationalState) throws(SimulationError)
-        -> [NetworkEvent]
-    {
-        let position = try position(name)
-        links[position].operationalState = state
-        return [.link(links[position])]
+    /// Puts the cable in or pulls it out.
+    ///
+    /// Only the link is announced. Its routes stay and look-ups still find them. While the link is down nobody notices.
+    public mutating func setCarrier(_ name: String, _ hasCarrier: Bool) throws(SimulationError) {
+        let position = try position(of: name, for: "setCarrier(\"\(name)\", \(hasCarrier))")
+        guard links[position].isPlugged != hasCarrier else { return }
+        links[position].isPlugged = hasCarrier
+        guard links[position].interface.isUp else { return }
+        setLowerUp(position, hasCarrier)
+        links[position].interface.operationalState = operationalState(of: links[position].interface)
+        announceLink(position)
     }
 
-    private static func state(of link: NetworkInterface) -> NetworkInterface.OperationalState {
-        if link.kind == .tunnel || link.kind == .loopback { return .unknown }
-        return link.isUp && link.hasCarrier ? .up : .down
+    /// Pulls a link's cable out.
+    public mutating func pull(_ name: String) throws(SimulationError) { try setCarrier(name, false) }
+
+    /// Puts a link's cable in.
+    public mutating func plug(_ name: String) throws(SimulationError) { try setCarrier(name, true) }
+
+    /// Sets what the driver or a supplicant says of a link (RFC 2863), until the link or its carrier changes.
+    ///
+    /// It is announced.
+    public mutating func setOperationalState(
+        _ name: String, _ state: NetworkInterface.OperationalState
+    ) throws(SimulationError) {
+        let position = try position(of: name, for: "setOperationalState(\"\(name)\", .\(state))")
+        guard links[position].interface.operationalState != state else { return }
+        links[position].interface.operationalState = state
+        announceLink(position)
+    }
+
+    /// Gives a link another name, up or not.
+    ///
+    /// Announced, and with it, again, its IPv4 addresses.
+    public mutating func rename(_ name: String, to newName: String) throws(SimulationError) {
+        let operation = "rename(\"\(name)\", to: \"\(newName)\")"
+        let position = try position(of: name, for: operation)
+        guard name != newName else { return }
+        try checkName(newName, for: operation)
+        links[position].interface.name = newName
+        announceLink(position)
+        let interface = links[position].interface
+        for address in interface.addresses where address.address.family == .ipv4 {
+            announce(.address(address, interface: interface.index))
+        }
+    }
+
+    private mutating func takeDown(_ position: Int) {
+        links[position].interface.isUp = false
+        setLowerUp(position, false)
+        links[position].interface.operationalState = .down
+        announceLink(position)
+        let interface = links[position].interface
+        for route in routes where route.interface == interface.index && route.family == .ipv6 {
+            announce(.route(route.change(isRemoval: true)))
+        }
+        routes.removeAll { $0.interface == interface.index }
+        for address in interface.addresses where address.address.family == .ipv6 {
+            announce(.addressRemoved(address, interface: interface.index))
+        }
+        links[position].interface.addresses.removeAll { $0.address.family == .ipv6 }
+    }
+
+    private mutating func bringUp(_ position: Int) {
+        links[position].interface.isUp = true
+        setLowerUp(position, links[position].isPlugged)
+        announceLink(position)
+        if links[position].interface.isLoopback {
+            links[position].interface.addresses.append(Self.loopbackAddress6)
+            announce(.address(Self.loopbackAddress6, interface: Self.loopbackIndex))
+        }
+        for address in links[position].interface.addresses { connect(address, on: links[position].interface) }
+        // The operational state follows the carrier, with an announcement of its own.
+        let state = operationalState(of: links[position].interface)
+        guard links[position].interface.operationalState != state else { return }
+        links[position].interface.operationalState = state
+        announceLink(position)
+    }
+
+    private mutating func setLowerUp(_ position: Int, _ hasCarrier: Bool) {
+        guard links[position].interface.hasCarrier != hasCarrier else { return }
+        links[position].interface.hasCarrier = hasCarrier
+        if !links[position].interface.isLoopback { links[position].interface.carrierChanges &+= 1 }
+    }
+
+    private func operationalState(of interface: NetworkInterface) -> NetworkInterface.OperationalState {
+        guard interface.isUp, interface.hasCarrier else { return .down }
+        // Tunnels and the loopback device never say.
+        return interface.kind == .tunnel || interface.isLoopback ? .unknown : .up
+    }
+
+    private func checkName(_ name: String, for operation: String) throws(SimulationError) {
+        let bytes = Array(name.utf8)
+        let isForbidden: (UInt8) -> Bool = { $0 == 0 || $0 == 0x20 || (9...13).contains($0) || $0 == 0x2f || $0 == 0x3a }
+        guard (1...15).contains(bytes.count), name != ".", name != "..", !bytes.contains(where: isForbidden) else {
+            throw SimulationError(operation, "a name has 1 to 15 bytes without '/', ':' and white space, and is not '.' or '..'")
+        }
+        guard !links.contains(where: { $0.interface.name == name }) else {
+            throw SimulationError(operation, "there is a link named '\(name)' already (EEXIST)")
+        }
     }
 }

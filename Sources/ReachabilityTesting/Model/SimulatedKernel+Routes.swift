@@ -1,84 +1,117 @@
-internal import Glibc
 internal import Reachability
 
 extension SimulatedKernel {
-    mutating func addRoute(_ route: Route, replacing: Bool) throws(SimulationError) -> [NetworkEvent] {
-        if let index = route.interface {
-            guard links.contains(where: { $0.index == index && $0.isUp }) else {
-                throw SimulationError("the interface of \(route.destination) is down: set it up first")
-            }
-        }
-        let existing = routes.firstIndex { $0.destination == route.destination && $0.metric == route.metric && !$0.isConnected }
-        if let existing, !replacing {
-            throw SimulationError("a route \(routes[existing].destination) with metric \(route.metric) exists")
-        }
-        if let existing { routes[existing] = route } else { routes.append(route) }
-        return [.route(RouteChange(route.destination, gateway: route.gateway, interface: route.interface))]
-    }
-
-    mutating func removeRoute(_ destination: IPPrefix, metric: UInt32?) throws(SimulationError) -> [NetworkEvent] {
-        guard let position = routes.firstIndex(where: { $0.destination == destination && (metric == nil || $0.metric == metric) })
-        else {
-            throw SimulationError("there is no route \(destination)")
-        }
-        let route = routes.remove(at: position)
-        return [.route(RouteChange(destination, gateway: route.gateway, interface: route.interface, isRemoval: true))]
-    }
-
-    /// Removes routes with a message for each.
-    mutating func removeRoutes(where isRemoved: (Route) -> Bool) -> [NetworkEvent] {
-        let removed = routes.filter(isRemoved)
-        routes.removeAll(where: isRemoved)
-        return removed.map { .route(RouteChange($0.destination, gateway: $0.gateway, interface: $0.interface, isRemoval: true)) }
-    }
-
-    /// The forwarding table's answer: longest prefix, then lowest metric, then oldest.
-    func lookUp(_ query: RouteQuery) -> RouteVerdict {
-        let destination = query.destination
-        if let holder = links.first(where: { $0.addresses.contains { $0.address == destination } }),
-            query.interface ?? 1 == 1 || holder.isLoopback
-        {
-            return .route(
-                RouteVerdict.Route(
-                    interface: 1, source: destination, table: 255, prefixLength: destination.family.bitWidth, isLocal: true))
-        }
-        let candidates = routes.filter {
-            $0.destination.contains(destination)
-                && (query.interface == nil || $0.interface == nil || $0.interface == query.interface)
-        }
-        guard let route = candidates.min(by: { ($1.destination.length, $0.metric) < ($0.destination.length, $1.metric) }) else {
-            return .refused(errno: ENETUNREACH)
-        }
-        switch route.kind {
-        case .unreachable: return .refused(errno: EHOSTUNREACH)
-        case .prohibit: return .refused(errno: EACCES)
-        case .blackhole: return .refused(errno: EINVAL)
-        case .unicast: break
-        }
-        return .route(
-            RouteVerdict.Route(
-                interface: route.interface ?? 0, gateway: route.gateway,
-                source: query.wantsMatch ? route.source : source(route, destination), metric: route.metric,
-                prefixLength: query.wantsMatch ? route.destination.length : destination.family.bitWidth))
-    }
-
-    /// The source address that a sender would get: the route's own, or an address of the interface on the next hop's link, or its
-    /// first.
+    /// Adds a route to the main table, like `ip route add`.
     ///
-    /// While IPv6 has nothing but tentative addresses the kernel answers `::1`.
-    private func source(_ route: Route, _ destination: IPAddress) -> IPAddress? {
-        if let source = route.source { return source }
-        let family = destination.family
-        func usable(_ link: NetworkInterface) -> [NetworkInterface.Address] {
-            link.addresses.filter {
-                $0.address.family == family && (family == .ipv4 || $0.isReady)
-                    && (destination.isLinkLocal || !$0.address.isLinkLocal) && !$0.address.isLoopback
+    /// It is announced.
+    ///
+    /// - Parameters:
+    ///   - destination: A prefix, an address, or `default`, which is of the family of `via` or `source`, else of IPv4. For an
+    ///     IPv4 default through an IPv6 gateway write `0.0.0.0/0`.
+    ///   - gateway: The next hop; not checked for being on the link, as with `onlink`.
+    ///   - name: The link; may be left out if an address of a link tells where the gateway is.
+    ///   - metric: Its rank; by default the kernel's, 0 for IPv4 and 1024 for IPv6, where 0 means 1024 too.
+    ///   - type: What it does; only `unicast` takes a gateway and a link.
+    ///   - source: The preferred source address, which some link has to hold.
+    public mutating func addRoute(
+        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
+        type: RouteType = .unicast, source: String? = nil
+    ) throws(SimulationError) {
+        let operation = "addRoute(to: \"\(destination)\")"
+        let route = try makeRoute(destination, gateway, name, metric, type, source, operation)
+        guard !routes.contains(where: { $0.destination == route.destination && $0.metric == route.metric }) else {
+            throw SimulationError(operation, "there is one with this metric (EEXIST); give it another, or use replaceRoute")
+        }
+        routes.append(route)
+        announce(.route(route.change(isRemoval: false)))
+    }
+
+    /// Adds a route or replaces the one with the same destination and metric, like `ip route replace`.
+    ///
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:)``. Only the new route is announced.
+    public mutating func replaceRoute(
+        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
+        type: RouteType = .unicast, source: String? = nil
+    ) throws(SimulationError) {
+        let route = try makeRoute(
+            destination, gateway, name, metric, type, source, "replaceRoute(to: \"\(destination)\")")
+        if let place = routes.firstIndex(where: { $0.destination == route.destination && $0.metric == route.metric }) {
+            routes[place] = route
+        } else {
+            routes.append(route)
+        }
+        announce(.route(route.change(isRemoval: false)))
+    }
+
+    /// Removes the best route that fits, like `ip route del`.
+    ///
+    /// It is announced.
+    ///
+    /// - Parameter destination: As for ``addRoute(to:via:dev:metric:type:source:)``; what else is given must fit, too.
+    public mutating func removeRoute(
+        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil
+    ) throws(SimulationError) {
+        let operation = "removeRoute(to: \"\(destination)\")"
+        let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
+        let prefix = try parsePrefix(destination, family: next?.family ?? .ipv4, for: operation)
+        let interface = try name.map { name throws(SimulationError) in
+            links[try position(of: name, for: operation)].interface.index
+        }
+        let fitting = routes.indices.filter { place in
+            let route = routes[place]
+            return route.destination == prefix && (next == nil || route.gateway == next)
+                && (interface == nil || route.interface == interface) && (metric == nil || route.metric == metric)
+        }
+        guard let place = fitting.min(by: { routes[$0].metric < routes[$1].metric }) else {
+            throw SimulationError(operation, "there is no such route (ESRCH)")
+        }
+        let route = routes.remove(at: place)
+        announce(.route(route.change(isRemoval: true)))
+    }
+
+    private func makeRoute(
+        _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32?, _ type: RouteType, _ source: String?,
+        _ operation: String
+    ) throws(SimulationError) -> Route {
+        let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
+        let preferred = try source.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
+        let prefix = try parsePrefix(destination, family: next?.family ?? preferred?.family ?? .ipv4, for: operation)
+        let family = prefix.address.family
+        guard family == .ipv4 || next?.family != .ipv4 else {
+            throw SimulationError(operation, "an IPv6 destination cannot have an IPv4 gateway (EINVAL)")
+        }
+        if let preferred {
+            guard preferred.family == family, links.contains(where: { $0.holds(preferred) }) else {
+                throw SimulationError(operation, "no link has the source address \(preferred) (EINVAL)")
             }
         }
-        let own = links.first { $0.index == route.interface }.map(usable) ?? []
-        let target = route.gateway?.family == family ? route.gateway ?? destination : destination
-        let onLink = own.first { IPPrefix($0.address, length: $0.prefixLength).contains(target) }
-        if let address = onLink ?? own.first ?? links.lazy.compactMap({ usable($0).first }).first { return address.address }
-        return family == .ipv6 ? IPAddress(family: .ipv6, value: 1) : nil
+        guard type == .unicast || (next == nil && name == nil) else {
+            throw SimulationError(operation, "a route of type \(type) leads to no gateway and no link (EINVAL)")
+        }
+        let rank = metric ?? 0
+        return Route(
+            destination: prefix, type: type, gateway: next,
+            interface: type == .unicast ? try outgoing(name, next, operation) : nil,
+            metric: family == .ipv6 && rank == 0 ? 1024 : rank, source: preferred, isConnected: false)
     }
+
+    /// The index of the link that a new route leads to.
+    private func outgoing(
+        _ name: String?, _ gateway: IPAddress?, _ operation: String
+    ) throws(SimulationError) -> UInt32 {
+        if let name {
+            let interface = links[try position(of: name, for: operation)].interface
+            guard interface.isUp else { throw SimulationError(operation, "\(name) is down (ENETDOWN)") }
+            return interface.index
+        }
+        let near = gateway.flatMap { gateway in routes.first { $0.isConnected && $0.destination.contains(gateway) } }
+        guard let interface = near?.interface else {
+            throw SimulationError(operation, "no link's prefix contains the gateway: name the link with dev: (ENETUNREACH)")
+        }
+        return interface
+    }
+}
+
+extension SimulatedKernel.Link {
+    func holds(_ address: IPAddress) -> Bool { interface.addresses.contains { $0.address == address } }
 }

@@ -1,67 +1,71 @@
-internal import Reachability
+public import Reachability
 
-/// A small model of the kernel's network state.
+/// A small model of the Linux kernel's links, addresses, routes and announcements: the state behind a ``SimulatedNetwork``.
 ///
-/// Pure: changes return the events that the kernel would send.
-struct SimulatedKernel: Sendable {
-    struct Route: Equatable, Sendable {
-        var destination: IPPrefix
-        var gateway: IPAddress?
-        /// The index of the outgoing interface; `nil` for a route that refuses.
-        var interface: UInt32?
-        var metric: UInt32
-        var kind: SimulatedNetwork.RouteKind
-        var source: IPAddress?
-        /// Made by the kernel for an address's on-link prefix.
-        var isConnected = false
+/// It keeps to what was observed on Linux 6.18, where the announcements are not a faithful picture of the routes: see
+/// ``setUp(_:_:)`` and ``removeAddress(_:_:)``. It begins with a loopback device, `lo`, alone. Changes that cannot be made
+/// throw, and leave it as it was.
+///
+/// Not modelled: policy rules and tables other than main, multipath, nexthop objects, neighbours. Optional sysctls have the
+/// kernel's defaults (Documentation/networking/ip-sysctl.rst).
+public struct SimulatedKernel: Sendable {
+    struct Link: Hashable, Sendable {
+        /// As it is dumped.
+        ///
+        /// Its carrier flag is set only while it is up, like IFF_LOWER_UP.
+        var interface: NetworkInterface
+        /// Whether the cable is in, up or not.
+        var isPlugged: Bool
     }
 
-    var links: [NetworkInterface]
-    var routes: [Route] = []
-    /// Whether the other end of a link would give carrier, by index: it cannot be seen while the link is down.
-    var pluggedIn: [UInt32: Bool] = [:]
-    private var nextIndex: UInt32 = 2
+    static let loopbackIndex: UInt32 = 1
 
-    init() {
-        links = [
-            NetworkInterface(
-                index: 1, name: "lo", kind: .loopback, operationalState: .unknown,
-                addresses: [
-                    NetworkInterface.Address(IPAddress(family: .ipv4, value: 0x7f00_0001), prefixLength: 8),
-                    NetworkInterface.Address(IPAddress(family: .ipv6, value: 1), prefixLength: 128),
-                ])
+    /// In the order of their indices.
+    var links: [Link]
+    private(set) var events: [NetworkEvent] = []
+    var nextIndex: UInt32 = 2
+
+    /// The routes of the main table, in the order in which they were added.
+    public internal(set) var routes: [Route] = []
+
+    /// Makes a kernel whose only link is the loopback device with 127.0.0.1/8 and ::1/128.
+    public init() {
+        let addresses = [
+            NetworkInterface.Address(IPAddress(family: .ipv4, value: 0x7f00_0001), prefixLength: 8), Self.loopbackAddress6,
         ]
+        // The loopback driver leaves the operational state alone: unknown.
+        let loopback = NetworkInterface(
+            index: Self.loopbackIndex, name: "lo", kind: .loopback, operationalState: .unknown, addresses: addresses)
+        links = [Link(interface: loopback, isPlugged: true)]
     }
 
-    func position(_ name: String) throws(SimulationError) -> Int {
-        guard let position = links.firstIndex(where: { $0.name == name }) else {
-            throw SimulationError("no interface is named \(name); there are \(links.map(\.name).joined(separator: ", "))")
+    static let loopbackAddress6 = NetworkInterface.Address(IPAddress(family: .ipv6, value: 1), prefixLength: 128)
+
+    /// The links with their addresses, in the order of their indices: what a dump says.
+    public var interfaces: [NetworkInterface] { links.map(\.interface) }
+
+    /// Takes what the kernel announced since the last call.
+    public mutating func takeEvents() -> [NetworkEvent] {
+        defer { events = [] }
+        return events
+    }
+
+    mutating func announce(_ event: NetworkEvent) { events.append(event) }
+
+    mutating func announceLink(_ position: Int) {
+        var interface = links[position].interface
+        interface.addresses = []
+        announce(.link(interface))
+    }
+
+    /// The position of the link with a name.
+    func position(of name: String, for operation: String) throws(SimulationError) -> Int {
+        guard let position = links.firstIndex(where: { $0.interface.name == name }) else {
+            let names = links.map { "'\($0.interface.name)'" }.joined(separator: ", ")
+            throw SimulationError(operation, "there is no link named '\(name)'; there are \(names)")
         }
         return position
     }
 
-    mutating func makeIndex() -> UInt32 {
-        defer { nextIndex += 1 }
-        return nextIndex
-    }
-
-    /// An address with its prefix length, such as `192.0.2.10/24`; without one it is the whole address.
-    static func address(_ text: String) throws(SimulationError) -> NetworkInterface.Address {
-        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let address = IPAddress(String(parts[0])), let length = parts.count == 2 ? Int(parts[1]) : address.family.bitWidth,
-            0...address.family.bitWidth ~= length
-        else { throw SimulationError("\(text) is no address; write 192.0.2.10/24 or 2001:db8::10/64") }
-        return NetworkInterface.Address(address, prefixLength: length)
-    }
-
-    /// A destination: `default` or `default6`, or a prefix such as `10.0.0.0/8`.
-    static func prefix(_ text: String) throws(SimulationError) -> IPPrefix {
-        switch text {
-        case "default", "0/0": return .all(.ipv4)
-        case "default6": return .all(.ipv6)
-        default:
-            let address = try address(text)
-            return IPPrefix(address.address, length: address.prefixLength)
-        }
-    }
+    func link(at index: UInt32) -> Link? { links.first { $0.interface.index == index } }
 }

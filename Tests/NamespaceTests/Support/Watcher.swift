@@ -10,6 +10,8 @@ final class Watcher {
     private(set) var path: NetworkPath = .unknown
     private(set) var epoch: UInt64 = 0
     private var sequence: UInt64 = 0
+    /// Whether what `ip route get` says is what the verdict must be.
+    var oracleKnowsBetter = true
 
     init(_ monitor: ReachabilityMonitor, _ scope: Scope, _ namespace: Namespace) {
         self.monitor = monitor
@@ -59,6 +61,7 @@ final class Watcher {
             last = try await next(location)
         }
         #expect(clock.now - start < .seconds(1) + delay, "the verdict came late", sourceLocation: location)
+        guard oracleKnowsBetter else { return last }
         let oracle = try await Oracle(namespace).verdict(scope)
         #expect(
             oracle == (status == .satisfied), "`ip` says \(oracle), the monitor \(path)", sourceLocation: location)

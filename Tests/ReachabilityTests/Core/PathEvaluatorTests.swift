@@ -168,6 +168,14 @@ import Testing
         #expect(evaluator.path(for: scope, nil, InterfaceTable([.loopback])).offlineReason == .noInterface)
     }
 
+    @Test func whatABoundSocketIsAnsweredWithoutARouteDoesNotSatisfy() {
+        var scope = Scope.address(ip("203.0.113.1"))
+        scope.interface = "cable0"
+        let guess = RouteVerdict.route(RouteVerdict.Route(interface: 2, source: ip("192.0.2.10"), table: 0))
+        let path = evaluator.path(for: scope, [RouteAnswer(ip("203.0.113.1"), guess)], InterfaceTable([.cable]))
+        #expect(path.offlineReason == .noRoute)
+    }
+
     @Test func withoutRepresentativesNothingIsSatisfied() {
         let nobody = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
         let path = nobody.path(for: .internet, [], InterfaceTable([.cable]))

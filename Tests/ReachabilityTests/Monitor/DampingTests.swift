@@ -50,9 +50,9 @@ import Testing
     @Test func aBlipWithinOneBatchIsSeenByItsCarrierCounter() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            try network.batch {
-                try network.pull("eth0")
-                try network.plug("eth0")
+            try network.batch { kernel in
+                try kernel.pull("eth0")
+                try kernel.plug("eth0")
             }
             let blip = try await raw.next()
             #expect(blip.kinds == .reestablished && blip.epoch == 2 && blip.flapPenalty == 1)

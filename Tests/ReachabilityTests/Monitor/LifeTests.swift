@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct LifeTests {
     @Test func beforeItRunsNothingIsKnown() throws {
-        let network = try SimulatedNetwork.online(clock: ManualClock())
+        let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         #expect(monitor.path == .unknown && monitor.health.mode == .starting)
         #expect(monitor.condition(for: .internet).state == .init())
@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test func whoListensEarlyGetsTheBaselineWithTheFirstSnapshot() async throws {
-        let network = try SimulatedNetwork.online(clock: ManualClock())
+        let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let stream = monitor.transitions
         let running = Task { try await monitor.run() }
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func theEndIsToldAndNothingIsLeft() async throws {
-        let network = try SimulatedNetwork.online(clock: ManualClock())
+        let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
         var listener = try await Listener(monitor.transitions)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func aSourceThatFailsEndsTheMonitorWithItsError() async throws {
-        let network = try SimulatedNetwork.online(clock: ManualClock())
+        let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
         _ = try await Listener(monitor.transitions)

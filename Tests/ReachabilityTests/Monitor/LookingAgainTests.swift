@@ -11,7 +11,7 @@ import Testing
             let announced = clock.now.offset
             network.announce(.addressRemoved(NetworkInterface.Address(ip("192.0.2.99"), prefixLength: 24), interface: 2))
             clock.advance(by: delay)
-            try network.changeSilently { try network.removeRoute(to: "default") }
+            try network.changeSilently { try $0.removeRoute(to: "default") }
             #expect(monitor.path.isSatisfied)
             clock.advance(by: .milliseconds(50))
             let found = try await raw.next()
@@ -28,13 +28,13 @@ import Testing
         configuration.lossGrace = .zero
         try await withMonitor(configuration) { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            try network.changeSilently { try network.removeRoute(to: "default") }
+            try network.changeSilently { try $0.removeRoute(to: "default") }
             clock.advance(by: .seconds(29))
             #expect(monitor.path.isSatisfied && monitor.health.missedByEvents == 0)
             clock.advance(by: .seconds(1))
             let loss = try await raw.next()
             #expect(loss.kinds == .offline && loss.cause.kind == .audit && monitor.health.missedByEvents == 1)
-            try network.changeSilently { try network.addRoute(to: "default", via: "192.0.2.1", dev: "eth0") }
+            try network.changeSilently { try $0.addRoute(to: "default", via: "192.0.2.1", dev: "eth0") }
             // While unsatisfied audits come every five seconds.
             clock.advance(by: .seconds(5))
             #expect(try await raw.next().kinds == .online)

@@ -6,7 +6,7 @@ import Testing
     @Test func lostEventsAreMadeUpForByAskingAnew() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            try network.loseEvents { try network.setUp("eth0", false) }
+            try network.loseEvents { try $0.setUp("eth0", false) }
             let loss = try await raw.next()
             #expect(loss.kinds == [.offline, .resynced] && loss.cause.kind == .eventsLost)
             #expect(monitor.health.losses == 1 && monitor.health.resyncs == 1 && monitor.health.mode == .live)
@@ -17,7 +17,7 @@ import Testing
     @Test func aLossThatChangedNothingSaysNothing() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            network.loseEvents {}
+            network.loseEvents { _ in }
             try network.pull("eth0")
             #expect(try await raw.next().kinds == .offline)
             #expect(monitor.health.losses == 1)
@@ -28,7 +28,7 @@ import Testing
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             network.failNextRequests(3, errno: 16)
-            try network.loseEvents { try network.setUp("eth0", false) }
+            try network.loseEvents { try $0.setUp("eth0", false) }
             #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing && monitor.health.failedRequests > 0)
             clock.advance(by: .seconds(10))
             #expect(try await raw.next().kinds == [.offline, .resynced])

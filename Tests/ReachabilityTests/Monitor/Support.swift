@@ -8,7 +8,7 @@ func withMonitor(
     _ body: @Sendable (ReachabilityMonitor, SimulatedNetwork, ManualClock) async throws -> Void
 ) async throws {
     let clock = ManualClock()
-    let network = online ? try SimulatedNetwork.online(clock: clock) : SimulatedNetwork(clock: clock)
+    let network = online ? SimulatedNetwork.online(clock: clock) : SimulatedNetwork(clock: clock)
     let monitor = ReachabilityMonitor(network, configuration: configuration)
     let running = Task { try await monitor.run() }
     do {

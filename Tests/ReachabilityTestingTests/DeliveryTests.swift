@@ -1,0 +1,124 @@
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DeliveryTests {
+    let network = SimulatedNetwork.online()
+    let batches = Recorder<NetworkEventBatch>()
+
+    private var deliver: @Sendable (NetworkEventBatch) -> Duration? {
+        { [batches] batch in
+            batches.record(batch)
+            return nil
+        }
+    }
+
+    private var counts: [Int] { batches.values.map(\.events.count) }
+
+    @Test func theFirstBatchIsEmptyAndComesAtOnce() async throws {
+        network.clock.advance(by: .seconds(7))
+        try network.pull("eth0")
+        try await network.running(deliver) { network in
+            #expect(counts == [0])
+            #expect(batches.values.first?.now == .seconds(7))
+            #expect(batches.values.first?.wallTime == SimulatedNetwork.startOfTime + .seconds(7))
+            #expect(network.isRunning)
+        }
+        #expect(!network.isRunning)
+    }
+
+    @Test func aChangeIsPublishedWhenTheCallReturns() async throws {
+        try await network.running(deliver) { network in
+            try network.pull("eth0")
+            #expect(counts == [0, 1])
+            network.clock.advance(by: .seconds(1))
+            try network.plug("eth0")
+            #expect(counts == [0, 1, 1])
+            #expect(batches.values.last?.now == .seconds(1))
+        }
+    }
+
+    @Test func aChangeThatChangesNothingDeliversNothing() async throws {
+        try await network.running(deliver) { network in
+            try network.plug("eth0")
+            try network.setUp("eth0", true)
+            #expect(counts == [0])
+        }
+    }
+
+    @Test func severalChangesComeInOneBatch() async throws {
+        try await network.running(deliver) { network in
+            try network.batch(hasMore: true) { kernel in
+                try kernel.setCarrier("eth0", false)
+                try kernel.addLink("eth1")
+                try kernel.setCarrier("eth0", true)
+            }
+            #expect(counts == [0, 3])
+            #expect(batches.values.last?.hasMore == true)
+        }
+    }
+
+    @Test func aBatchThatFailsChangesAndDeliversNothing() async throws {
+        try await network.running(deliver) { network in
+            let before = network.kernel.interfaces
+            #expect(throws: SimulationError.self) {
+                try network.batch { kernel in
+                    try kernel.setCarrier("eth0", false)
+                    try kernel.setCarrier("eth9", false)
+                }
+            }
+            #expect(network.kernel.interfaces == before)
+            #expect(counts == [0])
+        }
+    }
+
+    @Test func lostEventsBecomeOneOverrun() async throws {
+        try await network.running(deliver) { network in
+            try network.loseEvents { kernel in
+                try kernel.addLink("eth1")
+                try kernel.removeLink("eth0")
+            }
+            #expect(batches.values.last?.events == [.overrun])
+            #expect(network.kernel.interfaces.map(\.name) == ["lo", "eth1"])
+        }
+    }
+
+    @Test func aSilentChangeIsMadeButNotDelivered() async throws {
+        try await network.running(deliver) { network in
+            try network.changeSilently { kernel in try kernel.setUp("eth0", false) }
+            #expect(counts == [0])
+            #expect(try network.interfaces().last?.isUp == false)
+        }
+    }
+
+    @Test func hintsAndCountersAreDeliveredWithoutAChange() async throws {
+        try await network.running(deliver) { network in
+            network.announce(.setting(interface: nil), .nexthop(id: 1, isRemoval: true), hasMore: true)
+            network.announceForged(3)
+            network.announceMalformed(4)
+            network.announceReceiveBuffer(65_536)
+            #expect(batches.values[1].events == [.setting(interface: nil), .nexthop(id: 1, isRemoval: true)])
+            #expect(batches.values[1].hasMore)
+            #expect(batches.values.map(\.forged) == [0, 0, 3, 0, 0])
+            #expect(batches.values.map(\.malformed) == [0, 0, 0, 4, 0])
+            #expect(batches.values.map(\.receiveBuffer) == [nil, nil, nil, nil, 65_536])
+        }
+    }
+
+    @Test func requestsAreCountedAndFailOnDemand() throws {
+        let query = RouteQuery(to: try #require(IPAddress("198.51.100.1")))
+        let failure = ReachabilityError(.requestFailed, errno: 12, operation: "SimulatedNetwork.route")
+        network.failNextRequests(2, errno: 12)
+        #expect(throws: failure) { try network.route(to: query) }
+        #expect(throws: ReachabilityError.self) { try network.interfaces() }
+        #expect(try network.interfaces().count == 2)
+        guard case .route = try network.route(to: query) else {
+            Issue.record("no route")
+            return
+        }
+        #expect(network.lookups == 2)
+        #expect(network.dumps == 2)
+    }
+}

@@ -1,0 +1,70 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+extension NetworkEvent {
+    /// The event in a short form like that of `ip monitor`, with interfaces by index.
+    var text: String {
+        switch payload {
+        case .link(let link):
+            "link \(link.name)\(link.isUp ? " up" : "")\(link.hasCarrier ? " carrier" : "") \(link.operationalState)"
+        case .linkRemoved(let index): "-link \(index)"
+        case .address(let address, let index):
+            "addr \(address.address)/\(address.prefixLength) if\(index)\(address.isTentative ? " tentative" : "")"
+                + (address.hasFailedDetection ? " failed" : "")
+        case .addressRemoved(let address, let index): "-addr \(address.address)/\(address.prefixLength) if\(index)"
+        case .route(let change):
+            "\(change.isRemoval ? "-" : "")route\(change.destination.address.family == .ipv6 ? "6" : "") \(change.destination)"
+                + (change.gateway.map { " via \($0)" } ?? "") + (change.interface.map { " if\($0)" } ?? "")
+        default: "\(payload)"
+        }
+    }
+}
+
+extension SimulatedKernel {
+    /// Makes a change and tells what was announced.
+    mutating func announced(_ change: (inout SimulatedKernel) throws -> Void) throws -> [String] {
+        _ = takeEvents()
+        try change(&self)
+        return takeEvents().map(\.text)
+    }
+
+    /// The routes in a short form like that of `ip route`, with interfaces by name.
+    var routeTexts: [String] {
+        routes.map { route in
+            let name = interfaces.first { $0.index == route.interface }.map { " dev \($0.name)" } ?? ""
+            let type = route.type == .unicast ? "" : "\(route.type) "
+            return type + "\(route.destination)" + (route.gateway.map { " via \($0)" } ?? "") + name
+        }
+    }
+
+    /// The answer to a look-up in a short form like that of `ip route get`.
+    func get(_ destination: String, dev name: String? = nil, match: Bool = false) throws -> String {
+        let address = try #require(IPAddress(destination))
+        let index = try name.map { name in try #require(interfaces.first { $0.name == name }).index }
+        switch route(to: RouteQuery(to: address, interface: index, wantsMatch: match)) {
+        case .refused(let errno): return "errno \(errno)"
+        case .route(let route):
+            let name = interfaces.first { $0.index == route.interface }?.name ?? "?"
+            return (route.isLocal ? "local " : "") + (route.gateway.map { "via \($0) " } ?? "") + "dev \(name)"
+                + (route.source.map { " src \($0)" } ?? "") + (route.prefixLength.map { " len \($0)" } ?? "")
+                + (route.metric.map { " metric \($0)" } ?? "")
+        }
+    }
+
+    /// The network of the captures: two cables with both families, and defaults through the first.
+    static func captured() throws -> SimulatedKernel {
+        var kernel = SimulatedKernel()
+        for (name, net) in [("va", 9), ("va2", 8)] {
+            try kernel.addLink(name, kind: .virtual)
+            try kernel.addAddress(name, "10.\(net).0.1/24")
+            try kernel.addAddress(name, "2001:db8:\(net)::1/64")
+        }
+        try kernel.addRoute(to: "default", via: "10.9.0.2", metric: 100)
+        try kernel.addRoute(to: "192.0.2.0/24", via: "10.9.0.2")
+        try kernel.addRoute(to: "2001:db8:aa::/48", via: "2001:db8:9::2")
+        try kernel.addRoute(to: "default", via: "2001:db8:9::2", metric: 100)
+        _ = kernel.takeEvents()
+        return kernel
+    }
+}

@@ -1,0 +1,124 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+import Testing
+
+struct KernelRouteTests {
+    @Test func aReplacedRouteIsOneEvent() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(
+            try kernel.announced { try $0.replaceRoute(to: "default", via: "10.8.0.2", metric: 100) }
+                == ["route default via 10.8.0.2 if3"])
+        #expect(
+            try kernel.announced { try $0.replaceRoute(to: "default", via: "2001:db8:8::2", metric: 100) }
+                == ["route6 default via 2001:db8:8::2 if3"])
+        #expect(kernel.routeTexts.filter { $0.hasPrefix("default") }.count == 2)
+        #expect(
+            try kernel.announced { try $0.replaceRoute(to: "default", via: "10.9.0.2", metric: 7) }
+                == ["route default via 10.9.0.2 if2"])
+        #expect(kernel.routeTexts.filter { $0.hasPrefix("default") }.count == 3)
+    }
+
+    @Test func aRemovedRouteIsAnEventAndTheBestOneGoesFirst() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.addRoute(to: "default", via: "10.8.0.2", metric: 50)
+        #expect(try kernel.announced { try $0.removeRoute(to: "default") } == ["-route default via 10.8.0.2 if3"])
+        #expect(
+            try kernel.announced { try $0.removeRoute(to: "default", dev: "va", metric: 100) } == [
+                "-route default via 10.9.0.2 if2"
+            ])
+        #expect(
+            try kernel.announced { try $0.removeRoute(to: "::/0", via: "2001:db8:9::2") }
+                == ["-route6 default via 2001:db8:9::2 if2"])
+        #expect(throws: SimulationError.self) { try kernel.removeRoute(to: "default") }
+    }
+
+    @Test func routesThatDoNotSendAreAnnouncedLikeTheKernelDoes() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(
+            try kernel.announced { try $0.addRoute(to: "default", metric: 1, type: .blackhole) } == ["route default"])
+        #expect(
+            try kernel.announced { try $0.addRoute(to: "::/0", metric: 1, type: .unreachable) } == ["route6 default if1"])
+    }
+
+    @Test func theLongestPrefixWinsThenTheLeastMetric() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(try kernel.get("198.51.100.1") == "via 10.9.0.2 dev va src 10.9.0.1")
+        try kernel.addRoute(to: "default", via: "10.8.0.2", metric: 200)
+        #expect(try kernel.get("198.51.100.1") == "via 10.9.0.2 dev va src 10.9.0.1")
+        try kernel.addRoute(to: "default", via: "10.8.0.3", metric: 50)
+        #expect(try kernel.get("198.51.100.1") == "via 10.8.0.3 dev va2 src 10.8.0.1")
+        try kernel.addRoute(to: "128.0.0.0/1", via: "10.9.0.7", metric: 900)
+        #expect(try kernel.get("198.51.100.1") == "via 10.9.0.7 dev va src 10.9.0.1")
+        #expect(try kernel.get("1.1.1.1") == "via 10.8.0.3 dev va2 src 10.8.0.1")
+        try kernel.addRoute(to: "198.51.100.1", via: "10.8.0.9")
+        #expect(try kernel.get("198.51.100.1") == "via 10.8.0.9 dev va2 src 10.8.0.1")
+    }
+
+    @Test func aMatchTellsThePrefixAndTheMetric() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(try kernel.get("198.51.100.1", match: true) == "via 10.9.0.2 dev va len 0 metric 100")
+        #expect(try kernel.get("192.0.2.7", match: true) == "via 10.9.0.2 dev va len 24")
+        #expect(try kernel.get("2001:db8:aa::1", match: true) == "via 2001:db8:9::2 dev va len 48 metric 1024")
+        try kernel.addRoute(to: "0.0.0.0/1", via: "10.8.0.2", metric: 3)
+        #expect(try kernel.get("1.1.1.1", match: true) == "via 10.8.0.2 dev va2 len 1 metric 3")
+    }
+
+    @Test(arguments: [
+        (SimulatedKernel.RouteType.unreachable, EHOSTUNREACH), (.prohibit, EACCES), (.blackhole, EINVAL), (.throw, ENETUNREACH),
+    ])
+    func aRouteThatDoesNotSendRefuses(type: SimulatedKernel.RouteType, errno: Int32) throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.addRoute(to: "198.51.100.0/24", type: type)
+        try kernel.addRoute(to: "2001:db8:cc::/48", type: type)
+        #expect(try kernel.get("198.51.100.1") == "errno \(errno)")
+        #expect(try kernel.get("198.51.100.1", match: true) == "errno \(errno)")
+        #expect(try kernel.get("2001:db8:cc::1") == "errno \(errno)")
+        #expect(try kernel.get("203.0.113.1") == "via 10.9.0.2 dev va src 10.9.0.1")
+    }
+
+    @Test func withoutARouteTheNetworkIsUnreachable() throws {
+        let kernel = SimulatedKernel()
+        #expect(try kernel.get("198.51.100.1") == "errno \(ENETUNREACH)")
+        #expect(try kernel.get("2001:db8::1") == "errno \(ENETUNREACH)")
+    }
+
+    @Test func anIPv4RouteMayLeadThroughAnIPv6Gateway() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.addRoute(to: "0.0.0.0/0", via: "fe80::1", dev: "va2")
+        #expect(try kernel.get("198.51.100.1") == "via fe80::1 dev va2 src 10.8.0.1")
+        #expect(throws: SimulationError.self) { try kernel.addRoute(to: "::/0", via: "10.9.0.2", metric: 5) }
+    }
+
+    @Test func aPreferredSourceIsUsed() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.addRoute(to: "198.51.100.0/24", via: "10.9.0.2", source: "10.8.0.1")
+        #expect(try kernel.get("198.51.100.1") == "via 10.9.0.2 dev va src 10.8.0.1")
+        #expect(throws: SimulationError.self) { try kernel.addRoute(to: "203.0.113.0/24", via: "10.9.0.2", source: "10.7.7.7") }
+    }
+
+    @Test func aRouteThatCannotBeIsRefused() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.setUp("va2", false)
+        _ = kernel.takeEvents()
+        let before = kernel.routes
+        let attempts: [(inout SimulatedKernel) throws -> Void] = [
+            { try $0.addRoute(to: "default", via: "10.9.0.3", metric: 100) },
+            { try $0.addRoute(to: "2001:db8:aa::/48", via: "2001:db8:9::2") },
+            { try $0.addRoute(to: "2001:db8:aa::/48", via: "2001:db8:9::3") },
+            { try $0.addRoute(to: "default", via: "172.16.0.1") },
+            { try $0.addRoute(to: "default", dev: "va2") },
+            { try $0.addRoute(to: "default", dev: "eth9") },
+            { try $0.addRoute(to: "10.1.2.3/8", dev: "va") },
+            { try $0.addRoute(to: "somewhere", dev: "va") },
+            { try $0.addRoute(to: "default", via: "somebody", dev: "va") },
+            { try $0.addRoute(to: "default", dev: "va", type: .blackhole) },
+            { try $0.addRoute(to: "default") },
+        ]
+        for (number, attempt) in attempts.enumerated() {
+            #expect(throws: SimulationError.self, "attempt \(number)") { try attempt(&kernel) }
+        }
+        #expect(kernel.routes == before)
+        #expect(kernel.takeEvents().isEmpty)
+    }
+}

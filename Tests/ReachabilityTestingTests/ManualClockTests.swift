@@ -1,0 +1,142 @@
+import ReachabilityTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ManualClockTests {
+    let clock = ManualClock()
+    let log = Recorder<String>()
+
+    private func at(_ seconds: Int) -> ManualClock.Instant { .init(offset: .seconds(seconds)) }
+
+    private func note(_ name: String) {
+        log.record("\(name) at \(clock.now.offset)")
+    }
+
+    private func schedule(_ name: String, at seconds: Int) -> ManualClock.Timer {
+        clock.schedule(at: at(seconds)) { note(name) }
+    }
+
+    @Test func timersRunInTheOrderOfTheirTimesAndSeeThem() {
+        _ = schedule("late", at: 3)
+        _ = schedule("early", at: 1)
+        _ = schedule("beyond", at: 5)
+        clock.advance(by: .seconds(4))
+        #expect(log.values == ["early at 1.0 seconds", "late at 3.0 seconds"])
+        #expect(clock.now == at(4))
+        clock.advance(to: at(5))
+        #expect(log.values.last == "beyond at 5.0 seconds")
+    }
+
+    @Test func timersOfTheSameTimeRunInTheOrderOfRegistration() {
+        let names = (0..<20).map { "timer \($0)" }
+        for name in names { _ = schedule(name, at: 1) }
+        clock.advance(by: .seconds(1))
+        #expect(log.values == names.map { "\($0) at 1.0 seconds" })
+    }
+
+    @Test func whatATimerSchedulesWithinTheSpanRunsToo() {
+        _ = clock.schedule(at: at(1)) { [clock, log] in
+            _ = clock.schedule(at: clock.now.advanced(by: .seconds(1))) { log.record("second at \(clock.now.offset)") }
+            _ = clock.schedule(at: clock.now) { log.record("now at \(clock.now.offset)") }
+        }
+        _ = schedule("third", at: 3)
+        clock.advance(by: .seconds(3))
+        #expect(log.values == ["now at 1.0 seconds", "second at 2.0 seconds", "third at 3.0 seconds"])
+    }
+
+    @Test func aTimerTakenBackDoesNotRun() {
+        let timer = schedule("never", at: 1)
+        let other = schedule("other", at: 1)
+        #expect(clock.cancel(timer))
+        #expect(!clock.cancel(timer))
+        clock.advance(by: .seconds(1))
+        #expect(log.values == ["other at 1.0 seconds"])
+        #expect(!clock.cancel(other))
+    }
+
+    @Test func aTimerMayLetTimePass() {
+        _ = clock.schedule(at: at(1)) { [clock] in clock.advance(by: .seconds(5)) }
+        _ = schedule("inner", at: 3)
+        clock.advance(by: .seconds(2))
+        #expect(log.values == ["inner at 3.0 seconds"])
+        #expect(clock.now == at(6))
+    }
+
+    @Test func timeNeverRunsBackwards() {
+        clock.advance(to: at(5))
+        clock.advance(to: at(2))
+        clock.advance(by: .seconds(-3))
+        #expect(clock.now == at(5))
+    }
+
+    @Test func whatIsDueAlreadyRunsWithTheNextAdvanceByZero() {
+        clock.advance(to: at(5))
+        _ = schedule("past", at: 1)
+        #expect(log.values.isEmpty)
+        clock.advance(by: .zero)
+        #expect(log.values == ["past at 5.0 seconds"])
+    }
+
+    @Test func aJumpLetsEverythingHappenLate() {
+        _ = schedule("timer", at: 1)
+        clock.jump(by: .seconds(60)) { note("first") }
+        #expect(log.values == ["first at 60.0 seconds", "timer at 60.0 seconds"])
+    }
+
+    @Test func theEndOfTimeIsReachedWithoutATrap() {
+        let end = ManualClock.Instant(offset: Duration(attoseconds: .max))
+        let beginning = ManualClock.Instant(offset: Duration(attoseconds: .min))
+        #expect(end.advanced(by: .seconds(1)) == end)
+        #expect(beginning.advanced(by: .seconds(-1)) == beginning)
+        #expect(beginning.duration(to: end) == end.offset)
+        #expect(end.duration(to: beginning) == beginning.offset)
+        clock.advance(to: end)
+        clock.advance(by: .seconds(1))
+        #expect(clock.now == end)
+    }
+
+    @Test func aSleepEndsWhenItsTimeHasCome() async throws {
+        let sleeper = Task { [clock] in
+            try await clock.sleep(for: .seconds(2))
+            return clock.now
+        }
+        #expect(try await clock.nextSleep() == at(2))
+        clock.advance(by: .seconds(1))
+        #expect(clock.sleepers == 1)
+        clock.advance(by: .seconds(1))
+        #expect(clock.sleepers == 0)
+        #expect(try await sleeper.value == at(2))
+    }
+
+    @Test func aSleepUntilNowOrThePastReturnsAtOnce() async throws {
+        clock.advance(to: at(3))
+        try await clock.sleep(until: at(3))
+        try await clock.sleep(until: at(1))
+        #expect(clock.sleepers == 0)
+    }
+
+    @Test func eachSleepIsToldOnceInTheOrderInWhichTheyBegan() async throws {
+        var sleepers: [Task<Void, any Error>] = []
+        for seconds in [3, 1, 2] {
+            sleepers.append(Task { [clock] in try await clock.sleep(for: .seconds(seconds)) })
+            while clock.sleepers < sleepers.count { await Task.yield() }
+        }
+        #expect(try await clock.nextSleep() == at(3))
+        #expect(try await clock.nextSleep() == at(1))
+        #expect(try await clock.nextSleep() == at(2))
+        clock.advance(by: .seconds(3))
+        for sleeper in sleepers { try await sleeper.value }
+    }
+
+    @Test func aLoopThatSleepsIsMetEveryTime() async throws {
+        let loop = Task { [clock] in
+            for _ in 0..<100 { try await clock.sleep(for: .seconds(1)) }
+        }
+        for turn in 1...100 {
+            #expect(try await clock.nextSleep() == at(turn))
+            clock.advance(by: .seconds(1))
+        }
+        try await loop.value
+        #expect(clock.now == at(100))
+    }
+}

@@ -1,0 +1,21 @@
+import ReachabilityTesting
+import Testing
+
+struct SeededGeneratorTests {
+    @Test func theNumbersAreThoseOfSplitMix64() {
+        // The first outputs of Vigna's reference implementation (https://prng.di.unimi.it/splitmix64.c).
+        var generator = SeededGenerator(seed: 1_234_567)
+        let expected: [UInt64] = [
+            6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423, 4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ]
+        #expect(expected.map { _ in generator.next() } == expected)
+    }
+
+    @Test func theSeedStaysKnown() {
+        var generator = SeededGenerator(seed: 42)
+        _ = generator.next()
+        #expect(generator.seed == 42)
+        #expect("\(generator)" == "SeededGenerator(seed: 42)")
+    }
+}
