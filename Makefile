@@ -1,12 +1,22 @@
 # The commands of this repository. `make` alone lists them.
 #
-#   ARGS        what `make run` passes on: make run ARGS="watch --format json"
-#   PREFIX      where `make install` puts things (/usr/local), below DESTDIR
+#   ARGS         what `make run` passes on: make run ARGS="watch --format json"
+#   PREFIX       where `make install` puts things (/usr/local), below DESTDIR
+#   SWIFT        the swift command
+#   SWIFT_FLAGS  flags of each build and of the tests: make test SWIFT_FLAGS="--jobs 2"
+#   TEST_FLAGS   flags of `swift test` alone: make test TEST_FLAGS="--filter CableTests"
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 ARGS ?=
 SWIFT ?= swift
+SWIFT_FLAGS ?=
+TEST_FLAGS ?=
+export SWIFT SWIFT_FLAGS
+
+doc = $(DESTDIR)$(PREFIX)/share/doc/reachability-watch
+build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
+static = $(build) --static-swift-stdlib --scratch-path .build-install
 
 .PHONY: help bootstrap run test check install
 
@@ -20,18 +30,18 @@ bootstrap:
 	@Scripts/bootstrap
 
 run: bootstrap
-	@$(SWIFT) build -c release --product reachability-watch >&2
-	@exec "$$($(SWIFT) build -c release --show-bin-path)/reachability-watch" $(ARGS)
+	@$(build) >&2
+	@exec "$$($(build) --show-bin-path)/reachability-watch" $(ARGS)
 
 test: bootstrap
-	@SWIFT="$(SWIFT)" Scripts/test
+	@Scripts/test $(TEST_FLAGS)
 
 check: bootstrap
-	@SWIFT="$(SWIFT)" Scripts/check
+	@Scripts/check
 
 # The Swift runtime is linked in, so that the command runs where no Swift is installed; libnl stays a shared library.
 install: bootstrap
-	$(SWIFT) build -c release --product reachability-watch --static-swift-stdlib --scratch-path .build-install
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/doc/reachability-watch"
-	install -m 755 .build-install/release/reachability-watch "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
-	install -m 644 LICENSE NOTICE README.md "$(DESTDIR)$(PREFIX)/share/doc/reachability-watch/"
+	$(static)
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)"
+	install -m 755 "$$($(static) --show-bin-path)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
+	install -m 644 LICENSE NOTICE README.md "$(doc)/"

@@ -1,11 +1,14 @@
 import Reachability
 
-/// Syncs now if there is a network, and again whenever it comes back.
-func keepInSync(_ monitor: ReachabilityMonitor = .shared, sync: () async -> Void) async {
+func upload(_ files: [String], over monitor: ReachabilityMonitor = .shared, send: (String) async throws -> Void) async throws {
+    for file in files {
+        try await monitor.waitUntilSatisfied()  // returns at once while the network is there
+        try await send(file)
+    }
+}
+
+func report(_ monitor: ReachabilityMonitor = .shared, to log: (String) -> Void = { print($0) }) async {
     for await transition in monitor.transitions {
-        print(transition.current.status, "because", transition.cause)
-        if transition.isBaseline || !transition.kinds.isDisjoint(with: [.online, .reestablished, .resumed]) {
-            if transition.current.isSatisfied { await sync() }
-        }
+        log("\(transition.current.status): \(transition.cause)")  // unsatisfied: eth0 lost carrier
     }
 }

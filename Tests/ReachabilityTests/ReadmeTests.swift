@@ -13,18 +13,30 @@ import Testing
         #expect(try String(contentsOf: tests.appendingPathComponent("ReadmeExample.swift"), encoding: .utf8) == shown)
     }
 
-    @Test func itsExampleSyncsWheneverTheNetworkComesBack() async throws {
+    @Test func itsUploadWaitsForTheNetwork() async throws {
         try await withMonitor { monitor, network, clock in
-            let (syncs, syncsIn) = AsyncStream.makeStream(of: Void.self)
-            let keeping = Task { await keepInSync(monitor) { syncsIn.yield() } }
-            var synced = syncs.makeAsyncIterator()
-            await synced.next()
+            let (sent, sentIn) = AsyncStream.makeStream(of: String.self)
+            var sending = sent.makeAsyncIterator()
+            try network.pull("eth0")
+            let uploading = Task { try await upload(["a", "b"], over: monitor) { sentIn.yield($0) } }
+            try network.plug("eth0")
+            #expect(await sending.next() == "a")
+            #expect(await sending.next() == "b")
+            try await uploading.value
+        }
+    }
+
+    @Test func itsReportTellsWhatHappened() async throws {
+        try await withMonitor { monitor, network, clock in
+            let (reported, reportedIn) = AsyncStream.makeStream(of: String.self)
+            var reports = reported.makeAsyncIterator()
+            let reporting = Task { await report(monitor) { reportedIn.yield($0) } }
+            #expect(await reports.next() == "satisfied: watching began")
             try network.pull("eth0")
             clock.advance(by: .seconds(1))
-            try network.plug("eth0")
-            await synced.next()
-            keeping.cancel()
-            await keeping.value
+            #expect(await reports.next() == "unsatisfied: eth0 lost carrier")
+            reporting.cancel()
+            await reporting.value
         }
     }
 }
