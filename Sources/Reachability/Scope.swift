@@ -13,8 +13,8 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     public var uid: UInt32?
     /// The interface that the caller's sockets are bound to (SO_BINDTODEVICE, socket(7)), by name.
     ///
-    /// Only routes through that interface count; that the kernel would look for a destination without a route on its link, as for any
-    /// bound socket, does not.
+    /// Only routes through that interface count; that the kernel would look for a destination without a route on its link, as for
+    /// any bound socket, does not.
     /// While no interface has the name the scope is unsatisfied with `noInterface`.
     public var interface: String?
 

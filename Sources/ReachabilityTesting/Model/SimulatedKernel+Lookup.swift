@@ -66,7 +66,8 @@ extension SimulatedKernel {
     /// What is said when no route sends.
     ///
     /// A socket bound to an interface gets through all the same, over IPv4: "Apparently, routing tables are wrong. Assume, that the
-    /// destination is on link" (net/ipv4/route.c, ip_route_output_key_hash_rcu()). There is no entry to match then, and the table is 0.
+    /// destination is on link" (net/ipv4/route.c, ip_route_output_key_hash_rcu()). There is no entry to match then, and the table
+    /// is 0.
     private func answerWithoutRoute(_ query: RouteQuery, errno: Int32) -> RouteVerdict {
         guard let interface = query.interface, query.destination.family == .ipv4 else { return .refused(errno: errno) }
         guard !query.wantsMatch else { return .refused(errno: EHOSTUNREACH) }
