@@ -94,7 +94,7 @@ package struct MonitorCore: Sendable {
         }
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
-        plan.needsInterfaces = plan.isAudit || (needsInterfaces && (!schedule.isRetrying || schedule.isRetryDue(at: batch.now)))
+        plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
         guard hasSnapshot || plan.needsInterfaces else { return plan }
         plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
             .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
@@ -120,7 +120,9 @@ package struct MonitorCore: Sendable {
             health.lastAudit = plan.now
         }
         if schedule.isSettled && !isDirty { log.removeAll() }
-        let wakes = [schedule.next(unsatisfied: isUnsatisfied)] + scopes.values.map(\.deadline)
+        // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
+        let wakes =
+            schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied)] + scopes.values.map(\.deadline)
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }

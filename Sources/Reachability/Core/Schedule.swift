@@ -14,7 +14,9 @@ package struct Schedule: Equatable, Sendable {
     /// The re-evaluations still to come, earliest first.
     private var due: [Duration] = []
     private var lastAudit: Duration?
-    private var retry: (at: Duration, delay: Duration)?
+    /// When a failed request is to be tried again.
+    package private(set) var retry: Duration?
+    private var retryDelay: Duration = .zero
     package private(set) var lastEvaluation: Duration?
 
     package init(auditInterval: Duration?, auditIntervalWhileUnsatisfied: Duration?) {
@@ -39,8 +41,8 @@ package struct Schedule: Equatable, Sendable {
     }
 
     package mutating func noteFailure(at now: Duration) {
-        let delay = retry.map { min($0.delay * 2, Self.lastRetry) } ?? Self.firstRetry
-        retry = (now.saturatingAdd(delay), delay)
+        retryDelay = retry == nil ? Self.firstRetry : min(retryDelay * 2, Self.lastRetry)
+        retry = now.saturatingAdd(retryDelay)
     }
 
     package mutating func noteSuccess() {
@@ -49,27 +51,19 @@ package struct Schedule: Equatable, Sendable {
 
     package func isReevaluationDue(at now: Duration) -> Bool { due.first.map { $0 <= now } ?? false }
 
-    package func isRetryDue(at now: Duration) -> Bool { retry.map { $0.at <= now } ?? false }
-
-    /// Whether a failed request waits for its next attempt.
-    package var isRetrying: Bool { retry != nil }
+    package func isRetryDue(at now: Duration) -> Bool { retry.map { $0 <= now } ?? false }
 
     package func isAuditDue(at now: Duration, unsatisfied: Bool) -> Bool {
         nextAudit(unsatisfied: unsatisfied).map { $0 <= now } ?? false
     }
 
-    /// The earliest of everything that is scheduled.
+    /// The earliest of everything that is scheduled but the retry.
     package func next(unsatisfied: Bool) -> Duration? {
-        [due.first, nextAudit(unsatisfied: unsatisfied), retry?.at].compactMap(\.self).min()
+        [due.first, nextAudit(unsatisfied: unsatisfied)].compactMap(\.self).min()
     }
 
     private func nextAudit(unsatisfied: Bool) -> Duration? {
         guard let lastAudit, let interval = unsatisfied ? auditIntervalWhileUnsatisfied : auditInterval else { return nil }
         return lastAudit.saturatingAdd(interval)
-    }
-
-    package static func == (left: Schedule, right: Schedule) -> Bool {
-        left.due == right.due && left.lastAudit == right.lastAudit && left.retry?.at == right.retry?.at
-            && left.lastEvaluation == right.lastEvaluation
     }
 }

@@ -33,6 +33,7 @@ public final class KernelNetwork: NetworkSource {
             throw ReachabilityError(.alreadyRun, operation: "KernelNetwork.run(deliver:)")
         }
         defer { isRunning.store(false, ordering: .releasing) }
+        wakeUp.start()
         try await withTaskCancellationHandler {
             try await ReaderThread.run { [namespace, wakeUp] () throws(ReachabilityError) in
                 var reader = try EventReader(namespace: namespace, wakeUp)

@@ -19,6 +19,9 @@ final class WakeUp: Sendable {
         if descriptor >= 0 { cnl_event_signal(descriptor) }
     }
 
+    /// Allows the next reader to run.
+    func start() { stopped.store(false, ordering: .releasing) }
+
     func stop() {
         stopped.store(true, ordering: .releasing)
         signal()

@@ -48,14 +48,14 @@ import Testing
         var delays: [Duration] = []
         for _ in 0..<9 {
             schedule.noteFailure(at: now)
-            let next = schedule.next(unsatisfied: false) ?? .zero
+            let next = schedule.retry ?? .zero
             delays.append(next - now)
             #expect(!schedule.isRetryDue(at: next - .nanoseconds(1)) && schedule.isRetryDue(at: next))
             now = next
         }
         #expect(delays == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map { .milliseconds($0) })
         schedule.noteSuccess()
-        #expect(!schedule.isRetrying && schedule.next(unsatisfied: false) == nil)
+        #expect(schedule.retry == nil && schedule.next(unsatisfied: false) == nil)
     }
 }
 

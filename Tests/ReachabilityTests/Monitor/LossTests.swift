@@ -36,6 +36,21 @@ import Testing
         }
     }
 
+    @Test func whileRequestsFailNothingIsAskedInHaste() async throws {
+        try await withMonitor { monitor, network, clock in
+            // A loss is held back, and looked at again when its grace ends; then nobody answers any more.
+            try network.pull("eth0")
+            network.failNextRequests(.max, errno: 105)
+            let before = network.lookups + network.dumps
+            clock.advance(by: .seconds(60))
+            #expect(network.lookups + network.dumps - before < 60)
+            #expect(monitor.health.lastFailure?.errno == 105)
+            network.failNextRequests(0, errno: 0)
+            clock.advance(by: .seconds(5))
+            #expect(monitor.health.lastFailure == nil)
+        }
+    }
+
     @Test func suspensionGrowsTheEpochAndIsTold() async throws {
         try await withMonitor { monitor, network, clock in
             var damped = try await Listener(monitor.transitions)
