@@ -1,3 +1,5 @@
+import Foundation
+import Glibc
 import Reachability
 import Testing
 
@@ -122,15 +124,19 @@ struct RouteTests {
     }
 
     @Test func aRuleForAUserConcernsOnlyThatUser() async throws {
+        // In a user namespace of one's own there is only one user.
+        let map = try String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8).split(whereSeparator: \.isWhitespace)
+        let uid: UInt32 = map.last.flatMap { UInt32($0) }.map { $0 > 1000 } == true ? 1000 : 0
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        try await network.near.ip("rule add uidrange 1000-1000 prohibit priority 50")
+        try await network.near.ip("rule add uidrange \(uid)-\(uid) prohibit priority 50")
         var user = Scope.internet
-        user.uid = 1000
+        user.uid = uid
         try await network.watching(user) { watcher in
             #expect(watcher.path.offlineReason == .prohibited)
-            let everybody = try watcher.monitor.path(to: .internet)
-            #expect(everybody.status == .satisfied)
+            let own = try watcher.monitor.path(to: .internet)
+            #expect(own.isSatisfied == (uid != geteuid()))
+            try await watcher.expect(.satisfied) { try await network.near.ip("rule del priority 50") }
         }
     }
 
