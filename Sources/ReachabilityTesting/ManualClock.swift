@@ -42,7 +42,8 @@ public final class ManualClock: Clock, Sendable {
 
     /// Suspends the task until the clock shows `deadline`; returns at once if it already does.
     ///
-    /// - Parameter tolerance: Ignored: the clock is exact.
+    /// The tolerance is ignored: the clock is exact.
+    ///
     /// - Throws: `CancellationError` when the task is cancelled, at once and without a trace in the clock.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try Task.checkCancellation()
@@ -104,7 +105,7 @@ public final class ManualClock: Clock, Sendable {
 
     /// Lets time pass with nobody awake, as while a machine is suspended: what became due happens now, late.
     ///
-    /// - Parameter first: What happens before all of that, when the clock already shows the new time.
+    /// Before all of that `first` runs, when the clock already shows the new time.
     public func jump(by duration: Duration, first: () -> Void = {}) {
         state.withLock { $0.now = $0.now.advanced(by: max(duration, .zero)) }
         first()

@@ -27,7 +27,7 @@ extension SimulatedNetwork {
         try change(changes) { _ in nil }
     }
 
-    /// Makes changes whose events are lost, and delivers ``NetworkEvent/overrun`` instead: a receive buffer that was full
+    /// Makes changes whose events are lost, and delivers `NetworkEvent.overrun` instead: a receive buffer that was full
     /// (ENOBUFS, netlink(7)).
     ///
     /// - Parameter changes: As for ``batch(hasMore:_:)``.
@@ -66,7 +66,7 @@ extension SimulatedNetwork {
     /// Delivers a batch that tells the size of the receive buffer in bytes.
     public func announceReceiveBuffer(_ size: Int) { deliver(.init(receiveBuffer: size)) }
 
-    /// Suspends the machine: time passes with nobody awake, then ``NetworkEvent/resumed(after:)`` is delivered, then what
+    /// Suspends the machine: time passes with nobody awake, then `NetworkEvent.resumed(after:)` is delivered, then what
     /// became due meanwhile happens.
     public func suspend(for duration: Duration) {
         clock.jump(by: duration) { deliver(.init(events: [.resumed(after: max(duration, .zero))])) }

@@ -4,7 +4,7 @@ internal import Synchronization
 extension SimulatedNetwork: NetworkSource {
     /// Delivers an empty batch at once, and then one for each change, until cancelled or stopped.
     ///
-    /// - Throws: `CancellationError` when cancelled, what ``stop(throwing:)`` says, or ``ReachabilityError`` if it runs already.
+    /// - Throws: `CancellationError` when cancelled, what ``stop(throwing:)`` says, or `ReachabilityError` if it runs already.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         try Task.checkCancellation()
         guard let id = state.withLock({ $0.begin(deliver) }) else {

@@ -47,7 +47,7 @@ public final class SimulatedNetwork: Sendable {
 
     /// Makes a network with one cable, `eth0`, that leads to the internet: 192.0.2.10/24 with a default route through 192.0.2.1.
     ///
-    /// - Parameter hasIPv6: Whether it also has fe80::10/64, 2001:db8::10/64 and a default route through fe80::1.
+    /// With IPv6 it also has fe80::10/64, 2001:db8::10/64 and a default route through fe80::1.
     public static func online(clock: ManualClock = ManualClock(), hasIPv6: Bool = false) -> SimulatedNetwork {
         var kernel = SimulatedKernel()
         kernel.connectCable(hasIPv6: hasIPv6)

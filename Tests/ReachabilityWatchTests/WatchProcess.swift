@@ -31,8 +31,10 @@ struct WatchProcess {
         posix_spawn_file_actions_adddup2(&actions, errors.writeEnd, STDERR_FILENO)
         var words = ([path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
-        var environment = [strdup("LC_ALL=C.UTF-8"), nil]
-        defer { free(environment[0]) }
+        // Of the environment it gets only what a sanitizer may need.
+        let kept = ["LD_PRELOAD", "TSAN_OPTIONS"].compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
+        var environment = (["LC_ALL=C.UTF-8"] + kept).map { strdup($0) } + [nil]
+        defer { for variable in environment { free(variable) } }
         var pid = pid_t()
         let error = posix_spawn(&pid, path, &actions, nil, &words, &environment)
         guard error == 0 else { throw Failure(operation: "posix_spawn(\(path))", errno: error) }

@@ -6,10 +6,12 @@ extension SimulatedKernel {
     /// Announced are the address and, if the link is up, the route to its prefix: for IPv4 after it, for IPv6 before it.
     ///
     /// - Parameters:
+    ///   - name: The link.
     ///   - text: An address with the length of its prefix, such as `192.0.2.10/24`; without one, the address alone.
     ///   - isTentative: Whether duplicate address detection (RFC 4862 §5.4) is still going on; see
     ///     ``finishDetection(of:on:hasFailed:)``. While the link is down it cannot end, so that an IPv6 address is tentative
     ///     anyway.
+    ///   - isOptimistic: Whether it can be used while it is tentative (RFC 4429).
     public mutating func addAddress(
         _ name: String, _ text: String, isTentative: Bool = false, isOptimistic: Bool = false
     ) throws(SimulationError) {
@@ -38,7 +40,7 @@ extension SimulatedKernel {
     /// (`promote_secondaries` is 0). If it was the link's last IPv4 address, all of the link's other IPv4 routes go without any
     /// announcement.
     ///
-    /// - Parameter text: The address; a prefix length is checked if given.
+    /// A prefix length is checked if given.
     public mutating func removeAddress(_ name: String, _ text: String) throws(SimulationError) {
         let operation = "removeAddress(\"\(name)\", \"\(text)\")"
         let position = try position(of: name, for: operation)

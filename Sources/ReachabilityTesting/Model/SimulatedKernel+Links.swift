@@ -7,6 +7,7 @@ extension SimulatedKernel {
     ///
     /// - Parameters:
     ///   - name: 1 to 15 bytes, as the kernel wants it (net/core/dev.c, dev_valid_name).
+    ///   - kind: What sort of device it is.
     ///   - isUp: Whether it is set up at once.
     ///   - hasCarrier: Whether the cable is in.
     /// - Returns: The link's index, never used before.

@@ -47,7 +47,7 @@ extension SimulatedKernel {
     ///
     /// It is announced.
     ///
-    /// - Parameter destination: As for ``addRoute(to:via:dev:metric:type:source:)``; what else is given must fit, too.
+    /// The destination is written as for ``addRoute(to:via:dev:metric:type:source:)``; what else is given must fit, too.
     public mutating func removeRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil
     ) throws(SimulationError) {
