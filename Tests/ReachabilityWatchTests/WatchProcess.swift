@@ -32,8 +32,11 @@ struct WatchProcess {
         var words = ([path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         // Of the environment it gets only what a sanitizer may need.
-        let kept = ["LD_PRELOAD", "TSAN_OPTIONS"].compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
-        var environment = (["LC_ALL=C.UTF-8"] + kept).map { strdup($0) } + [nil]
+        let kept: [String] = ["LD_PRELOAD", "TSAN_OPTIONS"].compactMap { name in
+            getenv(name).map { value in "\(name)=\(String(cString: value))" }
+        }
+        let settings: [String] = ["LC_ALL=C.UTF-8"] + kept
+        var environment = settings.map { strdup($0) } + [nil]
         defer { for variable in environment { free(variable) } }
         var pid = pid_t()
         let error = posix_spawn(&pid, path, &actions, nil, &words, &environment)
