@@ -32,10 +32,9 @@ struct WatchProcess {
         var words = ([path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         // Of the environment it gets only what a sanitizer may need.
-        let kept: [String] = ["LD_PRELOAD", "TSAN_OPTIONS"].compactMap { name in
-            getenv(name).map { value in "\(name)=\(String(cString: value))" }
-        }
-        let settings: [String] = ["LC_ALL=C.UTF-8"] + kept
+        let names: [String] = ["LD_PRELOAD", "TSAN_OPTIONS"]
+        let kept = names.compactMap { (name: String) -> String? in getenv(name).map { "\(name)=\(String(cString: $0))" } }
+        let settings = ["LC_ALL=C.UTF-8"] + kept
         var environment = settings.map { strdup($0) } + [nil]
         defer { for variable in environment { free(variable) } }
         var pid = pid_t()
