@@ -44,7 +44,9 @@ extension ReachabilityMonitor {
                 table = InterfaceTable(try source.interfaces())
                 answers.table = table
             } catch {
+                // Judged by links and addresses that are known to be old, the answers would mean nothing.
                 answers.failures.append(error)
+                return answers
             }
         }
         for question in plan.questions {

@@ -86,11 +86,14 @@ extension SimulatedNetwork: NetworkSource {
 
     /// Forgets a run, after the batch that may still be on its way: then `deliver` is never called again.
     private func finish(_ id: UInt64) {
-        state.withLock { $0.end(id) }
         let timer = delivery.withLock { delivery in
+            // Under the lock: afterwards the timer may be the next run's.
+            state.withLock { $0.end(id) }
             defer { delivery.timer = nil }
             return delivery.timer
         }
         if let timer { clock.cancel(timer) }
+        // Somebody may have found the lock taken and left it to us.
+        deliverIfPossible()
     }
 }

@@ -49,8 +49,11 @@ package struct MonitorCore: Sendable {
     private var log = CauseLog()
     private var hasSnapshot = false
     private var needsInterfaces = true
+    /// Whether the next dump makes up for a loss or a suspension.
+    private var isResync = false
     private var isDirty = false
-    private var resumed = false
+    /// The scopes that have not been told of the last suspension yet.
+    private var resumed: Set<Scope> = []
     private var resynced = false
 
     package init(_ configuration: ReachabilityMonitor.Configuration) {
@@ -95,7 +98,7 @@ package struct MonitorCore: Sendable {
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
         plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
-        guard hasSnapshot || plan.needsInterfaces else { return plan }
+        guard !needsInterfaces || plan.needsInterfaces else { return plan }
         plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
             .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
         return plan
@@ -106,14 +109,19 @@ package struct MonitorCore: Sendable {
         var outcome = Outcome()
         take(answers, plan)
         if !answers.paths.isEmpty && hasSnapshot {
-            let circumstances = ScopeState.Circumstances(now: plan.now, resumed: resumed, resynced: resynced)
             for (scope, path) in answers.paths {
+                let circumstances = ScopeState.Circumstances(
+                    now: plan.now, resumed: resumed.remove(scope) != nil, resynced: resynced)
                 publish(scope, path, plan, circumstances, &outcome)
             }
             if isDirty || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
             isDirty = false
-            resumed = false
             resynced = false
+        }
+        for (scope, var state) in scopes where state.deadline.map({ $0 <= plan.now }) ?? false {
+            guard let publication = state.tellHeldLoss(at: plan.now) else { continue }
+            scopes[scope] = state
+            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
         }
         if plan.isAudit {
             schedule.noteAudit(at: plan.now)
@@ -122,7 +130,7 @@ package struct MonitorCore: Sendable {
         if schedule.isSettled && !isDirty { log.removeAll() }
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
-            schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied)] + scopes.values.map(\.deadline)
+            (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied)]) + scopes.values.map(\.deadline)
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
@@ -171,9 +179,12 @@ package struct MonitorCore: Sendable {
                 health.losses += 1
                 if hasSnapshot { health.mode = .resyncing }
                 resynced = true
-                needsInterfaces = true
+                (needsInterfaces, isResync) = (true, true)
             case .resumed:
-                resumed = true
+                resumed = Set(scopes.keys)
+                (needsInterfaces, isResync) = (true, true)
+            case .address(let address, .removed) where isSource(address.address):
+                // The interface may hold it a second time, for another peer (ip-address(8)); the message does not tell them apart.
                 needsInterfaces = true
             default: break
             }
@@ -181,11 +192,16 @@ package struct MonitorCore: Sendable {
         return hadHints
     }
 
+    private func isSource(_ address: IPAddress) -> Bool {
+        scopes.values.contains { $0.level.path?.ipv4.source == address || $0.level.path?.ipv6.source == address }
+    }
+
     private mutating func take(_ answers: Answers, _ plan: Plan) {
         health.failedRequests += answers.failures.count
         if let fresh = answers.table {
             table = fresh
-            if needsInterfaces && hasSnapshot { health.resyncs += 1 }
+            if isResync && hasSnapshot { health.resyncs += 1 }
+            isResync = false
             if !hasSnapshot { schedule.noteAudit(at: plan.now) }
             hasSnapshot = true
             needsInterfaces = false

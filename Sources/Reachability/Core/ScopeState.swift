@@ -52,6 +52,15 @@ package struct ScopeState: Equatable, Sendable {
         return (publications, observation.conditionChanged)
     }
 
+    /// A held loss whose grace is over, from what is known: nobody may have answered since.
+    package mutating func tellHeldLoss(at now: Duration) -> Publication? {
+        guard let path = level.path,
+            let content = damped.reduce(
+                path, blinked: false, resumed: false, resynced: false, at: now, cause: Cause(.audit, "a periodic check found it"))
+        else { return nil }
+        return Publication(isRaw: false, content: content)
+    }
+
     package mutating func end(_ cause: Cause) -> [Publication] {
         let contents = [(true, raw.end(cause)), (false, damped.end(cause))]
         return contents.compactMap { isRaw, content in content.map { Publication(isRaw: isRaw, content: $0) } }

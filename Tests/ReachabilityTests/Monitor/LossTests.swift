@@ -51,6 +51,46 @@ import Testing
         }
     }
 
+    @Test func aDumpThatFailsNeverMeansOffline() async throws {
+        try await withMonitor { monitor, network, clock in
+            network.failNextRequests(1, errno: 16)
+            // Judged by the old links the new route would lead nowhere.
+            try network.loseEvents { kernel in
+                try kernel.removeLink("eth0")
+                try kernel.addLink("eth1")
+                try kernel.addAddress("eth1", "198.51.100.10/24")
+                try kernel.addRoute(to: "default", via: "198.51.100.1", dev: "eth1")
+            }
+            #expect(monitor.path.isSatisfied && monitor.path.interface?.name == "eth0")
+            clock.advance(by: .milliseconds(50))
+            #expect(monitor.path.isSatisfied && monitor.path.interface?.name == "eth1" && monitor.health.mode == .live)
+        }
+    }
+
+    @Test func theRetryOfADumpSurvivesAnUnrelatedHint() async throws {
+        try await withMonitor { monitor, network, clock in
+            network.failNextRequests(1, errno: 16)
+            try network.loseEvents { try $0.pull("eth0") }
+            clock.advance(by: .milliseconds(49))
+            network.failNextRequests(1, errno: 16)
+            clock.advance(by: .milliseconds(3))
+            try network.addRoute(to: "198.41.0.4", via: "192.0.2.1", dev: "eth0")
+            #expect(monitor.health.lastFailure != nil)
+            clock.advance(by: .seconds(4))
+            #expect(monitor.health.mode == .live && !monitor.path.isSatisfied && monitor.health.lastFailure == nil)
+        }
+    }
+
+    @Test func aHeldLossIsToldAlthoughNobodyAnswersAnyMore() async throws {
+        try await withMonitor { monitor, network, clock in
+            var damped = try await Listener(monitor.transitions)
+            try network.pull("eth0")
+            network.failNextRequests(.max, errno: 105)
+            clock.advance(by: .seconds(1))
+            #expect(try await damped.next().kinds == .offline)
+        }
+    }
+
     @Test func suspensionGrowsTheEpochAndIsTold() async throws {
         try await withMonitor { monitor, network, clock in
             var damped = try await Listener(monitor.transitions)

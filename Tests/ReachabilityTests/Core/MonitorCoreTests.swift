@@ -1,0 +1,63 @@
+import Reachability
+import Testing
+
+@Suite struct MonitorCoreTests {
+    private let other = Scope.address(ip("192.0.2.77"))
+
+    /// A core that has judged the internet and another scope.
+    private func core() -> MonitorCore {
+        var core = MonitorCore(.init())
+        core.retain(other)
+        let plan = core.receive(NetworkEventBatch(now: .zero, wallTime: .zero))
+        #expect(plan.needsInterfaces && plan.questions.count == 2)
+        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        return core
+    }
+
+    private func answers(_ scopes: [Scope], _ table: InterfaceTable? = nil) -> MonitorCore.Answers {
+        var answers = MonitorCore.Answers()
+        answers.table = table
+        answers.paths = scopes.map { ($0, .online()) }
+        return answers
+    }
+
+    @Test func aScopeWhoseLookUpFailedStillHearsOfTheSuspension() {
+        var core = core()
+        var plan = core.receive(NetworkEventBatch([.resumed(after: .seconds(60))], now: .seconds(61), wallTime: .zero))
+        var partial = answers([.internet], InterfaceTable([.loopback, .cable]))
+        partial.failures = [ReachabilityError(.requestFailed, errno: 12, operation: "RTM_GETROUTE")]
+        _ = core.conclude(plan, partial)
+        #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 1)
+        plan = core.receive(NetworkEventBatch(now: .seconds(62), wallTime: .zero))
+        #expect(plan.questions.contains { $0.scope == other })
+        _ = core.conclude(plan, answers([.internet, other]))
+        #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 2)
+    }
+
+    @Test func theRemovalOfTheSourceAsksForAllAddresses() {
+        var core = core()
+        let unused = NetworkEvent.addressRemoved(held("2001:db8::10/64"), interface: 2)
+        var plan = core.receive(NetworkEventBatch([unused], now: .seconds(1), wallTime: .zero))
+        #expect(!plan.needsInterfaces && !plan.questions.isEmpty)
+        _ = core.conclude(plan, answers([.internet, other]))
+        let source = NetworkEvent.addressRemoved(held("192.0.2.10/24"), interface: 2)
+        plan = core.receive(NetworkEventBatch([source], now: .seconds(2), wallTime: .zero))
+        #expect(plan.needsInterfaces)
+        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        #expect(core.health.resyncs == 0)
+    }
+
+    @Test func aFullBatchPutsOffTheVerdictForAMillisecondAtMost() {
+        var core = core()
+        let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+        var plan = core.receive(NetworkEventBatch([route], now: .microseconds(500), wallTime: .zero, hasMore: true))
+        #expect(plan.questions.isEmpty)
+        _ = core.conclude(plan, MonitorCore.Answers())
+        plan = core.receive(NetworkEventBatch([], now: .milliseconds(1), wallTime: .zero, hasMore: true))
+        #expect(plan.questions.count == 2)
+        var lost = MonitorCore.Answers()
+        lost.paths = [(.internet, .offline(.noRoute))]
+        let outcome = core.conclude(plan, lost)
+        #expect(outcome.transitions.first?.transition.cause.kind == .routeAdded)
+    }
+}
