@@ -39,7 +39,7 @@ package final class ConditionStorage: Sendable {
     /// Takes over a state that was decided elsewhere.
     package func replace(_ state: Condition.State) { change { $0 = state } }
 
-    /// Calls back after each change, outside locks, on the thread that made it.
+    /// Calls back after each change, outside locks, on the thread that made it or on one that was just publishing.
     ///
     /// It tells only *that* something changed: an observer reads the state again under its own lock.
     package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {

@@ -10,7 +10,9 @@ public protocol NetworkSource: Sendable {
     /// - Throws: ``ReachabilityError`` if it cannot subscribe, `CancellationError` when cancelled.
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws
 
-    /// Asks for an empty batch soon, because a scope was added. Callable from any thread, also from within `deliver`.
+    /// Asks for an empty batch soon, because a scope was added.
+    ///
+    /// It may be delivered before the call returns, by the calling thread: hold no lock that a listener needs. Callable from any thread, also from within `deliver`.
     func wake()
 
     /// All links with their addresses, read now. Callable from any thread.

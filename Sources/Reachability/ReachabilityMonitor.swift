@@ -74,6 +74,16 @@ public final class ReachabilityMonitor: Sendable {
         guarded = Mutex(Guarded(core: core))
     }
 
+    deinit {
+        // Nobody ran it, or its listeners would keep it: they would wait for ever.
+        let (listeners, healthListeners) = guarded.withLock { guarded in
+            guarded.phase = .ended
+            return (guarded.broadcast.removeAll(), guarded.healthListeners.removeAll())
+        }
+        for listener in listeners { listener.finish() }
+        for listener in healthListeners { listener.finish() }
+    }
+
     /// Runs the monitor until the task is cancelled.
     ///
     /// Call it once.

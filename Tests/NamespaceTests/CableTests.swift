@@ -74,6 +74,22 @@ struct CableTests {
         }
     }
 
+    @Test func anAddressThatIsHeldForTwoPeersOutlivesOneOfThem() async throws {
+        let network = try await CabledNetwork()
+        try await network.near.ip(
+            """
+            link set cable0 up
+            addr add 10.0.0.1 peer 10.0.0.2 dev cable0
+            addr add 10.0.0.1 peer 10.0.0.3 dev cable0
+            route add default via 10.0.0.2
+            """)
+        try await network.watching { watcher in
+            try await watcher.expectSilence(pulling: network) {
+                try await network.near.ip("addr del 10.0.0.1 peer 10.0.0.3 dev cable0")
+            }
+        }
+    }
+
     @Test func twoCablesTakeTurns() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)

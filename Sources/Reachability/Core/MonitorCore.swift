@@ -154,8 +154,8 @@ package struct MonitorCore: Sendable {
     // MARK: - Steps
 
     private mutating func count(_ batch: NetworkEventBatch) {
-        health.forged += batch.forged
-        health.malformed += batch.malformed
+        health.forged.addSaturating(batch.forged)
+        health.malformed.addSaturating(batch.malformed)
         if let size = batch.receiveBuffer { health.receiveBuffer = size }
     }
 
@@ -243,5 +243,13 @@ package struct MonitorCore: Sendable {
             sequence: content.sequence, epoch: state.level.epoch, previous: content.previous, current: content.current,
             kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
         return (StreamKey(scope: scope, isRaw: publication.isRaw), transition)
+    }
+}
+
+extension Int {
+    /// Counts on, or stays at the largest number: a source may claim anything.
+    fileprivate mutating func addSaturating(_ other: Int) {
+        let (sum, overflow) = addingReportingOverflow(Swift.max(0, other))
+        self = overflow ? .max : sum
     }
 }

@@ -17,6 +17,8 @@ struct EventReader: ~Copyable {
     private let buffer = ReceiveBuffer()
     private let wakeUp: WakeUp
     private var suspension = Suspension()
+    /// Whether events were lost since the queue was last empty.
+    private var isLossy = false
 
     init(namespace: String?, _ wakeUp: WakeUp) throws(ReachabilityError) {
         try NetlinkSocket.check(min(wakeUp.descriptor, 0), "eventfd()")
@@ -46,9 +48,8 @@ struct EventReader: ~Copyable {
     }
 
     /// Reads what there is, up to a batch's size; after a loss, all there is.
-    private borrowing func read() throws(ReachabilityError) -> NetworkEventBatch {
+    private mutating func read() throws(ReachabilityError) -> NetworkEventBatch {
         var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
-        var isLossy = false
         var count = 0
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
             var datagram = cnl_datagram()
@@ -64,6 +65,7 @@ struct EventReader: ~Copyable {
                 decode(length, into: &batch)
             case -Int(EAGAIN):
                 if isLossy { batch.events.append(.overrun) }
+                isLossy = false
                 return batch
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true

@@ -32,7 +32,7 @@ struct KernelRequests: ~Copyable {
             try receive(operation) { message in
                 guard message.sequence == sequence else { return }
                 switch message.kind {
-                case CNL_ROUTE: verdict = RouteVerdict(message.route)
+                case CNL_ROUTE: verdict = RouteVerdict(message.route, isMatch: query.wantsMatch)
                 case CNL_ERROR where message.error != 0: verdict = .refused(errno: message.error)
                 default: break
                 }

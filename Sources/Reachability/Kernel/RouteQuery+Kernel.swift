@@ -20,7 +20,9 @@ extension RouteVerdict {
     /// The answer to a look-up.
     ///
     /// A route of a refusing type says the same as the errno that a sender would get (fib_props, net/ipv4/fib_semantics.c).
-    init(_ route: cnl_route) {
+    ///
+    /// What the route's entry in the table is like is told only by an answer that is the entry.
+    init(_ route: cnl_route, isMatch: Bool) {
         switch UInt32(route.type) {
         case CNL_ROUTE_BLACKHOLE: self = .refused(errno: EINVAL)
         case CNL_ROUTE_UNREACHABLE: self = .refused(errno: EHOSTUNREACH)
@@ -30,7 +32,8 @@ extension RouteVerdict {
             self = .route(
                 Route(
                     interface: route.interface, gateway: IPAddress(route.gateway), source: IPAddress(route.source),
-                    table: route.table, metric: route.metric, prefixLength: Int(route.destination_length),
+                    table: route.table, metric: isMatch ? route.metric : nil,
+                    prefixLength: isMatch ? Int(route.destination_length) : nil,
                     isLocal: [CNL_ROUTE_LOCAL, CNL_ROUTE_ANYCAST].contains(UInt32(route.type))))
         }
     }

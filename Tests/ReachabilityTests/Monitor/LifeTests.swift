@@ -50,6 +50,11 @@ import Testing
         #expect(monitor.usage == 0)
     }
 
+    @Test func aMonitorThatIsReleasedWithoutRunningEndsItsStreams() async {
+        let stream = ReachabilityMonitor(SimulatedNetwork.online()).transitions
+        for await _ in stream { Issue.record("it never ran") }
+    }
+
     @Test func aMonitorRunsOnce() async throws {
         try await withMonitor { monitor, network, clock in
             let error = await #expect(throws: ReachabilityError.self) { try await monitor.run() }

@@ -107,6 +107,9 @@ import Testing
             network.announceForged(3)
             network.announceMalformed(2)
             #expect(monitor.health.forged == 3 && monitor.health.malformed == 2 && monitor.path.isSatisfied)
+            network.announceForged(.max)
+            network.announceMalformed(.min)
+            #expect(monitor.health.forged == .max && monitor.health.malformed == 2)
         }
     }
 }
