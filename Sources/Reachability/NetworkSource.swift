@@ -12,7 +12,8 @@ public protocol NetworkSource: Sendable {
 
     /// Asks for an empty batch soon, because a scope was added.
     ///
-    /// It may be delivered before the call returns, by the calling thread: hold no lock that a listener needs. Callable from any thread, also from within `deliver`.
+    /// It may be delivered before the call returns, by the calling thread: hold no lock that a listener needs. Callable from any
+    /// thread, also from within `deliver`.
     func wake()
 
     /// All links with their addresses, read now. Callable from any thread.

@@ -11,7 +11,7 @@ struct HostileTests {
         let index = try #require(try await network.index(of: "cable0"))
         try await network.watching { watcher in
             try await watcher.expectSilence(pulling: network) {
-                let port = try #require(try await network.eventPort())
+                let port = try #require(try await network.eventPorts().first)
                 let health = watcher.monitor.healthUpdates
                 try await Forgery.send(linkRemoval: index, to: port, in: network.near.path)
                 for await health in health where health.forged > 0 { break }
@@ -54,15 +54,13 @@ extension CabledNetwork {
         return UInt32(text.filter(\.isNumber))
     }
 
-    /// The port of the socket that listens for events in the machine, from /proc/net/netlink: the one with groups.
-    func eventPort() async throws -> UInt32? {
-        for line in try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst() {
+    /// The ports of the sockets that listen for events in the machine, from /proc/net/netlink: those with groups.
+    func eventPorts() async throws -> [UInt32] {
+        try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst().compactMap { line in
             let fields = line.split(separator: " ")
-            if fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0, let port = UInt32(fields[2]), port != 0 {
-                return port
-            }
+            guard fields.count > 3, fields[1] == "0", UInt32(fields[3], radix: 16) != 0 else { return nil }
+            return UInt32(fields[2]).flatMap { $0 == 0 ? nil : $0 }
         }
-        return nil
     }
 }
 
