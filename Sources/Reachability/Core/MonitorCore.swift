@@ -118,11 +118,7 @@ package struct MonitorCore: Sendable {
             isDirty = false
             resynced = false
         }
-        for (scope, var state) in scopes where state.deadline.map({ $0 <= plan.now }) ?? false {
-            guard let publication = state.tellHeldLoss(at: plan.now) else { continue }
-            scopes[scope] = state
-            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
-        }
+        tellHeldLosses(plan, &outcome)
         if plan.isAudit {
             schedule.noteAudit(at: plan.now)
             health.lastAudit = plan.now
@@ -190,6 +186,17 @@ package struct MonitorCore: Sendable {
             }
         }
         return hadHints
+    }
+
+    /// Tells losses whose grace is over from what is known: nobody may have answered since.
+    private mutating func tellHeldLosses(_ plan: Plan, _ outcome: inout Outcome) {
+        for scope in Array(scopes.keys) {
+            guard var state = scopes[scope], let deadline = state.deadline, deadline <= plan.now,
+                let publication = state.tellHeldLoss(at: plan.now)
+            else { continue }
+            scopes[scope] = state
+            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
+        }
     }
 
     private func isSource(_ address: IPAddress) -> Bool {
