@@ -1,3 +1,4 @@
+internal import Reachability
 internal import Synchronization
 
 /// A clock whose time passes only when told to: tests that wait for minutes take microseconds.
@@ -17,10 +18,10 @@ public final class ManualClock: Clock, Sendable {
         public init(offset: Duration = .zero) { self.offset = offset }
 
         /// The point a duration later; the last one that can be expressed if there is none.
-        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset.addingSaturated(duration)) }
+        public func advanced(by duration: Duration) -> Instant { Instant(offset: offset.saturatingAdd(duration)) }
 
         /// How long after this point the other one is; negative if it is before.
-        public func duration(to other: Instant) -> Duration { other.offset.subtractingSaturated(offset) }
+        public func duration(to other: Instant) -> Duration { other.offset.saturatingSubtract(offset) }
 
         /// Whether the left point is before the right one.
         public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }

@@ -34,7 +34,7 @@ extension SimulatedNetwork {
             let now = clock.now
             let pause = run.deliver(
                 NetworkEventBatch(
-                    letter.events, now: now.offset, wallTime: Self.startOfTime.addingSaturated(now.offset), hasMore: letter.hasMore,
+                    letter.events, now: now.offset, wallTime: Self.startOfTime.saturatingAdd(now.offset), hasMore: letter.hasMore,
                     forged: letter.forged, malformed: letter.malformed, receiveBuffer: letter.receiveBuffer))
             if let timer = delivery.timer { clock.cancel(timer) }
             delivery.timer = pause.map { pause in
