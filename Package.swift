@@ -5,11 +5,14 @@ let package = Package(
     name: "swift-reachability",
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
+        .library(name: "ReachableRetry", targets: ["ReachableRetry"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
     ],
     targets: [
         // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
@@ -20,16 +23,23 @@ let package = Package(
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         .target(name: "Reachability", dependencies: ["CNetlink"]),
-        .target(name: "ReachabilityTesting", dependencies: ["Reachability"]),
+        .target(
+            name: "ReachableRetry",
+            dependencies: ["Reachability", .product(name: "HeapModule", package: "swift-collections")]
+        ),
+        .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry"]),
         .executableTarget(
             name: "reachability-watch",
             dependencies: [
                 "Reachability",
+                "ReachableRetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Subprocess", package: "swift-subprocess"),
             ]
         ),
         .testTarget(name: "ReachabilityTestingTests", dependencies: ["ReachabilityTesting"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
+        .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "reachability-watch"]),
         .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch", "ReachabilityTesting"]),

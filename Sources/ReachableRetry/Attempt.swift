@@ -1,0 +1,23 @@
+/// One run of a job's operation, as the operation is told of it.
+public struct Attempt: Sendable {
+    /// The number of the attempt; the first is 1.
+    ///
+    /// Attempts that the network broke off count here, too.
+    public var number: Int
+    /// Why the attempt before failed; `nil` for the first.
+    public var previousFailure: (any Error)?
+    /// How long the attempt may take, counted from its start; `nil` if nothing limits it.
+    ///
+    /// The attempt's timeout or what is left until the job's deadline, whichever is less. Then it is cancelled.
+    public var deadline: Duration?
+    /// How often what the job waits for had become available when the attempt started.
+    public var epoch: UInt64
+
+    /// Makes an attempt, to call an operation without a bus.
+    public init(number: Int = 1, previousFailure: (any Error)? = nil, deadline: Duration? = nil, epoch: UInt64 = 0) {
+        self.number = number
+        self.previousFailure = previousFailure
+        self.deadline = deadline
+        self.epoch = epoch
+    }
+}

@@ -1,0 +1,23 @@
+internal import Reachability
+
+/// What the caller says about an error, asked in the order in which a policy promises to ask.
+struct Classification: Sendable {
+    var giveUp: [@Sendable (any Error) -> Bool] = []
+    var retry: [@Sendable (any Error) -> Bool] = []
+    var classifiers: [@Sendable (any Error) -> FailureClass?] = []
+    var systemErrors: [@Sendable (any Error) -> Int32?] = []
+
+    /// What is known about an error without knowing the network.
+    func report(_ error: any Error) -> FailureReport {
+        if giveUp.contains(where: { $0(error) }) { return .classified(.permanent) }
+        if !retry.isEmpty, !retry.contains(where: { $0(error) }) { return .classified(.permanent) }
+        for classifier in classifiers {
+            if let opinion = classifier(error) { return .classified(opinion) }
+        }
+        for number in systemErrors {
+            if let number = number(error) { return FailureReport(systemError: number) }
+        }
+        if let error = error as? ReachabilityError { return FailureReport(systemError: error.errno) }
+        return .unclassified
+    }
+}

@@ -1,0 +1,43 @@
+/// A moment on a bus's clock: nanoseconds since the bus was made.
+///
+/// Sums saturate at ``never``, 292 years later.
+package struct BusTime: Hashable, Comparable, Sendable {
+    package let nanoseconds: Int64
+
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// The moment a duration after the bus was made, rounded up: nothing happens before its time.
+    package init(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let part = attoseconds / 1_000_000_000 + (attoseconds % 1_000_000_000 > 0 ? 1 : 0)
+        let (sum, overflowToo) = whole.addingReportingOverflow(part)
+        nanoseconds = overflow || overflowToo ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    package static let start = BusTime(nanoseconds: 0)
+    /// A moment that does not come.
+    package static let never = BusTime(nanoseconds: .max)
+    /// A moment that has passed.
+    package static let past = BusTime(nanoseconds: .min)
+
+    package var isNever: Bool { self == .never }
+
+    /// The time since the bus was made.
+    package var duration: Duration { .nanoseconds(nanoseconds) }
+
+    package static func < (left: BusTime, right: BusTime) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    /// The moment a duration later; nothing is later than never.
+    package static func + (time: BusTime, duration: Duration) -> BusTime {
+        guard time != .never else { return .never }
+        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(BusTime(duration).nanoseconds)
+        return BusTime(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    /// How long after another moment this one is; the longest duration for never.
+    package static func - (left: BusTime, right: BusTime) -> Duration {
+        guard left != .never else { return Duration(attoseconds: .max) }
+        return .nanoseconds(left.nanoseconds) - .nanoseconds(right.nanoseconds)
+    }
+}

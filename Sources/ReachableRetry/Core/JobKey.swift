@@ -1,0 +1,1 @@
+package typealias JobIndex = Int32

@@ -1,0 +1,29 @@
+/// Names a job: one that the caller chose, or one that the bus gives.
+public struct JobID: Hashable, Sendable {
+    enum Name: Hashable, Sendable {
+        case chosen(String)
+        case numbered(UInt64)
+    }
+
+    let name: Name
+
+    init(_ name: Name) { self.name = name }
+
+    /// Makes an identifier of the caller's.
+    public init(_ name: String) { self.name = .chosen(name) }
+}
+
+extension JobID: ExpressibleByStringLiteral {
+    /// Makes an identifier of the caller's.
+    public init(stringLiteral value: String) { self.init(value) }
+}
+
+extension JobID: CustomStringConvertible {
+    /// The caller's name, or `#` and the bus's number.
+    public var description: String {
+        switch name {
+        case .chosen(let name): name
+        case .numbered(let number): "#\(number)"
+        }
+    }
+}

@@ -1,0 +1,48 @@
+public import Reachability
+
+/// A job that has not ended: the answer to "why is it not running".
+public struct PendingJob: Sendable, Identifiable {
+    /// What a job is doing.
+    ///
+    /// More may be added.
+    public struct State: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a state from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Waits for ``PendingJob/unmet``.
+        public static let waiting = State(rawValue: "waiting")
+        /// Waits after a failure, for ``PendingJob/softDelay`` and ``PendingJob/hardDelay``.
+        public static let backingOff = State(rawValue: "backingOff")
+        /// An attempt is running.
+        public static let running = State(rawValue: "running")
+    }
+
+    /// The job's name.
+    public var id: JobID
+    /// What it is doing.
+    public var state: State
+    /// What it wants to reach.
+    public var scope: Scope
+    /// The server or resource that it talks to, if the caller named it.
+    public var destination: String?
+    /// How it ranks.
+    public var priority: JobPriority
+    /// The names of the conditions that it waits for; the scope's is the scope's description.
+    public var unmet: [String]
+    /// How long it waits at most because of its own backoff; a reconnect ends that early.
+    public var softDelay: Duration?
+    /// How long it waits at least, because somebody said so.
+    public var hardDelay: Duration?
+    /// How long it has until it gives up; `nil` if it may take any time.
+    public var timeLeft: Duration?
+    /// How many attempts have been started.
+    public var attempts: Int
+    /// How many of them were charged.
+    public var charged: Int
+    /// How many of them the network broke off.
+    public var connectivityFailures: Int
+    /// Why the last attempt failed.
+    public var lastError: (any Error)?
+}

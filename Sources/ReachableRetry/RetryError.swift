@@ -1,0 +1,59 @@
+/// A job ended without a result, and not by an error of its operation.
+public struct RetryError: Error, Hashable, Sendable {
+    /// Why a job ended, or an attempt.
+    ///
+    /// More may be added.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a code from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The time that the policy gave the job was over.
+        public static let deadline = Code(rawValue: "deadline")
+        /// The network stayed away for longer than the policy waits.
+        public static let waitLimit = Code(rawValue: "waitLimit")
+        /// A condition of the job ended without being satisfied.
+        public static let conditionEnded = Code(rawValue: "conditionEnded")
+        /// The attempt took longer than the policy allows.
+        public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
+        /// A job of the same name is pending.
+        public static let duplicateID = Code(rawValue: "duplicateID")
+        /// The bus takes no more jobs.
+        public static let shutDown = Code(rawValue: "shutDown")
+    }
+
+    /// Why.
+    public var code: Code
+
+    /// Makes an error.
+    public init(_ code: Code) { self.code = code }
+
+    /// The time that the policy gave the job was over.
+    public static let deadline = RetryError(.deadline)
+    /// The network stayed away for longer than the policy waits.
+    public static let waitLimit = RetryError(.waitLimit)
+    /// A condition of the job ended without being satisfied.
+    public static let conditionEnded = RetryError(.conditionEnded)
+    /// The attempt took longer than the policy allows.
+    public static let attemptTimedOut = RetryError(.attemptTimedOut)
+    /// A job of the same name is pending.
+    public static let duplicateID = RetryError(.duplicateID)
+    /// The bus takes no more jobs.
+    public static let shutDown = RetryError(.shutDown)
+}
+
+extension RetryError: CustomStringConvertible {
+    /// What happened, and what can be done about it.
+    public var description: String {
+        switch code {
+        case .deadline: "The time for the job was over. Allow more: RetryPolicy.giveUpAfter(elapsed:)."
+        case .waitLimit: "The network stayed away for too long. Wait longer: RetryPolicy.connectivity(.wait(upTo:))."
+        case .conditionEnded: "A condition of the job ended without being satisfied. Submit the job again when it can be."
+        case .attemptTimedOut: "The attempt took too long. Allow more: RetryPolicy.attemptTimeout(_:)."
+        case .duplicateID: "A job of the same name is pending. Cancel that one first: RetryBus.cancel(_:)."
+        case .shutDown: "The bus was shut down. Create another one."
+        default: "The job ended: \(code.rawValue)."
+        }
+    }
+}

@@ -1,0 +1,60 @@
+public import Reachability
+
+/// Something that happened to a job, for logs and metrics.
+public struct RetryEvent: Sendable {
+    /// What happened.
+    ///
+    /// More may be added.
+    public struct Kind: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a kind from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The job waits for the network or another condition.
+        ///
+        /// At most once in its life.
+        public static let waitingForConnectivity = Kind(rawValue: "waitingForConnectivity")
+        /// An attempt starts.
+        public static let attemptStarted = Kind(rawValue: "attemptStarted")
+        /// An attempt failed: see ``RetryEvent/failure``.
+        public static let attemptFailed = Kind(rawValue: "attemptFailed")
+        /// The job waits before the next attempt: see ``RetryEvent/delay``.
+        public static let backingOff = Kind(rawValue: "backingOff")
+        /// The job has its result: the end.
+        public static let succeeded = Kind(rawValue: "succeeded")
+        /// The job gave up: the end; see ``RetryEvent/story``.
+        public static let gaveUp = Kind(rawValue: "gaveUp")
+        /// The job was cancelled: the end.
+        public static let cancelled = Kind(rawValue: "cancelled")
+    }
+
+    /// Why an attempt failed.
+    public struct Failure: Sendable {
+        /// The operation's error.
+        public var error: any Error
+        /// Whose fault it was, as the bus sees it.
+        public var failureClass: FailureClass
+        /// Whether it counts as one of the attempts that the policy allows.
+        public var isCharged: Bool
+    }
+
+    /// What happened.
+    public var kind: Kind
+    /// To which job.
+    public var job: JobID
+    /// What the job wants to reach.
+    public var scope: Scope
+    /// The server or resource that the job talks to, if the caller named it.
+    public var destination: String?
+    /// How many attempts have been started.
+    public var attempt: Int
+    /// When, on the bus's clock: the time since the bus was made.
+    public var at: Duration
+    /// Why the attempt failed; only with ``Kind/attemptFailed``.
+    public var failure: Failure?
+    /// How long the job waits unless a reconnect comes first; only with ``Kind/backingOff``.
+    public var delay: Duration?
+    /// How it went; only with ``Kind/gaveUp``.
+    public var story: GiveUp?
+}

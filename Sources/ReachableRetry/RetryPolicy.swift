@@ -1,0 +1,167 @@
+/// When and how often failed work is tried again: a value with chainable modifiers.
+///
+/// ```swift
+/// let policy = RetryPolicy.default
+///     .giveUpAfter(elapsed: .seconds(3600))
+///     .giveUpOnErrors { $0 is InvalidCredentials }
+///     .attemptTimeout(.seconds(20))
+/// ```
+///
+/// Each modifier returns a new policy; of those that set a limit or a rule the last one counts, predicates add up. Durations
+/// below zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
+public struct RetryPolicy: Sendable {
+    /// What becomes of the network's absence.
+    public enum Connectivity: Hashable, Sendable {
+        /// No attempt starts while the scope is unsatisfied, and a reconnect starts one; failures of the network are not charged.
+        ///
+        /// As with `URLSessionConfiguration.waitsForConnectivity` on Apple's systems. A wait that lasts longer than `upTo`
+        /// ends the job; `nil` waits as long as it takes.
+        case wait(upTo: Duration?)
+        /// Attempts start offline, too; a reconnect makes the next one start early. All failures are charged.
+        case accelerate
+        /// The network is not looked at. All failures are charged.
+        case ignore
+    }
+
+    /// What becomes of the growth of delays when a reconnect cut one short.
+    public enum ReconnectRule: Hashable, Sendable {
+        /// It starts anew after a failure of the network, and goes on after one of the server's.
+        case automatic
+        /// It starts anew.
+        case resetBackoff
+        /// It goes on.
+        case keepBackoff
+    }
+
+    /// Shared by copies: a job that waits keeps eight bytes of it.
+    final class Rules: Sendable {
+        let backoff: Backoff
+        let maxAttempts: Int?
+        let elapsed: Duration?
+        let attemptTimeout: Duration?
+        let connectivity: Connectivity
+        let interruptionGrace: Duration?
+        let reconnect: ReconnectRule
+        let classification: Classification
+        let giveUpHandlers: [@Sendable (GiveUp) -> Void]
+
+        init(_ draft: Draft) {
+            backoff = draft.backoff
+            maxAttempts = draft.maxAttempts.map { max(1, $0) }
+            elapsed = draft.elapsed.map { max(.zero, $0) }
+            attemptTimeout = draft.attemptTimeout.map { max(.zero, $0) }
+            connectivity = draft.connectivity
+            interruptionGrace = draft.interruptionGrace.map { max(.zero, $0) }
+            reconnect = draft.reconnect
+            classification = draft.classification
+            giveUpHandlers = draft.giveUpHandlers
+        }
+    }
+
+    struct Draft {
+        var backoff: Backoff
+        var maxAttempts: Int? = 10
+        var elapsed: Duration?
+        var attemptTimeout: Duration?
+        var connectivity = Connectivity.wait(upTo: nil)
+        var interruptionGrace: Duration?
+        var reconnect = ReconnectRule.automatic
+        var classification = Classification()
+        var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
+    }
+
+    let rules: Rules
+
+    /// Half a second, doubled up to 30 seconds, with full jitter; ten charged attempts; waits for connectivity.
+    public static let `default` = RetryPolicy()
+
+    /// Makes a policy that is like ``default`` but for the backoff.
+    public init(
+        _ backoff: Backoff = .exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(30)).jitter(.full)
+    ) {
+        rules = Rules(Draft(backoff: backoff))
+    }
+
+    private init(_ draft: Draft) { rules = Rules(draft) }
+
+    private func with(_ change: (inout Draft) -> Void) -> RetryPolicy {
+        var draft = Draft(
+            backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
+            connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
+            classification: rules.classification, giveUpHandlers: rules.giveUpHandlers)
+        change(&draft)
+        return RetryPolicy(draft)
+    }
+}
+
+extension RetryPolicy {
+    /// Waits like this between attempts.
+    public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
+
+    /// Gives up after so many charged attempts, the first one included; `nil` never does.
+    ///
+    /// Attempts that the network broke off are not charged. What is below 1 counts as 1. Nothing is waited for after the last.
+    public func giveUpAfter(maxAttempts: Int?) -> RetryPolicy { with { $0.maxAttempts = maxAttempts } }
+
+    /// Gives up when so much time has passed since the job was submitted, whatever it does then; `nil` never does.
+    ///
+    /// Waiting offline counts, and so does the suspension of the machine with a `ContinuousClock`. A running attempt is cancelled
+    /// and awaited. If a server's order lies beyond the deadline the job gives up at once.
+    public func giveUpAfter(elapsed: Duration?) -> RetryPolicy { with { $0.elapsed = elapsed } }
+
+    /// Gives up on an error that a predicate accepts.
+    ///
+    /// Asked first. Predicates add up.
+    public func giveUpOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
+        with { $0.classification.giveUp.append(predicate) }
+    }
+
+    /// Gives up on an error that none of these predicates accepts.
+    ///
+    /// Asked after ``giveUpOnErrors(_:)``. Predicates add up: one that accepts is enough.
+    public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
+        with { $0.classification.retry.append(predicate) }
+    }
+
+    /// Says whose fault a failure was; `nil` if it cannot tell.
+    ///
+    /// Asked last; of several the first with an opinion is right. An error about which nobody has an opinion is taken for one of
+    /// the network if the path changed or was gone during the attempt, and for a passing one otherwise.
+    public func classify(_ classifier: @escaping @Sendable (any Error) -> FailureClass?) -> RetryPolicy {
+        with { $0.classification.classifiers.append(classifier) }
+    }
+
+    /// Tells the number of the system's error that an error stands for: `errno`, or one of getaddrinfo(3)'s, which are negative.
+    ///
+    /// The bus knows which of them mean that nobody was reached. Asked after ``classify(_:)``; return `nil` for other errors.
+    ///
+    /// ```swift
+    /// policy.systemErrors { ($0 as? POSIXError)?.code.rawValue }
+    /// ```
+    public func systemErrors(_ number: @escaping @Sendable (any Error) -> Int32?) -> RetryPolicy {
+        with { $0.classification.systemErrors.append(number) }
+    }
+
+    /// Cancels an attempt that takes longer than this; `nil` lets it run.
+    ///
+    /// The attempt then counts as failed with ``RetryError/attemptTimedOut``. Time spent waiting between attempts does not count.
+    public func attemptTimeout(_ timeout: Duration?) -> RetryPolicy { with { $0.attemptTimeout = timeout } }
+
+    /// Decides what becomes of the network's absence.
+    public func connectivity(_ connectivity: Connectivity) -> RetryPolicy { with { $0.connectivity = connectivity } }
+
+    /// Cancels a running attempt when what the job waits for has been lost for longer than this; `nil` lets it run.
+    ///
+    /// Such an attempt is not charged, and starts anew when all is there again.
+    public func interruptsAttemptWhenUnsatisfied(grace: Duration?) -> RetryPolicy { with { $0.interruptionGrace = grace } }
+
+    /// Decides what becomes of the growth of delays when a reconnect cut one short.
+    public func onReconnect(_ rule: ReconnectRule) -> RetryPolicy { with { $0.reconnect = rule } }
+
+    /// Is told the story of each job that gives up, before its caller gets the error.
+    ///
+    /// Handlers add up, and are called in order, by the job's task.
+    public func onGiveUp(_ handler: @escaping @Sendable (GiveUp) -> Void) -> RetryPolicy {
+        with { $0.giveUpHandlers.append(handler) }
+    }
+}
