@@ -15,15 +15,26 @@ package final class ConditionStorage: Sendable {
         var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
         var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
         var nextID: ID = 0
+        var isKnown: Bool
         var isStale = false
+        var hasBecomeKnown = false
         var isPublishing = false
     }
 
     private let guarded: Mutex<Guarded>
 
-    package init(_ state: Condition.State) { guarded = Mutex(Guarded(state: state)) }
+    /// Whether it is a monitor's, whose end says nothing about the network.
+    package let isReachability: Bool
+
+    package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true) {
+        self.isReachability = isReachability
+        guarded = Mutex(Guarded(state: state, isKnown: isKnown))
+    }
 
     package var state: Condition.State { guarded.withLock(\.state) }
+
+    /// The state, and whether anybody has looked yet: before a scope's first evaluation its state is a guess.
+    package var reading: (state: Condition.State, isKnown: Bool) { guarded.withLock { ($0.state, $0.isKnown) } }
 
     package func set(_ isSatisfied: Bool) {
         change { state in
@@ -36,8 +47,8 @@ package final class ConditionStorage: Sendable {
 
     package func finish() { change { $0.isFinished = true } }
 
-    /// Takes over a state that was decided elsewhere.
-    package func replace(_ state: Condition.State) { change { $0 = state } }
+    /// Takes over a state that was decided elsewhere, by somebody who has looked.
+    package func replace(_ state: Condition.State) { change(becomesKnown: !state.isFinished) { $0 = state } }
 
     /// Calls back after each change, outside locks, on the thread that made it or on one that was just publishing.
     ///
@@ -77,12 +88,13 @@ package final class ConditionStorage: Sendable {
         guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count }
     }
 
-    private func change(_ body: (inout Condition.State) -> Void) {
+    private func change(becomesKnown: Bool = false, _ body: (inout Condition.State) -> Void) {
         guarded.withLock { guarded in
             guard !guarded.state.isFinished else { return }
             let old = guarded.state
             body(&guarded.state)
             if guarded.state != old { guarded.isStale = true }
+            if becomesKnown && !guarded.isKnown { (guarded.isKnown, guarded.hasBecomeKnown) = (true, true) }
         }
         publish()
     }
@@ -109,7 +121,7 @@ package final class ConditionStorage: Sendable {
     private func takeNews(isContinuing: Bool) -> News? {
         guarded.withLock { guarded in
             guard isContinuing || !guarded.isPublishing else { return nil }
-            guard guarded.isStale || !guarded.newcomers.isEmpty else {
+            guard guarded.isStale || guarded.hasBecomeKnown || !guarded.newcomers.isEmpty else {
                 guarded.isPublishing = false
                 return nil
             }
@@ -117,10 +129,11 @@ package final class ConditionStorage: Sendable {
             let audience = guarded.isStale ? Array(guarded.streams.values) : []
             let news = News(
                 state: guarded.state, streams: audience + guarded.newcomers.values,
-                observers: guarded.isStale ? Array(guarded.observers.values) : [])
+                observers: guarded.isStale || guarded.hasBecomeKnown ? Array(guarded.observers.values) : [])
             guarded.streams.merge(guarded.newcomers) { $1 }
             guarded.newcomers = [:]
             guarded.isStale = false
+            guarded.hasBecomeKnown = false
             return news
         }
     }

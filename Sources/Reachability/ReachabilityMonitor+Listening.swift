@@ -63,11 +63,12 @@ extension ReachabilityMonitor {
             guard guarded.phase != .ended else { return nil }
             guarded.core.retain(scope)
             if let storage = guarded.conditions[scope] { return storage }
-            let storage = ConditionStorage(guarded.core.condition(scope))
+            let storage = ConditionStorage(
+                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil)
             guarded.conditions[scope] = storage
             return storage
         }
-        guard let storage else { return Condition("\(scope)", ConditionStorage(Condition.State(isFinished: true))) }
+        guard let storage else { return Condition("\(scope)", ConditionStorage(Condition.State(isFinished: true), isReachability: true, isKnown: false)) }
         source.wake()
         return Condition("\(scope)", storage, lifetime: ScopeUse(self, scope))
     }

@@ -38,6 +38,8 @@ public final class ReachabilityMonitor: Sendable {
     struct Guarded {
         var core: MonitorCore
         var phase = Phase.idle
+        /// Whether somebody is about to run it.
+        var isExpected = false
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
         var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
@@ -57,6 +59,7 @@ public final class ReachabilityMonitor: Sendable {
     /// ``health`` says why. Libraries take a monitor as a parameter instead of using this one, so that tests can replace it.
     public static let shared: ReachabilityMonitor = {
         let monitor = ReachabilityMonitor()
+        monitor.guarded.withLock { $0.isExpected = true }
         Task.detached { try? await monitor.run() }
         return monitor
     }()
@@ -117,6 +120,28 @@ public final class ReachabilityMonitor: Sendable {
     ///
     /// `unknown` before the first snapshot and after the end.
     public var path: NetworkPath { guarded.withLock { $0.core.path(.internet) ?? .unknown } }
+
+    /// How far the monitor has come, for those who wait for its first word.
+    package enum Stage: Sendable {
+        /// Nobody runs it.
+        case idle
+        /// It runs, or is about to, and has not looked yet.
+        case starting
+        /// It has looked, and goes on looking.
+        case live
+        /// It has ended.
+        case ended
+    }
+
+    package var stage: Stage {
+        guarded.withLock { guarded in
+            switch guarded.phase {
+            case .idle: guarded.isExpected ? .starting : .idle
+            case .running: guarded.core.hasSnapshot ? .live : .starting
+            case .ended: .ended
+            }
+        }
+    }
 
     /// What the monitor went through.
     public var health: MonitorHealth { guarded.withLock(\.core.health) }

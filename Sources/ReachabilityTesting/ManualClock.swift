@@ -38,6 +38,11 @@ public final class ManualClock: Clock, Sendable {
     /// Attoseconds, since the clock counts exactly.
     public var minimumResolution: Duration { Duration(attoseconds: 1) }
 
+    /// When something is due next, a timer or a sleeping task; `nil` if nothing is.
+    ///
+    /// In the past if it became due and nobody has let time pass since.
+    public var nextDeadline: Instant? { state.withLock { $0.nextDeadline } }
+
     /// How many tasks sleep.
     public var sleepers: Int { state.withLock { $0.sleepers } }
 

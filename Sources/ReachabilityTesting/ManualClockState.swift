@@ -46,6 +46,8 @@ struct ManualClockState: Sendable {
 
     init(now: Instant) { self.now = now }
 
+    var nextDeadline: Instant? { entries.last?.key.deadline }
+
     mutating func makeKey(_ deadline: Instant) -> Key {
         defer { nextOrder += 1 }
         return Key(deadline: deadline, order: nextOrder)

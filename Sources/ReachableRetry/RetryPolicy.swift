@@ -34,14 +34,14 @@ public struct RetryPolicy: Sendable {
     }
 
     /// Shared by copies: a job that waits keeps eight bytes of it.
-    final class Rules: Sendable {
-        let backoff: Backoff
-        let maxAttempts: Int?
-        let elapsed: Duration?
-        let attemptTimeout: Duration?
-        let connectivity: Connectivity
-        let interruptionGrace: Duration?
-        let reconnect: ReconnectRule
+    package final class Rules: Sendable {
+        package let backoff: Backoff
+        package let maxAttempts: Int?
+        package let elapsed: Duration?
+        package let attemptTimeout: Duration?
+        package let connectivity: Connectivity
+        package let interruptionGrace: Duration?
+        package let reconnect: ReconnectRule
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
 
@@ -70,7 +70,7 @@ public struct RetryPolicy: Sendable {
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
     }
 
-    let rules: Rules
+    package let rules: Rules
 
     /// Half a second, doubled up to 30 seconds, with full jitter; ten charged attempts; waits for connectivity.
     public static let `default` = RetryPolicy()

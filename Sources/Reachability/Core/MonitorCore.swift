@@ -47,7 +47,7 @@ package struct MonitorCore: Sendable {
     private let lossGrace: Duration
     private var schedule: Schedule
     private var log = CauseLog()
-    private var hasSnapshot = false
+    package private(set) var hasSnapshot = false
     private var needsInterfaces = true
     /// Whether the next dump makes up for a loss or a suspension.
     private var isResync = false

@@ -1,0 +1,89 @@
+internal import Reachability
+
+/// What is to be done after a change, outside the lock.
+struct Consequences {
+    private var continuations: [UnsafeContinuation<Void, Never>] = []
+    private var unfollowed: [FollowedCondition] = []
+    private var parked: [(ParkingWitness, PendingJob)] = []
+    private(set) var hasNews = false
+
+    /// Lays down what the tasks and listeners are to get.
+    init(_ effects: [Effect], _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
+        for effect in effects { take(effect, now, &guarded) }
+        hasNews = guarded.newsroom.hasNews
+        for index in guarded.core.takeIdleConditions() where guarded.followed[index]?.scope != .internet {
+            if guarded.core.removeCondition(index), let followed = guarded.followed.remove(index) { unfollowed.append(followed) }
+        }
+        if guarded.core.count == 0 {
+            continuations += guarded.ends
+            guarded.ends = []
+        }
+        if !guarded.witnesses.isEmpty { parked = guarded.takeWitnesses(at: now) }
+    }
+
+    private mutating func take(_ effect: Effect, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
+        switch effect {
+        case .start(let key, let start):
+            guarded.desk[key]?.start = start
+            wake(key, &guarded)
+        case .interrupt(let key, let interruption):
+            guarded.desk[key]?.isInterrupted = true
+            guarded.desk[key]?.hasTimedOut = interruption == .timeout
+            wake(key, &guarded)
+        case .end(let key, let ending):
+            guarded.desk[key]?.ending = ending
+            wake(key, &guarded)
+        case .tell(let subject, let news):
+            if guarded.newsroom.hasListeners { guarded.newsroom.put(guarded.event(subject, news, at: now)) }
+            // Its task has its result, and asks no more.
+            if news == .succeeded { guarded.desk.remove(subject.key) }
+        }
+    }
+
+    private mutating func wake(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
+        guard let continuation = guarded.desk[key]?.continuation else { return }
+        guarded.desk[key]?.continuation = nil
+        continuations.append(continuation)
+    }
+
+    /// A job that may start is worth more than anything else.
+    func perform() {
+        for continuation in continuations { continuation.resume() }
+        for followed in unfollowed { followed.close() }
+        for (witness, job) in parked { witness.continuation.resume(returning: job) }
+    }
+}
+
+extension RetryBus.Guarded {
+    /// What happened to a job, for those who listen.
+    fileprivate func event(_ subject: Subject, _ news: News, at now: BusTime) -> RetryEvent {
+        let id = desk.id(of: subject.key)
+        var event = RetryEvent(
+            kind: .succeeded, job: id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
+            attempt: subject.started, at: now.duration)
+        switch news {
+        case .waiting: event.kind = .waitingForConnectivity
+        case .started: event.kind = .attemptStarted
+        case .failed(let failureClass, let isCharged):
+            event.kind = .attemptFailed
+            if let error = desk[subject.key]?.lastError {
+                event.failure = RetryEvent.Failure(error: error, failureClass: failureClass, isCharged: isCharged)
+            }
+        case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
+        case .succeeded: event.kind = .succeeded
+        case .ended(.cancelled): event.kind = .cancelled
+        case .ended(.gaveUp(let reason, let tally, _)):
+            event.kind = .gaveUp
+            event.story = GiveUp(id, reason, tally, desk[subject.key]?.lastError)
+        }
+        return event
+    }
+}
+
+extension GiveUp {
+    init(_ job: JobID, _ reason: Reason, _ tally: Tally, _ lastError: (any Error)?) {
+        self.init(
+            job: job, reason: reason, attempts: tally.started, charged: tally.charged,
+            connectivityFailures: tally.connectivityFailures, waited: tally.waited, elapsed: tally.elapsed, lastError: lastError)
+    }
+}

@@ -1,0 +1,73 @@
+/// What the bus knows of a scope or another condition, and which jobs depend on it.
+package struct ConditionRecord: Sendable {
+    /// How long a verdict is distrusted that the kernel just contradicted.
+    static let distrustTime = Duration.seconds(1)
+
+    private(set) var level: Level
+    /// Whether it is a monitor's: without one that sees, its jobs go ahead.
+    let isReachability: Bool
+    /// Until when jobs wait for the first look of a monitor that is starting.
+    var unknownUntil: BusTime
+    /// When the epoch grew last; a baseline is no edge.
+    private(set) var edgeAt = BusTime.past
+    /// Until when the kernel's contradiction counts for more than the level.
+    var distrustedUntil = BusTime.past
+    /// Whether jobs go ahead because nobody can say anything.
+    private(set) var failsOpen = false
+    /// The epoch at which the condition became known, which is no edge for jobs that had not waited for it.
+    private var firstEpoch: UInt64 = 0
+    /// How often somebody asked to retry now.
+    var nudges: UInt64 = 0
+    /// How many jobs depend on it.
+    var uses = 0
+    /// The jobs that wait for it; of those with several unmet conditions each waits for one.
+    var waiting: Set<JobIndex> = []
+    /// The jobs that back off and whose delay an edge ends.
+    var backingOff: Set<JobIndex> = []
+    /// The jobs whose running attempt is to be interrupted if it is lost.
+    var interruptible: Set<JobIndex> = []
+
+    init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
+        self.level = level
+        self.isReachability = isReachability
+        self.unknownUntil = unknownUntil
+        failsOpen = isReachability && level.isFinished
+        firstEpoch = level.epoch
+    }
+
+    /// How often it became satisfied since the bus knows it.
+    var epoch: UInt64 { level.epoch &- firstEpoch }
+
+    /// Whether jobs may go on.
+    var isOpen: Bool { failsOpen || (level.isKnown && level.isSatisfied) }
+
+    /// Whether somebody watches, so that a failure can be the network's.
+    var isLive: Bool { level.isKnown && !level.isFinished }
+
+    /// Whether a monitor has not looked yet.
+    var isUnknown: Bool { isReachability && !level.isKnown }
+
+    /// Whether it will never be satisfied.
+    var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
+
+    /// Takes over a new level.
+    mutating func update(_ new: Level, at now: BusTime) {
+        guard new != level else { return }
+        let old = level
+        level = new
+        distrustedUntil = .past
+        if new.isKnown && !old.isKnown {
+            failsOpen = false
+            firstEpoch &+= new.epoch &- old.epoch
+        } else if new.epoch != old.epoch {
+            edgeAt = now
+        }
+        if isReachability && new.isFinished { failsOpen = true }
+    }
+
+    /// Nobody has looked in time: jobs go ahead.
+    mutating func stopWaitingForTheFirstLook() {
+        unknownUntil = .never
+        if !level.isKnown { failsOpen = true }
+    }
+}

@@ -1,0 +1,66 @@
+/// What a bus has to do because of a decision.
+package enum Effect: Sendable {
+    /// Let an attempt start.
+    case start(JobKey, Start)
+    /// Cancel the running attempt; it is awaited.
+    case interrupt(JobKey, JobState.Interruption)
+    /// Tell the job's caller that it is over.
+    case end(JobKey, Ending)
+    /// Tell those who listen.
+    case tell(Subject, News)
+}
+
+/// The job that news are about, which may have ended.
+package struct Subject: Hashable, Sendable {
+    package var key: JobKey
+    package var sequence: UInt64
+    package var scope: ConditionIndex
+    package var destination: String?
+    /// How many attempts have been started.
+    package var started: Int
+}
+
+/// An attempt that starts.
+package struct Start: Hashable, Sendable {
+    package var number: Int
+    package var epoch: UInt64
+    /// How long it may take; `nil` if nothing limits it.
+    package var limit: Duration?
+}
+
+/// How a job ended, if not by success.
+package enum Ending: Hashable, Sendable {
+    /// The caller, or the owner of the bus, no longer wants it.
+    case cancelled
+    /// The job gave up.
+    ///
+    /// `isCut` says that time ended a running attempt, whose error is then of no interest.
+    case gaveUp(GiveUp.Reason, Tally, isCut: Bool)
+}
+
+/// What a job has been through, in numbers.
+package struct Tally: Hashable, Sendable {
+    package var started: Int
+    package var charged: Int
+    package var connectivityFailures: Int
+    package var waited: Duration
+    package var elapsed: Duration
+}
+
+/// What happened to a job.
+package enum News: Hashable, Sendable {
+    case waiting
+    case started(Int)
+    case failed(FailureClass, isCharged: Bool)
+    case backingOff(Duration)
+    case succeeded
+    case ended(Ending)
+}
+
+/// What becomes of a job after its attempt failed.
+package enum Judgement: Hashable, Sendable {
+    /// All is decided: effects tell what comes next.
+    case settled
+    /// It waits: compute the delay after so many failures, and park the job with it.
+    case backOff(index: Int, previous: Duration?)
+}

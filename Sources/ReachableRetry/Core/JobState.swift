@@ -1,0 +1,84 @@
+/// One job: where it is in its life, and what it has been through.
+package struct JobState: Sendable {
+    package enum Phase: Sendable {
+        /// Waits for a condition.
+        case waiting
+        /// Waits for a time.
+        case backingOff
+        /// An attempt is running.
+        case running
+        /// An attempt failed, and its delay is being computed.
+        case judged
+    }
+
+    /// Why an attempt is being cancelled.
+    package enum Interruption: Sendable {
+        case cancelled
+        case deadline
+        case timeout
+        case unsatisfied
+    }
+
+    let generation: UInt32
+    /// Jobs that may start at the same time do so in the order of their numbers.
+    let sequence: UInt64
+    let rules: RetryPolicy.Rules
+    let scope: ConditionIndex
+    let conditions: [ConditionIndex]
+    let gate: Int32
+    let priority: JobPriority
+    let submitted: BusTime
+    let deadline: BusTime
+
+    var phase = Phase.waiting
+    var interruption: Interruption?
+    var isCancelled = false
+    var hasToldOfWaiting = false
+    var lastWasConnectivity = false
+    /// The condition that a waiting job is registered with.
+    var waitsFor: ConditionIndex = -1
+    /// The job's entry in the timer queue.
+    var token: TimerQueue.Token = 0
+
+    var started: Int32 = 0
+    var charged: Int32 = 0
+    var connectivityFailures: Int32 = 0
+    /// The number of the last charged failure, for its delay; a reconnect may reset it.
+    var failureIndex: Int32 = 0
+    /// The number of the last failure of the network since the last edge.
+    var connectivityIndex: Int32 = 0
+
+    /// Until when the job's own backoff holds it.
+    var soft = BusTime.past
+    /// Until when somebody's order holds it.
+    var hard = BusTime.past
+    /// The delay before, for decorrelated jitter.
+    var previousDelay: Duration?
+    /// Waiting: when the wait is too long. Running: when the attempt is.
+    var limit = BusTime.never
+    /// Running: when the attempt is cancelled because something was lost.
+    var interruptAt = BusTime.never
+    var waitBegan = BusTime.never
+    var waited = Duration.zero
+
+    /// What was seen when the last attempt started.
+    var armedEpoch: UInt64 = 0
+    var armedScopeEpoch: UInt64 = 0
+    var armedNudges: UInt64 = 0
+
+    /// Whether the scope has to be satisfied.
+    var waitsForScope: Bool { if case .wait = rules.connectivity { true } else { false } }
+
+    /// Whether the scope's edges end delays.
+    var heedsScope: Bool { rules.connectivity != .ignore }
+
+    /// When something happens to the job by itself.
+    var nextTime: BusTime {
+        switch phase {
+        case .waiting: min(deadline, limit)
+        case .backingOff: min(deadline, max(soft, hard))
+        case .running: interruption == nil ? min(deadline, limit, interruptAt) : .never
+        case .judged: .never
+        }
+    }
+}

@@ -1,0 +1,69 @@
+/// What changes of conditions lead to.
+extension RetryBusCore {
+    /// A condition changed, or may have.
+    ///
+    /// Only jobs that depend on it are looked at, and of those only the ones that wait for what changed.
+    package mutating func update(_ index: ConditionIndex, _ level: Level, at now: BusTime) -> [Effect] {
+        guard let old = conditions[Int(index)] else { return [] }
+        conditions[Int(index)]?.update(level, at: now)
+        conditionChanged(index, since: old, at: now)
+        return takeEffects()
+    }
+
+    /// Nobody has looked at a condition in time, or ever will: its jobs go ahead.
+    package mutating func stopWaitingForTheFirstLook(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
+        guard let old = conditions[Int(index)] else { return [] }
+        conditions[Int(index)]?.stopWaitingForTheFirstLook()
+        conditionChanged(index, since: old, at: now)
+        return takeEffects()
+    }
+
+    mutating func conditionChanged(_ index: ConditionIndex, since old: ConditionRecord, at now: BusTime) {
+        guard let new = conditions[Int(index)] else { return }
+        let isEdge = new.epoch != old.epoch
+        if new.isOpen && (isEdge || !old.isOpen) || (new.level.isKnown && !old.level.isKnown) {
+            for job in inOrder(new.waiting) { advance(job, at: now) }
+        }
+        if isEdge || new.isOpen != old.isOpen {
+            // An edge voids their delay; a loss sends them to wait without a timer.
+            for job in inOrder(new.backingOff) { advance(job, at: now) }
+            for job in inOrder(new.interruptible) { reconsiderInterruption(job, at: now) }
+        }
+        if new.isHopeless && !old.isHopeless {
+            for job in liveJobs where jobs[Int(job)]?.conditions.contains(index) == true { advance(job, at: now) }
+        }
+    }
+
+    /// Retries now: voids the delays of one scope's jobs, or of all, but not what somebody ordered.
+    package mutating func nudge(_ scope: ConditionIndex?, at now: BusTime) -> [Effect] {
+        if let scope {
+            conditions[Int(scope)]?.nudges &+= 1
+        } else {
+            nudges &+= 1
+        }
+        let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
+        // A job is registered with all of its conditions: once is enough.
+        let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.backingOff ?? []) }
+        for job in inOrder(jobs) { advance(job, at: now) }
+        return takeEffects()
+    }
+
+    /// The kernel says that a scope is gone though its condition does not say so yet: jobs that are due look again a little later.
+    ///
+    /// Forgotten when the condition changes.
+    package mutating func distrust(_ index: ConditionIndex, at now: BusTime) {
+        conditions[Int(index)]?.distrustedUntil = now + ConditionRecord.distrustTime
+    }
+
+    /// An attempt is cancelled when something it needs has been gone for longer than the grace.
+    private mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
+        guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruptionGrace else { return }
+        if unmet(job) == nil {
+            jobs[Int(index)]?.interruptAt = .never
+        } else if job.interruptAt.isNever {
+            jobs[Int(index)]?.interruptAt = now + grace
+        }
+        if grace == .zero, unmet(job) != nil { return interrupt(index, .unsatisfied) }
+        arm(index)
+    }
+}

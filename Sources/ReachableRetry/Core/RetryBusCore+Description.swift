@@ -1,0 +1,37 @@
+/// Why jobs are not running.
+extension RetryBusCore {
+    /// A job's state in words and numbers.
+    struct Description {
+        var state: PendingJob.State
+        var unmet: [ConditionIndex]
+        var softDelay: Duration?
+        var hardDelay: Duration?
+        var timeLeft: Duration?
+        var destination: String?
+    }
+
+    func description(of key: JobKey, at now: BusTime) -> Description? {
+        guard let job = self[key] else { return nil }
+        let isWaiting = job.phase == .waiting
+        return Description(
+            state: isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
+            unmet: isWaiting ? allUnmet(job) : [], softDelay: delay(job, until: job.soft, at: now),
+            hardDelay: delay(job, until: job.hard, at: now), timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
+            destination: gates.destination(job.gate))
+    }
+
+    private func allUnmet(_ job: JobState) -> [ConditionIndex] {
+        let scope = job.waitsForScope && conditions[Int(job.scope)]?.isOpen == false ? [job.scope] : []
+        return scope + job.conditions.filter { conditions[Int($0)]?.isOpen == false }
+    }
+
+    private func delay(_ job: JobState, until time: BusTime, at now: BusTime) -> Duration? {
+        job.phase != .running && time > now ? time - now : nil
+    }
+
+    /// The jobs that have not ended, in the order in which they were submitted.
+    package var liveKeys: [JobKey] { liveJobs.map(key) }
+
+    /// How many jobs have a time at which something happens by itself.
+    package var timerCount: Int { timers.count }
+}

@@ -1,0 +1,123 @@
+/// What failures lead to.
+extension RetryBusCore {
+    /// The running attempt failed.
+    ///
+    /// - Parameters:
+    ///   - isGone: whether the kernel, asked just now, says that the scope is gone: the event may still be on its way.
+    /// - Returns: whether a delay has to be computed, with which ``park(_:for:at:)`` is to be called. That is the caller's function
+    ///   and must not run where the bus is locked; meanwhile the job may be cancelled, end, and an edge may come.
+    package mutating func fail(_ key: JobKey, _ report: FailureReport, isGone: Bool, at now: BusTime) -> (Judgement, [Effect]) {
+        guard let job = self[key], job.phase == .running else { return (.settled, []) }
+        unregister(key.index)
+        disarm(key.index)
+        jobs[Int(key.index)]?.phase = .judged
+        let judgement = judge(key.index, job, report, isGone: isGone, at: now)
+        return (judgement, takeEffects())
+    }
+
+    /// Whether a failure would be charged as things look, and might not be if the scope turned out to be gone.
+    package func wouldCharge(_ key: JobKey, _ report: FailureReport) -> Bool {
+        guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .unsatisfied else { return false }
+        switch report {
+        case .classified(.permanent), .classified(.server), .classified(.connectivity), .unreachable: return false
+        default: break
+        }
+        let now = BusTime.never
+        return classify(report, job, isGone: false, at: now) != .connectivity
+    }
+
+    /// The delay of a job that failed is known.
+    ///
+    /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
+    package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .judged else { return [] }
+        jobs[Int(key.index)]?.soft = now + max(.zero, delay)
+        jobs[Int(key.index)]?.previousDelay = delay
+        advance(key.index, at: now)
+        return takeEffects()
+    }
+
+    private mutating func judge(
+        _ index: JobIndex, _ job: JobState, _ report: FailureReport, isGone: Bool, at now: BusTime
+    ) -> Judgement {
+        if job.isCancelled {
+            end(index, .cancelled, at: now)
+            return .settled
+        }
+        let failure = classify(report, job, isGone: isGone, at: now)
+        let isInterrupted = job.interruption == .unsatisfied
+        let isCharged = !isInterrupted && (failure != .connectivity || !isUncharged(job))
+        count(index, failure, isCharged: isCharged)
+        tell(index, .failed(failure, isCharged: isCharged))
+        if let reason = reasonToStop(index, failure, at: now) {
+            giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
+            return .settled
+        }
+        guard let job = jobs[Int(index)] else { return .settled }
+        if isCharged { return .backOff(index: Int(job.failureIndex), previous: job.previousDelay) }
+        if unmet(job) != nil || epoch(of: job) != job.armedEpoch {
+            // It waits for the network, or goes at once because the network came back during the attempt.
+            advance(index, at: now)
+            return .settled
+        }
+        let number = job.connectivityIndex.saturatingIncrement()
+        jobs[Int(index)]?.connectivityIndex = number
+        return .backOff(index: Int(number), previous: job.previousDelay)
+    }
+
+    /// Why there is no further attempt; `nil` if there may be one.
+    private mutating func reasonToStop(_ index: JobIndex, _ failure: FailureClass, at now: BusTime) -> GiveUp.Reason? {
+        guard let job = jobs[Int(index)] else { return nil }
+        if failure == .permanent { return .permanent }
+        if isShutDown { return .shutDown }
+        if job.deadline <= now || job.interruption == .deadline { return .deadline }
+        if let most = job.rules.maxAttempts, Int(job.charged) >= most { return .attempts }
+        if case .server(let delay?) = failure {
+            let hard = max(job.hard, now + max(.zero, delay))
+            jobs[Int(index)]?.hard = hard
+            if hard > job.deadline { return .deadline }
+        }
+        return nil
+    }
+
+    private mutating func count(_ index: JobIndex, _ failure: FailureClass, isCharged: Bool) {
+        guard var job = jobs[Int(index)] else { return }
+        if isCharged {
+            job.charged = job.charged.saturatingIncrement()
+            job.failureIndex = job.failureIndex.saturatingIncrement()
+        } else {
+            job.connectivityFailures = job.connectivityFailures.saturatingIncrement()
+        }
+        job.lastWasConnectivity = failure == .connectivity
+        jobs[Int(index)] = job
+    }
+
+    /// Whose fault a failure was, in the light of what happened to the path.
+    private func classify(_ report: FailureReport, _ job: JobState, isGone: Bool, at now: BusTime) -> FailureClass {
+        if job.interruption == .unsatisfied { return .connectivity }
+        guard let record = conditions[Int(job.scope)] else { return .transient }
+        let overlaps =
+            job.heedsScope && record.isLive && (isGone || record.epoch != job.armedScopeEpoch || !record.level.isSatisfied)
+        switch report {
+        // What the caller calls the server's or permanent is never overruled.
+        case .classified(.permanent): return .permanent
+        case .classified(.server(let delay)): return .server(retryAfter: delay)
+        case .classified(.connectivity), .unreachable: return .connectivity
+        case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
+        case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
+        case .unanswered:
+            let isSettling =
+                record.isLive && gates[job.gate].blamesTheNetwork(epoch: record.epoch, edgeAt: record.edgeAt, now: now)
+            return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)
+        }
+    }
+
+    /// Whether failures of the network cost the job nothing.
+    private func isUncharged(_ job: JobState) -> Bool {
+        job.waitsForScope && conditions[Int(job.scope)]?.isLive == true
+    }
+}
+
+extension Int32 {
+    fileprivate func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
+}

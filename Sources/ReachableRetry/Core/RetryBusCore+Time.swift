@@ -1,0 +1,91 @@
+/// What the passing of time leads to.
+extension RetryBusCore {
+    /// When something happens next by itself: the one timer that a bus needs.
+    package mutating func nextTime() -> BusTime {
+        let first = timers.first { [jobs] in jobs[Int($0.job)]?.token == $0.token }
+        return min(first?.time ?? .never, count == 0 ? .never : drainEnd)
+    }
+
+    /// Time has passed: everything happens that is due.
+    package mutating func tick(at now: BusTime) -> [Effect] {
+        if drainEnd <= now { cancelRunning() }
+        while let entry = timers.first(isCurrent: { [jobs] in jobs[Int($0.job)]?.token == $0.token }), entry.time <= now {
+            timers.removeFirst()
+            jobs[Int(entry.job)]?.token = 0
+            timeCame(entry.job, at: now)
+        }
+        return takeEffects()
+    }
+
+    /// The scopes of the jobs that are about to start because of the time.
+    package func dueScopes(at now: BusTime) -> Set<ConditionIndex> {
+        var scopes: Set<ConditionIndex> = []
+        for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
+            scopes.insert(job.scope)
+        }
+        return scopes
+    }
+
+    private mutating func timeCame(_ index: JobIndex, at now: BusTime) {
+        guard let job = jobs[Int(index)] else { return }
+        switch job.phase {
+        case .running:
+            if job.deadline <= now {
+                interrupt(index, .deadline)
+            } else if job.limit <= now {
+                interrupt(index, .timeout)
+            } else if job.interruptAt <= now {
+                interrupt(index, .unsatisfied)
+            }
+        case .waiting where job.deadline > now:
+            guard let record = conditions[Int(job.waitsFor)] else { return }
+            if record.isUnknown, record.unknownUntil <= now {
+                conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook()
+                conditionChanged(job.waitsFor, since: record, at: now)
+            } else if job.limit <= now {
+                giveUp(index, .waitLimit, at: now)
+            } else {
+                arm(index)
+            }
+        case .waiting, .backingOff, .judged:
+            advance(index, at: now)
+        }
+    }
+
+    /// Has a running attempt cancelled.
+    ///
+    /// What happens to it after that no longer depends on time.
+    mutating func interrupt(_ index: JobIndex, _ interruption: JobState.Interruption) {
+        guard jobs[Int(index)]?.phase == .running, jobs[Int(index)]?.interruption == nil else { return }
+        jobs[Int(index)]?.interruption = interruption
+        disarm(index)
+        effects.append(.interrupt(key(index), interruption))
+    }
+
+    mutating func cancelRunning() {
+        drainEnd = .never
+        for index in liveJobs {
+            jobs[Int(index)]?.isCancelled = true
+            interrupt(index, .cancelled)
+        }
+    }
+
+    /// Sets the job's timer to what it waits for now.
+    mutating func arm(_ index: JobIndex) {
+        disarm(index)
+        guard let job = jobs[Int(index)] else { return }
+        var time = job.nextTime
+        // A monitor that is starting is not waited for as long as a network that is gone.
+        if job.phase == .waiting, let record = conditions[Int(job.waitsFor)], record.isUnknown {
+            time = min(time, record.unknownUntil)
+        }
+        guard !time.isNever else { return }
+        jobs[Int(index)]?.token = timers.arm(index, at: time)
+    }
+
+    mutating func disarm(_ index: JobIndex) {
+        guard let token = jobs[Int(index)]?.token, token != 0 else { return }
+        jobs[Int(index)]?.token = 0
+        timers.cancel { [jobs] in jobs[Int($0.job)]?.token == $0.token }
+    }
+}

@@ -1,0 +1,182 @@
+/// The decisions of a retry bus: what becomes of jobs when time passes, conditions change and attempts end.
+///
+/// Pure: it is told the time and what conditions say, and returns what is to be done. A job's life:
+///
+/// ```
+/// submitted → waiting ⇄ backing off → running → ended
+///                 ↑          ↑           │
+///                 └──────────┴─ judged ←─┘ failed
+/// ```
+package struct RetryBusCore: Sendable {
+    let release: ReleasePolicy
+    var jobs: [JobState?] = []
+    private var freeJobs: [JobIndex] = []
+    private var generations: [UInt32] = []
+    private var nextSequence: UInt64 = 0
+    var conditions: [ConditionRecord?] = []
+    private var freeConditions: [ConditionIndex] = []
+    private var idle: [ConditionIndex] = []
+    var gates = GateTable()
+    var timers = TimerQueue()
+    var effects: [Effect] = []
+    var nudges: UInt64 = 0
+    /// How many jobs there are.
+    package private(set) var count = 0
+    /// Whether no job may start any more.
+    package internal(set) var isShutDown = false
+    /// When attempts that still run after the end are cancelled.
+    var drainEnd = BusTime.never
+
+    package init(release: ReleasePolicy = .immediate) { self.release = release }
+
+    // MARK: - Conditions
+
+    /// Begins to follow a condition.
+    ///
+    /// - Parameters:
+    ///   - isReachability: whether it is a monitor's: without one that sees, its jobs go ahead.
+    ///   - unknownUntil: how long to wait for the first look at it.
+    package mutating func addCondition(_ level: Level, isReachability: Bool, unknownUntil: BusTime) -> ConditionIndex {
+        let record = ConditionRecord(level, isReachability: isReachability, unknownUntil: unknownUntil)
+        if let index = freeConditions.popLast() {
+            conditions[Int(index)] = record
+            return index
+        }
+        conditions.append(record)
+        return ConditionIndex(conditions.count - 1)
+    }
+
+    /// Forgets a condition that no job uses.
+    ///
+    /// Returns whether it was forgotten.
+    package mutating func removeCondition(_ index: ConditionIndex) -> Bool {
+        guard conditions[Int(index)]?.uses == 0 else { return false }
+        conditions[Int(index)] = nil
+        gates.removeAll(of: index)
+        freeConditions.append(index)
+        return true
+    }
+
+    // MARK: - The life of a job
+
+    /// Takes in a job.
+    package mutating func submit(
+        _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
+        priority: JobPriority = .normal, at now: BusTime
+    ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
+        let index = freeJobs.popLast() ?? JobIndex(jobs.count)
+        if index == jobs.count {
+            jobs.append(nil)
+            generations.append(0)
+        }
+        let gate = gates.use(scope, destination)
+        var job = JobState(
+            generation: generations[Int(index)], sequence: nextSequence, rules: rules, scope: scope, conditions: others, gate: gate,
+            priority: priority, submitted: now, deadline: rules.elapsed.map { now + $0 } ?? .never)
+        nextSequence += 1
+        count += 1
+        job.armedEpoch = epoch(of: job)
+        job.armedNudges = nudges(of: job)
+        jobs[Int(index)] = job
+        for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
+        advance(index, at: now)
+        return (JobKey(index: index, generation: job.generation), job.sequence, takeEffects())
+    }
+
+    /// The running attempt succeeded.
+    package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running else { return [] }
+        gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
+        tell(key.index, .succeeded)
+        remove(key.index)
+        return takeEffects()
+    }
+
+    /// The caller no longer wants a job.
+    ///
+    /// A running attempt is cancelled and awaited.
+    package mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], !job.isCancelled else { return [] }
+        if job.phase == .running {
+            jobs[Int(key.index)]?.isCancelled = true
+            interrupt(key.index, .cancelled)
+        } else {
+            end(key.index, .cancelled, at: now)
+        }
+        return takeEffects()
+    }
+
+    /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.
+    package mutating func shutDown(drainEnd: BusTime, at now: BusTime) -> [Effect] {
+        isShutDown = true
+        self.drainEnd = drainEnd
+        for index in liveJobs where jobs[Int(index)]?.phase != .running { end(index, .cancelled, at: now) }
+        if drainEnd <= now { cancelRunning() }
+        return takeEffects()
+    }
+
+    /// The conditions of a job, its scope first.
+    package func conditions(of key: JobKey) -> [ConditionIndex] { self[key].map { [$0.scope] + $0.conditions } ?? [] }
+
+    func key(_ index: JobIndex) -> JobKey { JobKey(index: index, generation: generations[Int(index)]) }
+
+    /// The job, unless it has ended.
+    package subscript(key: JobKey) -> JobState? {
+        guard Int(key.index) < jobs.count, let job = jobs[Int(key.index)], job.generation == key.generation else { return nil }
+        return job
+    }
+
+    /// All jobs, in the order in which they were submitted.
+    var liveJobs: [JobIndex] {
+        inOrder(jobs.indices.lazy.filter { jobs[$0] != nil }.map(JobIndex.init))
+    }
+
+    func inOrder(_ indices: some Sequence<JobIndex>) -> [JobIndex] {
+        indices.compactMap { index in jobs[Int(index)].map { ($0.sequence, index) } }.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+
+    mutating func end(_ index: JobIndex, _ ending: Ending, at now: BusTime) {
+        guard jobs[Int(index)] != nil else { return }
+        leave(index, at: now)
+        tell(index, .ended(ending))
+        effects.append(.end(key(index), ending))
+        remove(index)
+    }
+
+    /// Frees what a job used.
+    private mutating func remove(_ index: JobIndex) {
+        disarm(index)
+        unregister(index)
+        guard let job = jobs[Int(index)] else { return }
+        for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
+        gates.release(job.gate)
+        jobs[Int(index)] = nil
+        generations[Int(index)] &+= 1
+        freeJobs.append(index)
+        count -= 1
+    }
+
+    private mutating func release(_ condition: ConditionIndex) {
+        conditions[Int(condition)]?.uses -= 1
+        if conditions[Int(condition)]?.uses == 0 { idle.append(condition) }
+    }
+
+    /// The conditions that lost their last job since the last call; some may have a new one.
+    package mutating func takeIdleConditions() -> [ConditionIndex] {
+        defer { idle = [] }
+        return idle
+    }
+
+    mutating func tell(_ index: JobIndex, _ news: News) {
+        guard let job = jobs[Int(index)] else { return }
+        let subject = Subject(
+            key: key(index), sequence: job.sequence, scope: job.scope, destination: gates.destination(job.gate),
+            started: Int(job.started))
+        effects.append(.tell(subject, news))
+    }
+
+    mutating func takeEffects() -> [Effect] {
+        defer { effects = [] }
+        return effects
+    }
+}

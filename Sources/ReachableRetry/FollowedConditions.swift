@@ -1,0 +1,61 @@
+internal import Reachability
+
+/// A condition that the bus follows: kept, and observed.
+struct FollowedCondition: Sendable {
+    let condition: Condition
+    /// What it says about, if it is a monitor's and jobs go there.
+    var scope: Scope?
+    var observer: ConditionStorage.ID?
+
+    /// Stops observing.
+    ///
+    /// Not under a lock: with the condition its owner's code may go.
+    func close() {
+        if let observer { condition.storage.removeObserver(observer) }
+    }
+
+    var level: Level {
+        let (state, isKnown) = condition.storage.reading
+        return Level(isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: isKnown)
+    }
+}
+
+/// The conditions that jobs depend on, by what they are.
+struct FollowedConditions: Sendable {
+    private var entries: [ConditionIndex: FollowedCondition] = [:]
+    private var scopes: [Scope: ConditionIndex] = [:]
+    private var storages: [ObjectIdentifier: ConditionIndex] = [:]
+
+    func count(where isCounted: (FollowedCondition) -> Bool) -> Int { entries.values.count(where: isCounted) }
+
+    func index(of scope: Scope) -> ConditionIndex? { scopes[scope] }
+
+    /// Two conditions for the same scope of a monitor are one.
+    func index(of condition: Condition) -> ConditionIndex? { storages[ObjectIdentifier(condition.storage)] }
+
+    subscript(index: ConditionIndex) -> FollowedCondition? { entries[index] }
+
+    mutating func add(_ followed: FollowedCondition, at index: ConditionIndex) {
+        entries[index] = followed
+        storages[ObjectIdentifier(followed.condition.storage)] = index
+        if let scope = followed.scope { scopes[scope] = index }
+    }
+
+    /// A condition that was followed for its own sake turns out to be a scope's.
+    mutating func name(_ index: ConditionIndex, as scope: Scope) {
+        entries[index]?.scope = scope
+        scopes[scope] = index
+    }
+
+    mutating func remove(_ index: ConditionIndex) -> FollowedCondition? {
+        guard let followed = entries.removeValue(forKey: index) else { return nil }
+        storages[ObjectIdentifier(followed.condition.storage)] = nil
+        if let scope = followed.scope { scopes[scope] = nil }
+        return followed
+    }
+
+    mutating func removeAll() -> [FollowedCondition] {
+        defer { self = FollowedConditions() }
+        return Array(entries.values)
+    }
+}

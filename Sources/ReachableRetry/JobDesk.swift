@@ -1,0 +1,57 @@
+/// What is left for the tasks of the jobs to pick up, and the names of the jobs.
+struct JobDesk: Sendable {
+    /// Where a job's task finds what it has to do next.
+    struct Tray: Sendable {
+        /// The job's number, which is its name if it has no other.
+        let number: UInt64
+        /// The task, while it has nothing to do.
+        var continuation: UnsafeContinuation<Void, Never>?
+        var start: Start?
+        var ending: Ending?
+        /// Whether the running attempt is to be cancelled.
+        var isInterrupted = false
+        /// Whether that is because it took too long.
+        var hasTimedOut = false
+        /// Whether the running attempt has ended.
+        var hasReturned = false
+        var lastError: (any Error)?
+    }
+
+    private var trays: [JobKey: Tray] = [:]
+    private var names: [JobKey: JobID] = [:]
+    private var keys: [JobID: JobKey] = [:]
+
+    /// How many jobs have something here, those that ended but were not told yet included.
+    var count: Int { trays.count }
+
+    /// Whether every job's task sleeps.
+    var isQuiet: Bool { trays.values.allSatisfy { $0.continuation != nil } }
+
+    subscript(key: JobKey) -> Tray? {
+        get { trays[key] }
+        set { trays[key] = newValue }
+        _modify { yield &trays[key] }
+    }
+
+    /// The job of that name.
+    func key(of id: JobID) -> JobKey? {
+        if case .numbered(let number) = id.name { return trays.first { $0.value.number == number }?.key }
+        return keys[id]
+    }
+
+    /// The job's own name, or else its number.
+    func id(of key: JobKey) -> JobID { names[key] ?? JobID(.numbered(trays[key]?.number ?? 0)) }
+
+    mutating func add(_ key: JobKey, number: UInt64, _ id: JobID?) {
+        trays[key] = Tray(number: number)
+        guard let id else { return }
+        names[key] = id
+        keys[id] = key
+    }
+
+    /// Forgets a job that is over.
+    mutating func remove(_ key: JobKey) {
+        trays[key] = nil
+        if let name = names.removeValue(forKey: key) { keys[name] = nil }
+    }
+}

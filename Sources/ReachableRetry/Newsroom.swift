@@ -1,0 +1,42 @@
+/// Events on their way to those who listen.
+///
+/// Events are put down under the bus's lock and told outside of it, by one thread at a time, so that they are told in order.
+struct Newsroom: Sendable {
+    typealias Listener = AsyncStream<RetryEvent>.Continuation
+
+    private var listeners: [UInt64: Listener] = [:]
+    private var nextID: UInt64 = 0
+    private var news: [RetryEvent] = []
+    private var isPublishing = false
+    private(set) var isClosed = false
+
+    var hasListeners: Bool { !listeners.isEmpty }
+    var listenerCount: Int { listeners.count }
+    var hasNews: Bool { !news.isEmpty }
+
+    /// Returns `nil` if there is nothing more to hear.
+    mutating func add(_ listener: Listener) -> UInt64? {
+        guard !isClosed else { return nil }
+        nextID += 1
+        listeners[nextID] = listener
+        return nextID
+    }
+
+    mutating func remove(_ id: UInt64) { listeners[id] = nil }
+
+    mutating func put(_ event: RetryEvent) { news.append(event) }
+
+    /// What is left to tell, or `nil` if nothing is or if another thread tells it.
+    mutating func take(isContinuing: Bool) -> ([RetryEvent], [Listener])? {
+        guard isContinuing || !isPublishing else { return nil }
+        isPublishing = !news.isEmpty
+        defer { news = [] }
+        return isPublishing ? (news, Array(listeners.values)) : nil
+    }
+
+    mutating func close() -> [Listener] {
+        isClosed = true
+        defer { listeners = [:] }
+        return Array(listeners.values)
+    }
+}

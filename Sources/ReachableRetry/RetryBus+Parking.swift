@@ -1,0 +1,65 @@
+internal import Synchronization
+
+/// Somebody who waits for a job to wait.
+struct ParkingWitness: Sendable {
+    let number: UInt64
+    let id: JobID
+    let continuation: CheckedContinuation<PendingJob, any Error>
+}
+
+extension RetryBus {
+    /// Suspends until a job waits for a condition or a time and its task sleeps.
+    ///
+    /// The way for tests to meet a job that no timer tells of. Also waits for the job to be submitted.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    package func untilParked(_ id: JobID) async throws -> PendingJob {
+        try Task.checkCancellation()
+        let number = guarded.withLock { guarded in
+            guarded.nextWitness += 1
+            return guarded.nextWitness
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let now = clock.now()
+                let parked = guarded.withLock { guarded in
+                    guarded.witnesses.append(ParkingWitness(number: number, id: id, continuation: continuation))
+                    return guarded.takeWitnesses(at: now)
+                }
+                for (witness, job) in parked { witness.continuation.resume(returning: job) }
+                if Task.isCancelled { cancelWitness(number) }
+            }
+        } onCancel: {
+            cancelWitness(number)
+        }
+    }
+
+    /// Whether the tasks of all jobs sleep: those that wait, and those whose attempt is running.
+    package var isQuiet: Bool { guarded.withLock { $0.desk.isQuiet } }
+
+    private func cancelWitness(_ number: UInt64) {
+        let witness = guarded.withLock { guarded in
+            guarded.witnesses.firstIndex { $0.number == number }.map { guarded.witnesses.remove(at: $0) }
+        }
+        witness?.continuation.resume(throwing: CancellationError())
+    }
+}
+
+extension RetryBus.Guarded {
+    /// The witnesses whose jobs wait now.
+    mutating func takeWitnesses(at now: BusTime) -> [(ParkingWitness, PendingJob)] {
+        var taken: [(ParkingWitness, PendingJob)] = []
+        var rest: [ParkingWitness] = []
+        for witness in witnesses {
+            if let key = desk.key(of: witness.id), desk[key]?.continuation != nil, let job = pendingJob(key, at: now),
+                job.state != .running
+            {
+                taken.append((witness, job))
+            } else {
+                rest.append(witness)
+            }
+        }
+        witnesses = rest
+        return taken
+    }
+}

@@ -1,0 +1,70 @@
+internal import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// The jobs that have not ended, in the order in which they were submitted, and why each is not running.
+    ///
+    /// A snapshot, at a cost that grows with the number of jobs.
+    public var pending: [PendingJob] {
+        let now = clock.now()
+        return guarded.withLock { guarded in
+            guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
+        }
+    }
+
+    /// What happens to all jobs, from now on, in order.
+    ///
+    /// Each access makes a stream of its own, for one iteration. A listener that is slow loses the oldest events beyond
+    /// ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
+    public var events: AsyncStream<RetryEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
+        guard let id = guarded.withLock({ $0.newsroom.add(continuation) }) else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.guarded.withLock { $0.newsroom.remove(id) } }
+        return stream
+    }
+
+    /// Tells what is laid down, unless another thread does.
+    func publish() {
+        var isContinuing = false
+        while let (events, listeners) = guarded.withLock({ $0.newsroom.take(isContinuing: isContinuing) }) {
+            isContinuing = true
+            for event in events {
+                for listener in listeners { listener.yield(event) }
+            }
+        }
+    }
+
+    /// What is kept, for tests that look for leaks: jobs, what their tasks have to pick up, conditions, listeners, timers.
+    package var usage: [Int] {
+        guarded.withLock { guarded in
+            [
+                guarded.core.count, guarded.desk.count, guarded.followed.count(where: { $0.scope != .internet }),
+                guarded.newsroom.listenerCount, guarded.core.timerCount,
+            ]
+        }
+    }
+
+    /// When the bus wakes up by itself, on its clock; `nil` if it does not.
+    package var nextWakeUp: Duration? {
+        let time = alarm.time
+        return time.isNever ? nil : time.duration
+    }
+}
+
+extension RetryBus.Guarded {
+    func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
+        guard let job = core[key], let description = core.description(of: key, at: now) else { return nil }
+        let unmet = description.unmet.compactMap { index in
+            followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
+        }
+        return PendingJob(
+            id: desk.id(of: key), state: description.state, scope: followed[job.scope]?.scope ?? .internet,
+            destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
+            hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.started),
+            charged: Int(job.charged), connectivityFailures: Int(job.connectivityFailures), lastError: desk[key]?.lastError)
+    }
+}

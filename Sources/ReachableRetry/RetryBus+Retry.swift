@@ -1,0 +1,128 @@
+public import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// Runs an operation until it succeeds, and returns its value.
+    ///
+    /// The operation runs in the caller's isolation: it may use the state of the caller's actor, and the value need not be
+    /// Sendable. It runs as a child task, so that it can be cancelled without its caller: when the job's time is over, when an
+    /// attempt takes too long, by ``cancel(_:)``. Its end is awaited always.
+    ///
+    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. If the monitor sees
+    /// nothing, because nobody runs it, because it has ended, or because it has not looked within two seconds of its start,
+    /// attempts start all the same and are charged.
+    ///
+    /// - Parameters:
+    ///   - policy: when to try again, and when to give up.
+    ///   - scope: what has to be reached.
+    ///   - destination: names the server or resource. What is learned about one is no matter to another.
+    ///   - conditions: what has to be satisfied besides, all of them.
+    ///   - priority: which job goes first when several may.
+    ///   - id: a name to ``cancel(_:)`` the job by.
+    ///   - isolation: where the operation runs; by default the caller's actor.
+    ///   - operation: the work. It should end soon when its task is cancelled.
+    /// - Returns: What the operation returned.
+    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it;
+    ///   `CancellationError` if the task or the job was cancelled.
+    public func retry<Value>(
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
+        when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,
+        isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
+    ) async throws -> Value {
+        try Task.checkCancellation()
+        let order = Order(
+            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        let key = try submit(order)
+        return try await withTaskCancellationHandler(
+            operation: { try await live(key, policy, isolation: isolation, operation) },
+            onCancel: { change { guarded, now in guarded.core.cancel(key, at: now) } }, isolation: isolation)
+    }
+
+    /// The job's life, from one attempt to the next.
+    private func live<Value>(
+        _ key: JobKey, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+    ) async throws -> Value {
+        var lastError: (any Error)?
+        while true {
+            switch await nextStep(key) {
+            case .start(let start):
+                let attempt = Attempt(
+                    number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
+                switch await perform(attempt, key, isolation: isolation, operation) {
+                case .success(let value):
+                    change { guarded, now in guarded.core.succeed(key, at: now) }
+                    return value
+                case .failure(let error):
+                    lastError = failed(key, policy, error)
+                }
+            case .end(_, .cancelled):
+                throw CancellationError()
+            case .end(let id, .gaveUp(let reason, let tally, let isCut)):
+                let story = GiveUp(id, reason, tally, lastError)
+                for handler in policy.rules.giveUpHandlers { handler(story) }
+                if !isCut, let lastError { throw lastError }
+                throw RetryError(RetryError.Code(rawValue: reason.rawValue))
+            }
+        }
+    }
+
+    /// Runs one attempt as a child task that can be cancelled by itself.
+    private func perform<Value>(
+        _ attempt: Attempt, _ key: JobKey, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+    ) async -> Result<Value, any Error> {
+        await withoutActuallyEscaping(operation) { operation in
+            let run = AttemptRun(operation)
+            await withTaskGroup(of: Void.self, isolation: isolation) { group in
+                // Starts here and now: an operation that does not suspend costs no switch of tasks.
+                group.addImmediateTask {
+                    // Captured, so that the child is isolated like its parent.
+                    _ = isolation
+                    await run.perform(attempt)
+                    self.attemptReturned(key)
+                }
+                if await self.attemptIsInterrupted(key) { group.cancelAll() }
+            }
+            return run.result ?? .failure(CancellationError())
+        }
+    }
+
+    /// Decides what becomes of a job whose attempt failed; returns the error to remember.
+    private func failed(_ key: JobKey, _ policy: RetryPolicy, _ error: any Error) -> any Error {
+        let error = hasTimedOut(key) ? RetryError.attemptTimedOut : error
+        let report = policy.rules.classification.report(error)
+        let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
+        var judgement = Judgement.settled
+        change { guarded, now in
+            let refreshed = guarded.refresh(key, at: now)
+            let effects: [Effect]
+            guarded.desk[key]?.lastError = error
+            (judgement, effects) = guarded.core.fail(key, report, isGone: isGone, at: now)
+            return refreshed + effects
+        }
+        guard case .backOff(let index, let previous) = judgement else { return error }
+        let backoff = policy.rules.backoff
+        let delay = backoff.delay(afterFailure: index, previous: previous, chance: backoff.isRandom ? draw() : 0)
+        change { guarded, now in
+            // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
+            guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
+        }
+        return error
+    }
+
+    private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }
+}
+
+/// One attempt and its result.
+///
+/// Sendable although neither operation nor result need be: the child task that uses them has its parent's isolation, and the
+/// parent is suspended from its start to its end. What the child wrote is read after the task group has awaited it.
+private final class AttemptRun<Value>: @unchecked Sendable {
+    private let operation: (Attempt) async throws -> Value
+    private(set) var result: Result<Value, any Error>?
+
+    init(_ operation: @escaping (Attempt) async throws -> Value) { self.operation = operation }
+
+    func perform(_ attempt: Attempt) async {
+        do { result = .success(try await operation(attempt)) } catch { result = .failure(error) }
+    }
+}

@@ -1,0 +1,101 @@
+internal import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// What a caller asks for.
+    struct Order {
+        var policy: RetryPolicy
+        var scope: Scope
+        var destination: String?
+        var conditions: [Condition]
+        var priority: JobPriority
+        var id: JobID?
+    }
+
+    /// Takes in a job.
+    func submit(_ order: Order) throws(RetryError) -> JobKey {
+        // Asking the monitor is nothing to do under a lock, so it is asked before; not for a scope that jobs already wait for.
+        let isFollowed = guarded.withLock { $0.followed.index(of: order.scope) != nil }
+        let made = isFollowed ? nil : monitor.condition(for: order.scope)
+        let stage = monitor.stage
+        var result: Result<JobKey, RetryError> = .failure(.shutDown)
+        change { guarded, now in
+            guard !guarded.core.isShutDown else { return [] }
+            guard order.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
+                result = .failure(.duplicateID)
+                return []
+            }
+            guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else {
+                result = .failure(.shutDown)
+                return []
+            }
+            let others = order.conditions.map { guarded.index(of: $0, self, at: now) }
+            let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
+            let (key, number, effects) = guarded.core.submit(
+                order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
+                at: now)
+            guarded.desk.add(key, number: number, order.id)
+            result = .success(key)
+            return refreshed + effects
+        }
+        return try result.get()
+    }
+
+    /// A condition changed.
+    fileprivate func conditionChanged(_ index: ConditionIndex, _ storage: ObjectIdentifier) {
+        change { guarded, now in
+            // The place may belong to another one by now.
+            guard let followed = guarded.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
+            return guarded.refresh(index, at: now)
+        }
+    }
+
+    /// What has to be asked before a failure is charged: an error may outrun the event that explains it.
+    ///
+    /// `nil` if the answer would change nothing.
+    func scopeToAskAbout(_ key: JobKey, _ report: FailureReport) -> Scope? {
+        guarded.withLock { guarded in
+            guard guarded.core.wouldCharge(key, report), let index = guarded.core.conditions(of: key).first else { return nil }
+            return guarded.followed[index]?.scope
+        }
+    }
+}
+
+extension RetryBus.Guarded {
+    /// The place of a scope, which is followed from now on.
+    fileprivate mutating func index(
+        of scope: Scope, _ made: Condition?, _ bus: RetryBus, _ stage: ReachabilityMonitor.Stage, at now: BusTime
+    ) -> ConditionIndex? {
+        if let index = followed.index(of: scope) { return index }
+        guard let made else { return nil }
+        let index = index(of: made, bus, at: now)
+        followed.name(index, as: scope)
+        // Nobody runs the monitor: there is no first word to wait for.
+        if stage == .idle { _ = core.stopWaitingForTheFirstLook(index, at: now) }
+        return index
+    }
+
+    /// The place of a condition, which is followed from now on.
+    fileprivate mutating func index(of condition: Condition, _ bus: RetryBus, at now: BusTime) -> ConditionIndex {
+        if let index = followed.index(of: condition) { return index }
+        var entry = FollowedCondition(condition: condition, scope: nil)
+        let storage = condition.storage
+        let index = core.addCondition(
+            entry.level, isReachability: storage.isReachability, unknownUntil: now + RetryBus.startupLimit)
+        let identity = ObjectIdentifier(storage)
+        entry.observer = storage.observe { [weak bus] in bus?.conditionChanged(index, identity) }
+        followed.add(entry, at: index)
+        return index
+    }
+
+    /// Reads a condition anew.
+    mutating func refresh(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
+        guard let entry = followed[index] else { return [] }
+        return core.update(index, entry.level, at: now)
+    }
+
+    /// Reads all conditions of a job anew.
+    mutating func refresh(_ key: JobKey, at now: BusTime) -> [Effect] {
+        core.conditions(of: key).flatMap { refresh($0, at: now) }
+    }
+}

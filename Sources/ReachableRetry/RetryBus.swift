@@ -1,0 +1,166 @@
+public import Reachability
+internal import Synchronization
+
+/// Repeats work until it succeeds: waits for the network without spending attempts, and starts the instant it is back.
+///
+/// ```swift
+/// let bus = RetryBus()
+/// let receipt = try await bus.retry { attempt in
+///     try await upload(photo)
+/// }
+/// ```
+///
+/// A bus follows a monitor's verdicts and backs off between failures, with one timer for all of its jobs and none while they only
+/// wait for the network. Keep one for everything that shares a network; all of its members can be used from any thread.
+///
+/// ## Topics
+/// ### Repeating
+/// - ``retry(_:to:destination:when:priority:id:isolation:operation:)``
+/// - ``RetryPolicy``
+/// ### Looking
+/// - ``pending``
+/// - ``events``
+/// ### Deciding
+/// - ``nudge(_:)``
+/// - ``cancel(_:)``
+/// - ``shutdown(drain:)``
+public final class RetryBus: Sendable {
+    /// The bus of ``ReachabilityMonitor/shared``, for work that needs no bus of its own.
+    public static let shared = RetryBus()
+
+    /// How long jobs wait for the first word of a monitor that is starting.
+    static let startupLimit = Duration.seconds(2)
+    /// How late a timer may be before the bus asks the kernel whether the world is still the same.
+    static let suspiciousLateness = Duration.milliseconds(500)
+
+    struct Guarded {
+        var core: RetryBusCore
+        var desk = JobDesk()
+        var followed = FollowedConditions()
+        var newsroom = Newsroom()
+        /// Tests that wait for a job to wait.
+        var witnesses: [ParkingWitness] = []
+        var nextWitness: UInt64 = 0
+        /// Counts the changes, so that the alarm clock knows the latest.
+        var revision: UInt64 = 0
+        /// Those who wait until no job is left.
+        var ends: [UnsafeContinuation<Void, Never>] = []
+    }
+
+    let monitor: ReachabilityMonitor
+    let configuration: Configuration
+    let clock: BusClock
+    let guarded: Mutex<Guarded>
+    let alarm: AlarmClock
+    let chance: Mutex<any RandomNumberGenerator & Sendable>
+
+    /// Makes a bus.
+    ///
+    /// - Parameters:
+    ///   - monitor: tells about the network. One that nobody runs counts as unable to: then jobs start at once, and all failures
+    ///     are charged.
+    ///   - configuration: how jobs are let go.
+    ///   - clock: measures delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
+    ///   - generator: where jitter comes from. The bus asks it for one number at a time, and holds a lock meanwhile.
+    public init(
+        _ monitor: ReachabilityMonitor = .shared, configuration: Configuration = .init(),
+        clock: some Clock<Duration> = ContinuousClock(),
+        generator: some RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
+        self.monitor = monitor
+        self.configuration = configuration
+        self.clock = BusClock(clock)
+        guarded = Mutex(Guarded(core: RetryBusCore(release: configuration.releasePolicy)))
+        alarm = AlarmClock(self.clock)
+        chance = Mutex(generator)
+    }
+
+    deinit { guarded.withLock { $0.followed.removeAll() }.forEach { $0.close() } }
+
+    // MARK: - Deciding
+
+    /// Retries now: what waits because of its own backoff starts at once, what a server ordered is respected.
+    ///
+    /// For a button, or a hint that the network is back. Jobs that wait for a condition go on waiting.
+    ///
+    /// - Parameter scope: whose jobs; `nil` means all.
+    public func nudge(_ scope: Scope? = nil) {
+        change { guarded, now in
+            if let scope {
+                guard let index = guarded.followed.index(of: scope) else { return [] }
+                return guarded.core.nudge(index, at: now)
+            }
+            return guarded.core.nudge(nil, at: now)
+        }
+    }
+
+    /// Cancels a job: its caller gets `CancellationError`, after a running attempt was cancelled and has ended.
+    ///
+    /// Does nothing if there is no such job.
+    public func cancel(_ id: JobID) {
+        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.cancel($0, at: now) } ?? [] }
+    }
+
+    /// Ends the bus: no job starts any more, and those that wait are cancelled.
+    ///
+    /// Returns when no job is left, also if the calling task is cancelled. Then ``events`` finish. Later submissions throw
+    /// ``RetryError/shutDown``.
+    ///
+    /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
+    ///   meanwhile is not tried again.
+    public func shutdown(drain: Duration?) async {
+        change { guarded, now in
+            guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
+        }
+        await withUnsafeContinuation { continuation in
+            let isOver = guarded.withLock { guarded in
+                if guarded.core.count > 0 { guarded.ends.append(continuation) }
+                return guarded.core.count == 0
+            }
+            if isOver { continuation.resume() }
+        }
+        for listener in guarded.withLock({ $0.newsroom.close() }) { listener.finish() }
+    }
+
+    // MARK: - Changing
+
+    /// Changes the state, and does what follows from it: resumes tasks first, then tells news, then sets the timer.
+    func change(_ body: (inout Guarded, BusTime) -> [Effect]) {
+        let now = clock.now()
+        let (consequences, next, revision) = guarded.withLock { guarded in
+            let effects = body(&guarded, now)
+            let consequences = Consequences(effects, now, &guarded)
+            guarded.revision += 1
+            return (consequences, guarded.core.nextTime(), guarded.revision)
+        }
+        consequences.perform()
+        if consequences.hasNews { publish() }
+        alarm.set(to: next, revision: revision) { [weak self] in self?.timeCame($0) }
+    }
+
+    private func timeCame(_ time: BusTime) {
+        // Time that passed in a suspended machine does not tell what became of the network.
+        if clock.now() - time > Self.suspiciousLateness { lookAgain() }
+        change { guarded, now in guarded.core.tick(at: now) }
+    }
+
+    /// Asks the kernel about the scopes of the jobs that are about to start.
+    private func lookAgain() {
+        let now = clock.now()
+        let scopes = guarded.withLock { guarded in
+            guarded.core.dueScopes(at: now).compactMap { index in guarded.followed[index]?.scope.map { (index, $0) } }
+        }
+        for (index, scope) in scopes where isGone(scope) {
+            guarded.withLock { guarded in
+                // The place may have been taken by another condition meanwhile.
+                if guarded.followed[index]?.scope == scope { guarded.core.distrust(index, at: now) }
+            }
+        }
+    }
+
+    /// Whether the kernel says that a scope cannot be reached; not if it cannot be asked.
+    func isGone(_ scope: Scope) -> Bool {
+        guard let path = try? monitor.path(to: scope) else { return false }
+        return path.status == .unsatisfied
+    }
+}
