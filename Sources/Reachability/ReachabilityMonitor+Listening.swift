@@ -68,7 +68,9 @@ extension ReachabilityMonitor {
             guarded.conditions[scope] = storage
             return storage
         }
-        guard let storage else { return Condition("\(scope)", ConditionStorage(Condition.State(isFinished: true), isReachability: true, isKnown: false)) }
+        guard let storage else {
+            return Condition("\(scope)", ConditionStorage(Condition.State(isFinished: true), isReachability: true, isKnown: false))
+        }
         source.wake()
         return Condition("\(scope)", storage, lifetime: ScopeUse(self, scope))
     }

@@ -8,11 +8,9 @@ package struct BusTime: Hashable, Comparable, Sendable {
 
     /// The moment a duration after the bus was made, rounded up: nothing happens before its time.
     package init(_ duration: Duration) {
-        let (seconds, attoseconds) = duration.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let part = attoseconds / 1_000_000_000 + (attoseconds % 1_000_000_000 > 0 ? 1 : 0)
-        let (sum, overflowToo) = whole.addingReportingOverflow(part)
-        nanoseconds = overflow || overflowToo ? (seconds < 0 ? .min : .max) : sum
+        // Not `components`, which traps for durations beyond 2^63 seconds.
+        let (whole, rest) = duration.attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        nanoseconds = Int64(clamping: rest > 0 ? whole + 1 : whole)
     }
 
     package static let start = BusTime(nanoseconds: 0)
