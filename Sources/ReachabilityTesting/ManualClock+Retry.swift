@@ -13,8 +13,8 @@ extension ManualClock: SchedulingClock {
 extension RetryBus {
     /// Suspends until a job waits for a condition or for a time, and its task sleeps.
     ///
-    /// The way to meet a job that waits for the network: no timer tells of it. After this returns, what makes the job start, such as
-    /// ``SimulatedNetwork/plug(_:)`` or ``ManualClock/advance(by:)``, will do so. Also waits for a job that is not submitted yet.
+    /// The way to meet a job that waits for the network: no timer tells of it. After this returns, what makes the job start, such
+    /// as ``SimulatedNetwork/plug(_:)`` or ``ManualClock/advance(by:)``, will do so. Also waits for a job to be submitted.
     ///
     /// ```swift
     /// async let receipt = bus.retry(id: "photo") { _ in try await upload(photo) }

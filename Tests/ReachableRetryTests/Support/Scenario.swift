@@ -40,8 +40,9 @@ enum Trouble: Error, Hashable {
     }
 }
 
-/// Runs jobs on a bus over a simulated network in virtual time, one thing at a time: what happens at a moment has settled before the
-/// next moment comes.
+/// Runs jobs on a bus over a simulated network in virtual time, one thing at a time.
+///
+/// What happens at a moment has settled before the next moment comes.
 final class Scenario: Sendable {
     struct Log {
         var starts: [String: [Duration]] = [:]
