@@ -138,6 +138,25 @@ final class Scenario: Sendable {
         await settle()
     }
 
+    /// Lets time pass for a job that this scenario did not submit, until its task is over.
+    func letPass<Value>(until task: Task<Value, any Error>) async {
+        let isOver = Flag()
+        Task {
+            _ = try? await task.value
+            isOver.value.store(true, ordering: .releasing)
+        }
+        while !isOver.value.load(ordering: .acquiring) {
+            if bus.isQuiet, let next = clock.nextDeadline, bus.pending.allSatisfy({ $0.state != .running }) {
+                clock.advance(to: next)
+            }
+            await Task.yield()
+        }
+    }
+
+    private final class Flag: Sendable {
+        let value = Atomic(false)
+    }
+
     func starts(_ id: String) -> [Double] { log.withLock { $0.starts[id] ?? [] }.map { $0 / .seconds(1) } }
 
     func result(_ id: String) -> String? { log.withLock { $0.results[id]?.outcome } }

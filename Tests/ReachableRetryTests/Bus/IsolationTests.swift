@@ -1,0 +1,99 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// Where operations run, and what they may use and return.
+@Suite(.timeLimit(.minutes(1))) struct IsolationTests {
+    /// Something that must not leave its isolation.
+    final class Notebook {
+        var lines: [String] = []
+    }
+
+    struct Interrupted: Error {}
+
+    actor Uploader {
+        private let notebook = Notebook()
+        private var attempts = 0
+
+        func upload(over bus: RetryBus) async throws -> Notebook.Type {
+            // Neither the operation nor its value is Sendable; both use this actor's state.
+            let result = try await bus.retry(.scenario) { attempt -> Notebook in
+                self.assertIsolated()
+                attempts += 1
+                await Task.yield()
+                self.assertIsolated()
+                notebook.lines.append("attempt \(attempt.number)")
+                if attempts < 3 { throw Interrupted() }
+                return notebook
+            }
+            #expect(result === notebook)
+            #expect(result.lines == ["attempt 1", "attempt 2", "attempt 3"])
+            return Notebook.self
+        }
+    }
+
+    @Test func theOperationRunsOnItsCallersActor() async throws {
+        try await Scenario().run { scenario in
+            let running = Task { try await Uploader().upload(over: scenario.bus) }
+            await scenario.letPass(until: running)
+            _ = try await running.value
+        }
+    }
+
+    @Test @MainActor func theOperationRunsOnTheMainActor() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let notebook = Notebook()
+        let result = try await bus.retry { attempt -> Notebook in
+            MainActor.assertIsolated()
+            await Task.yield()
+            MainActor.assertIsolated()
+            notebook.lines.append("attempt \(attempt.number)")
+            return notebook
+        }
+        #expect(result === notebook && notebook.lines == ["attempt 1"])
+    }
+
+    @Test func theOperationRunsInADetachedTask() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let running = Task.detached { () async throws -> [String] in
+            let notebook = Notebook()
+            let result = try await bus.retry { attempt -> Notebook in
+                await Task.yield()
+                notebook.lines.append("attempt \(attempt.number)")
+                return notebook
+            }
+            return result.lines
+        }
+        #expect(try await running.value == ["attempt 1"])
+    }
+
+    @Test func withRetryKeepsTheCallersActor() async throws {
+        actor Counter {
+            var count = 0
+            func work() async throws -> Int {
+                try await withRetry(on: ReachabilityMonitor(SimulatedNetwork.online())) { _ in
+                    self.assertIsolated()
+                    count += 1
+                    return count
+                }
+            }
+        }
+        #expect(try await Counter().work() == 1)
+    }
+
+    enum Settings {
+        @TaskLocal static var user = "nobody"
+    }
+
+    @Test func taskLocalValuesReachTheOperation() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let user = try await Settings.$user.withValue("somebody") {
+            try await bus.retry { _ in
+                await Task.yield()
+                return Settings.user
+            }
+        }
+        #expect(user == "somebody")
+    }
+}

@@ -1,0 +1,118 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What ends a job, or an attempt, by itself.
+@Suite(.timeLimit(.minutes(1))) struct LimitTests {
+    @Test func theDeadlineEndsABackoffWithTheOperationsError() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60))).giveUpAfter(elapsed: .seconds(5))
+            await scenario.submit("job", policy, .fails())
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("job") == [0] && scenario.ended("job") == 5)
+            #expect(scenario.result("job") == "other")
+        }
+    }
+
+    @Test func theDeadlineCancelsARunningAttemptAndAwaitsIt() async throws {
+        try await Scenario().run { scenario in
+            let stories = Mutex<[GiveUp]>([])
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { story in
+                stories.withLock { $0.append(story) }
+            }
+            await scenario.submit("job", policy, .fails(), .ok(after: .seconds(100)))
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("job") == [0, 1.1] && scenario.ended("job") == 5)
+            #expect(scenario.result("job") == "\(RetryError.deadline)")
+            let story = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            #expect(story.reason == .deadline && story.attempts == 2 && story.elapsed == .seconds(5) && story.waited == .zero)
+        }
+    }
+
+    @Test func anOrderBeyondTheDeadlineEndsTheJobAtOnce() async throws {
+        try await Scenario().run { scenario in
+            let busy = Act.fails(Trouble.busy(retryAfter: .seconds(30)))
+            await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(30)), busy)
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("job") == 0.1)
+            #expect(scenario.result("job") == "\(Trouble.busy(retryAfter: .seconds(30)))")
+        }
+    }
+
+    @Test func anAttemptThatTakesTooLongIsCancelledAndCharged() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.attemptTimeout(.seconds(2)).giveUpAfter(maxAttempts: 2)
+            await scenario.submit("job", policy, .ok(after: .seconds(100)))
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("job") == [0, 3] && scenario.ended("job") == 5)
+            #expect(scenario.result("job") == "\(RetryError.attemptTimedOut)")
+        }
+    }
+
+    @Test func theAttemptsTimeDoesNotRunWhileItWaits() async throws {
+        try await Scenario(online: false).run { scenario in
+            await scenario.submit("job", .scenario.attemptTimeout(.seconds(2)), .ok(after: .seconds(1)))
+            try await scenario.at(.seconds(60)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("job") == [60] && scenario.result("job") == "ok")
+        }
+    }
+
+    @Test func aWaitThatIsTooLongEndsTheJob() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.connectivity(.wait(upTo: .seconds(10))), .fails(), .fails(), .ok())
+            try await scenario.at(.milliseconds(500)) { try $0.pull("eth0") }
+            // Each wait has its own limit.
+            try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
+            try await scenario.at(.seconds(10) + .milliseconds(50)) { try $0.pull("eth0") }
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("job") == [0, 10])
+            #expect(abs((scenario.ended("job") ?? 0) - 20.1) < 1e-9)
+            #expect(scenario.result("job") == "other", "an attempt was made, so its error tells more")
+        }
+    }
+
+    @Test func aWaitThatIsTooLongWithoutAnAttemptHasItsOwnError() async throws {
+        try await Scenario(online: false).run { scenario in
+            await scenario.submit("job", .scenario.connectivity(.wait(upTo: .seconds(10))), .ok())
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("job") == 10 && scenario.result("job") == "\(RetryError.waitLimit)")
+        }
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(1)]) func aLossInterruptsAnAttemptAfterItsGrace(grace: Duration) async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: grace).giveUpAfter(maxAttempts: 1)
+            await scenario.submit("job", policy, .ok(after: .seconds(100)), .ok())
+            try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
+            await scenario.advance(to: .seconds(2) + grace)
+            let job = try #require(scenario.bus.pending.first)
+            #expect(job.state == .waiting && job.charged == 0 && job.connectivityFailures == 1)
+            try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(20))
+            #expect(scenario.starts("job") == [0, 10] && scenario.result("job") == "ok")
+        }
+    }
+
+    @Test func aLossWithinItsGraceInterruptsNothing() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .seconds(1))
+            await scenario.submit("job", policy, .ok(after: .seconds(100)))
+            try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
+            try await scenario.at(.milliseconds(2900)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(200))
+            #expect(scenario.starts("job") == [0] && scenario.ended("job") == 100)
+        }
+    }
+
+    @Test func theOperationIsToldHowLongItMayTake() async throws {
+        let clock = ManualClock()
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online(clock: clock)), clock: clock)
+        let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(60))
+        #expect(try await bus.retry(policy) { $0.deadline } == .seconds(60))
+        #expect(try await bus.retry(policy.attemptTimeout(.seconds(5))) { $0.deadline } == .seconds(5))
+        #expect(try await bus.retry { $0.deadline } == nil)
+    }
+}
