@@ -75,7 +75,11 @@ public final class RetryBus: Sendable {
         chance = Mutex(generator)
     }
 
-    deinit { guarded.withLock { $0.followed.removeAll() }.forEach { $0.close() } }
+    deinit {
+        let (followed, listeners) = guarded.withLock { ($0.followed.removeAll(), $0.newsroom.close()) }
+        for condition in followed { condition.close() }
+        for listener in listeners { listener.finish() }
+    }
 
     // MARK: - Deciding
 

@@ -1,0 +1,121 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// Jobs that wait for more than the network.
+@Suite(.timeLimit(.minutes(1))) struct RetryConditionTests {
+    @Test func allConditionsMustBeMet() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (login, power) = (ConditionSource("login", isSatisfied: false), ConditionSource("power", isSatisfied: false))
+            await scenario.submit("job", .scenario, when: [login.condition, power.condition], .ok())
+            #expect(scenario.bus.pending.first?.unmet == ["internet", "login", "power"])
+            try await scenario.at(.seconds(1)) { try $0.plug("eth0") }
+            #expect(scenario.bus.pending.first?.unmet == ["login", "power"])
+            try await scenario.at(.seconds(2)) { _ in power.set(true) }
+            #expect(scenario.bus.pending.first?.unmet == ["login"])
+            try await scenario.at(.seconds(3)) { _ in login.set(true) }
+            #expect(scenario.starts("job") == [3])
+        }
+    }
+
+    @Test func anEdgeOfAConditionEndsABackoff() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: true)
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
+            await scenario.submit("job", policy, when: [login.condition], .fails(), .ok())
+            try await scenario.at(.seconds(5)) { _ in login.advanceEpoch() }
+            #expect(scenario.starts("job") == [0, 5])
+            #expect(scenario.bus.pending.first?.charged == 1, "the failure was no outage's")
+        }
+    }
+
+    @Test func aConditionThatEndsSatisfiedStaysSatisfied() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: false)
+            await scenario.submit("job", .scenario, when: [login.condition], .fails(), .ok())
+            login.set(true)
+            login.finish()
+            await scenario.settle()
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 1.1] && scenario.result("job") == "ok")
+        }
+    }
+
+    @Test func aConditionThatEndsUnsatisfiedEndsItsJobs() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (login, power) = (ConditionSource("login", isSatisfied: false), ConditionSource("power", isSatisfied: true))
+            await scenario.submit("waits for the network first", .scenario, when: [login.condition], .ok())
+            await scenario.submit("has no such condition", .scenario, when: [power.condition], .ok())
+            try await scenario.at(.seconds(1)) { _ in login.finish() }
+            #expect(scenario.result("waits for the network first") == "\(RetryError.conditionEnded)")
+            #expect(scenario.ended("waits for the network first") == 1)
+            #expect(scenario.bus.pending.map(\.id) == ["has no such condition"])
+        }
+    }
+
+    @Test func jobsShareWhatTheyWaitForAndLetGoOfIt() async throws {
+        try await Scenario(online: false).run { scenario in
+            let login = ConditionSource("login", isSatisfied: true)
+            let internet = scenario.monitor.condition(for: .internet)
+            await scenario.submit("a", .scenario, when: [login.condition], .ok())
+            await scenario.submit("b", .scenario, when: [login.condition, internet], .ok())
+            #expect(login.condition.storage.listenerCount == 1)
+            try await scenario.at(.seconds(1)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(2))
+            #expect(scenario.result("a") == "ok" && scenario.result("b") == "ok")
+            #expect(login.condition.storage.listenerCount == 0)
+        }
+    }
+
+    @Test func acceleratedJobsStartOfflineAndAtTheReconnect() async throws {
+        try await Scenario(online: false).run { scenario in
+            let policy = RetryPolicy.scenario.connectivity(.accelerate)
+            await scenario.submit("job", policy, .fails(Trouble.unreachable), .fails(Trouble.unreachable), .ok())
+            try await scenario.at(.seconds(2)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [0, 1.1, 2])
+        }
+    }
+
+    @Test func failuresOfAcceleratedJobsAreCharged() async throws {
+        try await Scenario(online: false).run { scenario in
+            await scenario.submit("job", .scenario.connectivity(.accelerate), .fails(Trouble.unreachable))
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [0, 1.1, 3.2, 7.3] && scenario.result("job") == "unreachable")
+        }
+    }
+
+    @Test func jobsThatIgnoreTheNetworkJustBackOff() async throws {
+        try await Scenario(online: false).run { scenario in
+            let policy = RetryPolicy.scenario.connectivity(.ignore)
+            await scenario.submit("job", policy, .fails(Trouble.unreachable), .fails(Trouble.unreachable), .ok())
+            try await scenario.at(.milliseconds(500)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [0, 1.1, 3.2])
+        }
+    }
+
+    @Test func aNudgeEndsBackoffsButNoOrders() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
+            await scenario.submit("soft", policy, .fails(), .ok())
+            await scenario.submit("hard", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
+            try await scenario.at(.seconds(5)) { _ in scenario.bus.nudge() }
+            #expect(scenario.starts("soft") == [0, 5])
+            #expect(scenario.starts("hard") == [0])
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.starts("hard") == [0, 30.1], "the order is respected, and the soft delay gone")
+        }
+    }
+
+    @Test func aNudgeOfAnotherScopeEndsNothing() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
+            try await scenario.at(.seconds(5)) { _ in scenario.bus.nudge(.address(IPAddress(family: .ipv4, value: 7))) }
+            #expect(scenario.starts("job") == [0])
+            try await scenario.at(.seconds(6)) { _ in scenario.bus.nudge(.internet) }
+            #expect(scenario.starts("job") == [0, 6])
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// How jobs and buses are ended from outside.
+@Suite(.timeLimit(.minutes(1))) struct EndingTests {
+    @Test func aRunningAttemptIsCancelledByTheJobsName() async throws {
+        try await Scenario().run { scenario in
+            let task = await scenario.submit("job", .scenario, .ok(after: .seconds(100)))
+            await scenario.submit("other", .scenario, .ok(after: .seconds(1)))
+            scenario.bus.cancel("job")
+            await task.value
+            #expect(scenario.result("job") == "CancellationError()")
+            await scenario.advance(to: .seconds(1))
+            #expect(scenario.result("other") == "ok")
+        }
+    }
+
+    @Test func aJobThatWaitsIsCancelledByItsName() async throws {
+        try await Scenario(online: false).run { scenario in
+            let task = await scenario.submit("job", .scenario, .ok())
+            scenario.bus.cancel("job")
+            scenario.bus.cancel("job")
+            scenario.bus.cancel("nobody")
+            await task.value
+            #expect(scenario.result("job") == "CancellationError()" && scenario.starts("job").isEmpty)
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func aJobWithoutANameIsCancelledByTheNameThatTheBusGaveIt() async throws {
+        try await Scenario(online: false).run { scenario in
+            let task = Task { try await scenario.bus.retry { _ in 1 } }
+            while scenario.bus.pending.isEmpty { await Task.yield() }
+            scenario.bus.cancel(try #require(scenario.bus.pending.first?.id))
+            await #expect(throws: CancellationError.self) { _ = try await task.value }
+        }
+    }
+
+    @Test func aCancelledTaskSubmitsNothing() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return try await bus.retry { _ in Issue.record("an attempt of a cancelled task") }
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func whatSucceedsThoughCancelledIsNotLost() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let task = Task {
+            try await bus.retry { _ in
+                while !Task.isCancelled { await Task.yield() }
+                return "done"
+            }
+        }
+        while bus.pending.isEmpty { await Task.yield() }
+        task.cancel()
+        #expect(try await task.value == "done")
+    }
+
+    @Test func aSecondJobOfTheSameNameIsRefused() async throws {
+        try await Scenario(online: false).run { scenario in
+            let first = await scenario.submit("job", .scenario, .ok())
+            await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(id: "job") { _ in } }
+            #expect(scenario.bus.pending.count == 1)
+            first.cancel()
+            await first.value
+            try scenario.network.plug("eth0")
+            try await scenario.bus.retry(id: "job") { _ in }
+        }
+    }
+
+    @Test func aShutdownCancelsWhatWaitsAndLetsAttemptsFinish() async throws {
+        try await Scenario().run { scenario in
+            let waiting = await scenario.submit("waiting", .scenario, .fails(), .ok())
+            await scenario.submit("running", .scenario, .ok(after: .seconds(10)))
+            await scenario.submit("failing", .scenario, .fails(after: .seconds(10)))
+            await scenario.advance(to: .seconds(1))
+            let end = Task { await scenario.bus.shutdown(drain: .seconds(60)) }
+            await waiting.value
+            #expect(scenario.result("waiting") == "CancellationError()")
+            await scenario.advance(to: .seconds(20))
+            await end.value
+            #expect(scenario.result("running") == "ok" && scenario.result("failing") == "other")
+            #expect(scenario.bus.nextWakeUp == nil)
+            await #expect(throws: RetryError.shutDown) { try await scenario.bus.retry { _ in } }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func attemptsThatOutlastTheDrainAreCancelledAndAwaited() async throws {
+        try await Scenario().run { scenario in
+            let running = await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
+            let end = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
+            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            await scenario.advance(to: .seconds(5))
+            await end.value
+            await running.value
+            #expect(scenario.result("running") == "CancellationError()" && scenario.ended("running") == 5)
+        }
+    }
+
+    @Test func eventsFinishWithTheBus() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let events = bus.events
+        try await bus.retry { _ in }
+        await bus.shutdown(drain: nil)
+        var kinds: [RetryEvent.Kind] = []
+        for await event in events { kinds.append(event.kind) }
+        #expect(kinds == [.attemptStarted, .succeeded])
+        for await _ in bus.events { Issue.record("an event of a bus that was shut down") }
+    }
+
+    @Test func aBusThatNobodyHoldsIsReleased() async throws {
+        let source = ConditionSource("login", isSatisfied: true)
+        weak var bus: RetryBus?
+        let events: AsyncStream<RetryEvent>
+        do {
+            let held = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+            bus = held
+            events = held.events
+            try await held.retry(when: [source.condition]) { _ in }
+        }
+        #expect(bus == nil)
+        #expect(source.condition.storage.listenerCount == 0)
+        for await _ in events {}
+    }
+}

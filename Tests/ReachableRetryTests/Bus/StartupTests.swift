@@ -1,0 +1,80 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// Jobs of a monitor that cannot tell: not yet, not any more, or never.
+@Suite(.timeLimit(.minutes(1))) struct StartupTests {
+    @Test func withoutAMonitorThatRunsJobsStartAtOnceAndAreCharged() async throws {
+        let scenario = Scenario(online: false)
+        let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
+        await scenario.submit("job", policy, .fails(Trouble.unreachable))
+        await scenario.advance(to: .seconds(60))
+        #expect(scenario.starts("job") == [0, 1.1, 3.2])
+        #expect(scenario.result("job") == "unreachable")
+    }
+
+    @Test func jobsOfAStartingMonitorWaitForItsFirstWord() async throws {
+        let scenario = Scenario(online: false)
+        // It runs, and its first requests fail: it has not looked yet.
+        scenario.network.failNextRequests(1, errno: 12)
+        let running = Task { try await scenario.monitor.run() }
+        defer { running.cancel() }
+        try await scenario.network.untilRunning()
+        await scenario.submit("job", .scenario, .ok())
+        #expect(scenario.starts("job").isEmpty)
+        #expect(scenario.bus.pending.first?.state == .waiting)
+        // Then it looks, and sees that there is no network.
+        await scenario.advance(to: .seconds(1))
+        #expect(scenario.monitor.path.status == .unsatisfied)
+        await scenario.advance(to: .seconds(10))
+        #expect(scenario.starts("job").isEmpty && scenario.bus.nextWakeUp == nil)
+        try await scenario.at(.seconds(20)) { try $0.plug("eth0") }
+        #expect(scenario.starts("job") == [20])
+    }
+
+    @Test func jobsOfAMonitorThatCannotSeeGoAheadAfterTwoSeconds() async throws {
+        let scenario = Scenario(online: false)
+        scenario.network.failNextRequests(.max, errno: 12)
+        let running = Task { try await scenario.monitor.run() }
+        defer { running.cancel() }
+        try await scenario.network.untilRunning()
+        await scenario.submit("job", .scenario, .fails(Trouble.unreachable), .ok())
+        await scenario.advance(to: .seconds(30))
+        let starts = scenario.starts("job")
+        #expect(starts.count == 2 && starts[0] == 2 && abs(starts[1] - 3.1) < 1e-9, "\(starts)")
+    }
+
+    @Test func jobsThatWaitGoAheadWhenTheMonitorEnds() async throws {
+        let scenario = Scenario(online: false)
+        let running = Task { try await scenario.monitor.run() }
+        for await _ in scenario.monitor.transitions { break }
+        await scenario.submit("job", .scenario, .fails(Trouble.unreachable), .ok())
+        await scenario.advance(to: .seconds(10))
+        running.cancel()
+        try await running.value
+        await scenario.settle()
+        await scenario.advance(to: .seconds(30))
+        #expect(scenario.starts("job") == [10, 11.1])
+    }
+
+    @Test func theMonitorsFirstWordIsNoReconnect() async throws {
+        let scenario = Scenario(online: true)
+        await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(after: .seconds(1)))
+        let running = Task { try await scenario.monitor.run() }
+        defer { running.cancel() }
+        for await _ in scenario.monitor.transitions { break }
+        await scenario.advance(to: .seconds(10))
+        #expect(scenario.starts("job") == [0], "the failure is charged: nothing happened to the path")
+        #expect(scenario.result("job") == "other")
+    }
+
+    @Test func aScopeThatIsLookedAtForTheFirstTimeIsNoReconnectEither() async throws {
+        try await Scenario().run { scenario in
+            let address = try #require(IPAddress("203.0.113.7"))
+            await scenario.submit("job", .scenario, to: .address(address), .fails(), .fails(), .ok())
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [0, 1.1, 3.2])
+        }
+    }
+}
