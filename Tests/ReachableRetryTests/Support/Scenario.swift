@@ -157,11 +157,14 @@ final class Scenario: Sendable {
         let value = Atomic(false)
     }
 
-    func starts(_ id: String) -> [Double] { log.withLock { $0.starts[id] ?? [] }.map { $0 / .seconds(1) } }
+    /// When the job's attempts started, in seconds, to the millisecond.
+    func starts(_ id: String) -> [Double] { log.withLock { $0.starts[id] ?? [] }.map(Self.seconds) }
 
     func result(_ id: String) -> String? { log.withLock { $0.results[id]?.outcome } }
 
-    func ended(_ id: String) -> Double? { log.withLock { $0.results[id]?.at }.map { $0 / .seconds(1) } }
+    func ended(_ id: String) -> Double? { log.withLock { $0.results[id]?.at }.map(Self.seconds) }
+
+    private static func seconds(_ time: Duration) -> Double { (time / .milliseconds(1)).rounded() / 1000 }
 }
 
 extension RetryPolicy {

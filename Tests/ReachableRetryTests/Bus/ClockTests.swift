@@ -1,0 +1,63 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// A bus on a clock that can only sleep, as `ContinuousClock` does.
+@Suite(.timeLimit(.minutes(1))) struct ClockTests {
+    /// A clock of a user's own: nothing but the protocol.
+    struct SleepingClock: Clock {
+        let manual: ManualClock
+
+        var now: ManualClock.Instant { manual.now }
+        var minimumResolution: Duration { manual.minimumResolution }
+
+        func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+            try await manual.sleep(until: deadline, tolerance: tolerance)
+        }
+    }
+
+    @Test func delaysAreSlept() async throws {
+        let manual = ManualClock()
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: SleepingClock(manual: manual))
+        async let attempts = bus.retry(.scenario) { attempt in
+            if attempt.number < 3 { throw Trouble.other }
+            return attempt.number
+        }
+        for (sleep, total) in [(1, 1), (2, 3)] {
+            #expect(try await manual.nextSleep().offset == .seconds(total))
+            manual.advance(by: .seconds(sleep))
+        }
+        #expect(try await attempts == 3)
+        #expect(manual.sleepers == 0)
+    }
+
+    @Test func oneTaskSleepsForAllJobs() async throws {
+        let manual = ManualClock()
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: SleepingClock(manual: manual))
+        let tasks = (1...100).map { number in
+            Task {
+                try await bus.retry(.scenario.backoff(.constant(.seconds(number))), id: JobID("\(number)")) { attempt in
+                    if attempt.number == 1 { throw Trouble.other }
+                }
+            }
+        }
+        for number in 1...100 { try await bus.parked(JobID("\(number)")) }
+        while try await manual.nextSleep().offset > .seconds(1) {}
+        while manual.sleepers != 1 { await Task.yield() }
+        tasks.forEach { $0.cancel() }
+        for task in tasks { _ = await task.result }
+        while manual.sleepers > 0 { await Task.yield() }
+        #expect(bus.nextWakeUp == nil)
+    }
+
+    @Test func theSystemsClockServes() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(1)))
+        #expect(
+            try await bus.retry(policy) { attempt in
+                if attempt.number < 4 { throw Trouble.other }
+                return attempt.number
+            } == 4)
+    }
+}

@@ -1,0 +1,106 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// What a bus tells of its jobs.
+@Suite(.timeLimit(.minutes(1))) struct EventTests {
+    @Test func theLifeOfAJobIsTold() async throws {
+        try await Scenario(online: false).run { scenario in
+            var events = scenario.bus.events.makeAsyncIterator()
+            let other = scenario.bus.events
+            await scenario.submit("job", .scenario, .fails(Trouble.busy(retryAfter: nil)), .fails(Trouble.unreachable), .ok())
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            await scenario.advance(to: .milliseconds(6100))
+            try await scenario.at(.milliseconds(6150)) { try $0.pull("eth0") }
+            try await scenario.at(.seconds(8)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(10))
+            await scenario.bus.shutdown(drain: nil)
+            var told: [String] = []
+            while let event = await events.next(isolation: #isolation) {
+                #expect(event.job == "job" && event.scope == .internet)
+                var text = "\(event.at / .seconds(1)) \(event.kind.rawValue) \(event.attempt)"
+                if let failure = event.failure { text += " \(failure.error) \(failure.failureClass) \(failure.isCharged)" }
+                if let delay = event.delay { text += " \(delay)" }
+                told.append(text)
+            }
+            #expect(
+                told == [
+                    "0.0 waitingForConnectivity 0", "5.0 attemptStarted 1",
+                    "5.1 attemptFailed 1 busy(retryAfter: nil) server(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
+                    "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable connectivity false", "8.0 attemptStarted 3",
+                    "8.1 succeeded 3",
+                ])
+            var count = 0
+            for await _ in other { count += 1 }
+            #expect(count == told.count, "each listener has its own stream")
+        }
+    }
+
+    @Test func theEndIsToldOnceWithItsStory() async throws {
+        try await Scenario(online: false).run { scenario in
+            let events = scenario.bus.events
+            await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(20)), .fails(), .ok(after: .seconds(100)))
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(30))
+            await scenario.bus.shutdown(drain: nil)
+            var ends: [RetryEvent] = []
+            for await event in events where event.kind == .gaveUp { ends.append(event) }
+            #expect(ends.count == 1)
+            let story = try #require(ends.first?.story)
+            #expect(story.reason == .deadline && story.attempts == 2 && story.waited == .seconds(5))
+            #expect(story.elapsed == .seconds(20) && story.job == "job")
+        }
+    }
+
+    @Test func aSlowListenerLosesTheOldestEvents() async throws {
+        var configuration = RetryBus.Configuration()
+        configuration.bufferedEvents = 3
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration)
+        let events = bus.events
+        for _ in 1...5 { try await bus.retry { _ in } }
+        await bus.shutdown(drain: nil)
+        var kinds: [RetryEvent.Kind] = []
+        for await event in events { kinds.append(event.kind) }
+        #expect(kinds == [.succeeded, .attemptStarted, .succeeded])
+    }
+
+    @Test func pendingTellsWhyAJobIsNotRunning() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60))).giveUpAfter(elapsed: .seconds(100))
+            await scenario.submit("job", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
+            var job = try #require(scenario.bus.pending.first)
+            #expect(job.id == "job" && job.state == .running && job.attempts == 1 && job.softDelay == nil)
+            await scenario.advance(to: .milliseconds(100))
+            job = try #require(scenario.bus.pending.first)
+            #expect(job.state == .backingOff && job.softDelay == .seconds(60) && job.hardDelay == .seconds(30))
+            #expect(job.timeLeft == .milliseconds(99_900) && job.charged == 1)
+            #expect(job.lastError as? Trouble == .busy(retryAfter: .seconds(30)))
+            try await scenario.at(.seconds(1)) { try $0.pull("eth0") }
+            job = try #require(scenario.bus.pending.first)
+            #expect(job.state == .waiting && job.unmet == ["internet"] && job.hardDelay == .milliseconds(29_100))
+        }
+    }
+
+    @Test func aTestCanMeetAJobThatWaits() async throws {
+        let clock = ManualClock()
+        let network = SimulatedNetwork.online(clock: clock)
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        defer { running.cancel() }
+        try await network.untilRunning()
+        let bus = RetryBus(monitor, clock: clock)
+        try network.pull("eth0")
+        async let value = bus.retry(id: "photo") { attempt in attempt.number }
+        #expect(try await bus.parked("photo").state == .waiting)
+        try network.plug("eth0")
+        #expect(try await value == 1)
+    }
+
+    @Test func whoWaitsForAJobToWaitCanBeCancelled() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let meeting = Task { try await bus.parked("nobody") }
+        meeting.cancel()
+        await #expect(throws: CancellationError.self) { try await meeting.value }
+    }
+}

@@ -1,0 +1,92 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+/// Whose fault a failure is, when the bus can ask the kernel.
+@Suite(.timeLimit(.minutes(1))) struct FailureTests {
+    @Test func anErrorThatOutrunsItsEventIsNotCharged() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
+            // The cable is out, and the monitor has not heard of it yet when the attempt fails.
+            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
+            await scenario.advance(to: .milliseconds(100))
+            #expect(scenario.bus.pending.first?.charged == 0)
+            scenario.network.announce(.overrun)
+            await scenario.settle()
+            #expect(scenario.bus.pending.first?.state == .waiting)
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            #expect(scenario.starts("job") == [0, 5])
+        }
+    }
+
+    @Test func theKernelIsAskedOnlyWhenTheAnswerMatters() async throws {
+        try await Scenario().run { scenario in
+            let lookups = scenario.network.lookups
+            await scenario.submit(
+                "server", .scenario.giveUpAfter(maxAttempts: 1), .fails(Trouble.busy(retryAfter: nil)))
+            await scenario.submit("network", .scenario.connectivity(.accelerate), .fails(Trouble.unreachable), .ok())
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.network.lookups == lookups)
+        }
+    }
+
+    @Test func silenceSoonAfterAReconnectIsTheNetworks() async throws {
+        try await Scenario(online: false).run { scenario in
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
+            await scenario.submit("job", policy, .fails(Trouble.unanswered), .fails(Trouble.unanswered), .ok())
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [5, 6.1, 8.2] && scenario.result("job") == "ok")
+        }
+    }
+
+    @Test func silenceLaterIsTheServers() async throws {
+        try await Scenario(online: false).run { scenario in
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(36))
+            await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(Trouble.unanswered), .ok())
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("job") == [36] && scenario.result("job") == "unanswered")
+        }
+    }
+
+    @Test func silenceAfterAnotherJobGotThroughIsTheServers() async throws {
+        try await Scenario(online: false).run { scenario in
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
+            await scenario.submit("first", policy, .ok())
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(6))
+            await scenario.submit("second", policy, .fails(Trouble.unanswered))
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.result("first") == "ok" && scenario.result("second") == "unanswered")
+        }
+    }
+
+    @Test func aTimerThatIsLateAsksBeforeItStartsAnything() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
+            await scenario.advance(to: .seconds(1))
+            // The machine sleeps for an hour; when it wakes up the network is gone and nobody has said so yet.
+            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
+            scenario.clock.jump(by: .seconds(3600))
+            await scenario.settle()
+            #expect(scenario.starts("job") == [0], "the timer was due, but the kernel says no")
+            scenario.network.announce(.overrun)
+            await scenario.settle()
+            #expect(scenario.bus.pending.first?.state == .waiting)
+            try await scenario.at(.seconds(4000)) { try $0.plug("eth0") }
+            #expect(scenario.starts("job") == [0, 4000])
+        }
+    }
+
+    @Test func aLateTimerOnAGoodPathStartsAtOnce() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
+            await scenario.advance(to: .seconds(1))
+            scenario.clock.jump(by: .seconds(3600))
+            await scenario.settle()
+            #expect(scenario.starts("job") == [0, 3601])
+        }
+    }
+}
