@@ -26,17 +26,25 @@ struct Newsroom: Sendable {
 
     mutating func put(_ event: RetryEvent) { news.append(event) }
 
-    /// What is left to tell, or `nil` if nothing is or if another thread tells it.
-    mutating func take(isContinuing: Bool) -> ([RetryEvent], [Listener])? {
-        guard isContinuing || !isPublishing else { return nil }
-        isPublishing = !news.isEmpty
-        defer { news = [] }
-        return isPublishing ? (news, Array(listeners.values)) : nil
+    /// What one thread tells at once.
+    struct Edition: Sendable {
+        var events: [RetryEvent]
+        var listeners: [Listener]
+        /// Whether nothing follows.
+        var isLast: Bool
     }
 
-    mutating func close() -> [Listener] {
-        isClosed = true
-        defer { listeners = [:] }
-        return Array(listeners.values)
+    /// What is left to tell, or `nil` if nothing is or if another thread tells it.
+    mutating func take(isContinuing: Bool) -> Edition? {
+        guard isContinuing || !isPublishing else { return nil }
+        isPublishing = !news.isEmpty || (isClosed && !listeners.isEmpty)
+        guard isPublishing else { return nil }
+        let edition = Edition(events: news, listeners: Array(listeners.values), isLast: isClosed)
+        news = []
+        if isClosed { listeners = [:] }
+        return edition
     }
+
+    /// Nothing more will be put down; those who listen get what is there, and the end.
+    mutating func close() { isClosed = true }
 }

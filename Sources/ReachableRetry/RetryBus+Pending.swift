@@ -2,7 +2,7 @@ internal import Reachability
 internal import Synchronization
 
 extension RetryBus {
-    /// The jobs that have not ended, in the order in which they were submitted, and why each is not running.
+    /// The jobs that have not ended, by priority and age, and why each is not running.
     ///
     /// A snapshot, at a cost that grows with the number of jobs.
     public var pending: [PendingJob] {
@@ -30,11 +30,12 @@ extension RetryBus {
     /// Tells what is laid down, unless another thread does.
     func publish() {
         var isContinuing = false
-        while let (events, listeners) = guarded.withLock({ $0.newsroom.take(isContinuing: isContinuing) }) {
+        while let edition = guarded.withLock({ $0.newsroom.take(isContinuing: isContinuing) }) {
             isContinuing = true
-            for event in events {
-                for listener in listeners { listener.yield(event) }
+            for event in edition.events {
+                for listener in edition.listeners { listener.yield(event) }
             }
+            if edition.isLast { edition.listeners.forEach { $0.finish() } }
         }
     }
 

@@ -14,21 +14,28 @@ extension RetryBus {
 
     /// Takes in a job.
     func submit(_ order: Order) throws(RetryError) -> JobKey {
-        // Asking the monitor is nothing to do under a lock, so it is asked before; not for a scope that jobs already wait for.
-        let isFollowed = guarded.withLock { $0.followed.index(of: order.scope) != nil }
-        let made = isFollowed ? nil : monitor.condition(for: order.scope)
-        let stage = monitor.stage
-        var result: Result<JobKey, RetryError> = .failure(.shutDown)
+        // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
+        // any moment, with its last job.
+        var made: Condition?
+        while true {
+            if let result = submit(order, made, monitor.stage) { return try result.get() }
+            made = monitor.condition(for: order.scope)
+        }
+    }
+
+    /// Takes in a job; `nil` if that needs the scope's condition.
+    private func submit(_ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage) -> Result<JobKey, RetryError>? {
+        var result: Result<JobKey, RetryError>?
         change { guarded, now in
-            guard !guarded.core.isShutDown else { return [] }
+            guard !guarded.core.isShutDown else {
+                result = .failure(.shutDown)
+                return []
+            }
             guard order.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
-            guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else {
-                result = .failure(.shutDown)
-                return []
-            }
+            guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else { return [] }
             let others = order.conditions.map { guarded.index(of: $0, self, at: now) }
             let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
             let (key, number, effects) = guarded.core.submit(
@@ -38,7 +45,7 @@ extension RetryBus {
             result = .success(key)
             return refreshed + effects
         }
-        return try result.get()
+        return result
     }
 
     /// A condition changed.

@@ -76,9 +76,9 @@ public final class RetryBus: Sendable {
     }
 
     deinit {
-        let (followed, listeners) = guarded.withLock { ($0.followed.removeAll(), $0.newsroom.close()) }
-        for condition in followed { condition.close() }
-        for listener in listeners { listener.finish() }
+        for condition in guarded.withLock({ $0.followed.removeAll() }) { condition.close() }
+        guarded.withLock { $0.newsroom.close() }
+        publish()
     }
 
     // MARK: - Deciding
@@ -123,7 +123,8 @@ public final class RetryBus: Sendable {
             }
             if isOver { continuation.resume() }
         }
-        for listener in guarded.withLock({ $0.newsroom.close() }) { listener.finish() }
+        guarded.withLock { $0.newsroom.close() }
+        publish()
     }
 
     // MARK: - Changing

@@ -82,3 +82,8 @@ package struct JobState: Sendable {
         }
     }
 }
+
+extension Int32 {
+    /// One more, or the largest number: nothing traps because a job is stubborn.
+    func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
+}

@@ -29,7 +29,7 @@ extension RetryBusCore {
         job.phase != .running && time > now ? time - now : nil
     }
 
-    /// The jobs that have not ended, in the order in which they were submitted.
+    /// The jobs that have not ended, by priority and age.
     package var liveKeys: [JobKey] { liveJobs.map(key) }
 
     /// How many jobs have a time at which something happens by itself.

@@ -117,7 +117,3 @@ extension RetryBusCore {
         job.waitsForScope && conditions[Int(job.scope)]?.isLive == true
     }
 }
-
-extension Int32 {
-    fileprivate func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
-}

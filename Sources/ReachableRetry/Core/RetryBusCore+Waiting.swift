@@ -85,7 +85,7 @@ extension RetryBusCore {
             job.connectivityIndex = 0
         }
         job.phase = .running
-        job.started += 1
+        job.started = job.started.saturatingIncrement()
         job.armedEpoch = epoch
         job.armedScopeEpoch = scopeEpoch(of: job)
         job.armedNudges = nudges(of: job)

@@ -126,13 +126,15 @@ package struct RetryBusCore: Sendable {
         return job
     }
 
-    /// All jobs, in the order in which they were submitted.
+    /// All jobs, in the order in which they may start.
     var liveJobs: [JobIndex] {
         inOrder(jobs.indices.lazy.filter { jobs[$0] != nil }.map(JobIndex.init))
     }
 
+    /// Jobs in the order in which they may start: by priority, and of the same priority the oldest first.
     func inOrder(_ indices: some Sequence<JobIndex>) -> [JobIndex] {
-        indices.compactMap { index in jobs[Int(index)].map { ($0.sequence, index) } }.sorted { $0.0 < $1.0 }.map(\.1)
+        indices.compactMap { index in jobs[Int(index)].map { (-$0.priority.rawValue, $0.sequence, index) } }
+            .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
 
     mutating func end(_ index: JobIndex, _ ending: Ending, at now: BusTime) {

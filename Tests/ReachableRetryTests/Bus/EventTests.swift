@@ -103,4 +103,45 @@ import Testing
         meeting.cancel()
         await #expect(throws: CancellationError.self) { try await meeting.value }
     }
+
+    @Test func theShutdownCutsNoNewsOff() async throws {
+        for round in 1...200 {
+            let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+            let events = bus.events
+            let jobs = (1...4).map { _ in Task { try await bus.retry { _ in await Task.yield() } } }
+            if round % 2 == 0 { await Task.yield() }
+            await bus.shutdown(drain: nil)
+            var (started, ended) = (0, 0)
+            for await event in events {
+                if event.kind == .attemptStarted { started += 1 }
+                if event.kind == .succeeded { ended += 1 }
+            }
+            #expect(started == ended, "round \(round)")
+            for job in jobs { _ = await job.result }
+        }
+    }
+
+    @Test func moreUrgentJobsStartFirst() async throws {
+        let clock = ManualClock()
+        let network = SimulatedNetwork.online(clock: clock)
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        defer { running.cancel() }
+        for await _ in monitor.transitions { break }
+        try network.pull("eth0")
+        let bus = RetryBus(monitor, clock: clock)
+        let events = bus.events
+        var jobs: [Task<Void, any Error>] = []
+        for (number, priority) in [JobPriority.bulk, .interactive, .normal, .bulk, .interactive].enumerated() {
+            jobs.append(Task { try await bus.retry(priority: priority, id: JobID("\(number)")) { _ in } })
+            try await bus.parked(JobID("\(number)"))
+        }
+        #expect(bus.pending.map(\.id) == ["1", "4", "2", "0", "3"])
+        try network.plug("eth0")
+        for job in jobs { try await job.value }
+        await bus.shutdown(drain: nil)
+        var started: [JobID] = []
+        for await event in events where event.kind == .attemptStarted { started.append(event.job) }
+        #expect(started == ["1", "4", "2", "0", "3"])
+    }
 }
