@@ -41,7 +41,7 @@ let package = Package(
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
-        .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "reachability-watch"]),
+        .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "ReachabilityTesting", "reachability-watch"]),
         .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch", "ReachabilityTesting"]),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),

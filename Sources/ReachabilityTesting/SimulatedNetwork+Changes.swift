@@ -44,9 +44,11 @@ extension SimulatedNetwork {
     ) throws(Failure) -> Value {
         while true {
             var (kernel, revision) = state.withLock { ($0.kernel, $0.revision) }
+            kernel.now = max(kernel.now, clock.now.offset)
             let value = try changes(&kernel)
             let mail = letter(kernel.takeEvents())
             guard state.withLock({ $0.commit(kernel, since: revision, mail) }) else { continue }
+            scheduleModel()
             if mail != nil { deliverAll() }
             return value
         }

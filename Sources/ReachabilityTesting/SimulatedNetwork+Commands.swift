@@ -48,12 +48,18 @@ extension SimulatedNetwork {
         try batch { kernel throws(SimulationError) in try kernel.rename(name, to: newName) }
     }
 
-    /// Gives a link an address: ``SimulatedKernel/addAddress(_:_:isTentative:isOptimistic:)``.
+    /// Changes a setting: ``SimulatedKernel/setSysctl(_:_:)``.
+    public func setSysctl(_ key: String, _ value: Int) throws(SimulationError) {
+        try batch { kernel throws(SimulationError) in try kernel.setSysctl(key, value) }
+    }
+
+    /// Gives a link an address: ``SimulatedKernel/addAddress(_:_:isTentative:isOptimistic:skipsDetection:)``.
     public func addAddress(
-        _ name: String, _ address: String, isTentative: Bool = false, isOptimistic: Bool = false
+        _ name: String, _ address: String, isTentative: Bool = false, isOptimistic: Bool = false, skipsDetection: Bool = false
     ) throws(SimulationError) {
         try batch { kernel throws(SimulationError) in
-            try kernel.addAddress(name, address, isTentative: isTentative, isOptimistic: isOptimistic)
+            try kernel.addAddress(
+                name, address, isTentative: isTentative, isOptimistic: isOptimistic, skipsDetection: skipsDetection)
         }
     }
 
@@ -65,34 +71,5 @@ extension SimulatedNetwork {
     /// Ends duplicate address detection: ``SimulatedKernel/finishDetection(of:on:hasFailed:)``.
     public func finishDetection(of address: String, on name: String, hasFailed: Bool = false) throws(SimulationError) {
         try batch { kernel throws(SimulationError) in try kernel.finishDetection(of: address, on: name, hasFailed: hasFailed) }
-    }
-
-    /// Adds a route: ``SimulatedKernel/addRoute(to:via:dev:metric:type:source:)``.
-    public func addRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: SimulatedKernel.RouteType = .unicast, source: String? = nil
-    ) throws(SimulationError) {
-        try batch { kernel throws(SimulationError) in
-            try kernel.addRoute(to: destination, via: gateway, dev: name, metric: metric, type: type, source: source)
-        }
-    }
-
-    /// Adds or replaces a route: ``SimulatedKernel/replaceRoute(to:via:dev:metric:type:source:)``.
-    public func replaceRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: SimulatedKernel.RouteType = .unicast, source: String? = nil
-    ) throws(SimulationError) {
-        try batch { kernel throws(SimulationError) in
-            try kernel.replaceRoute(to: destination, via: gateway, dev: name, metric: metric, type: type, source: source)
-        }
-    }
-
-    /// Removes a route: ``SimulatedKernel/removeRoute(to:via:dev:metric:)``.
-    public func removeRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil
-    ) throws(SimulationError) {
-        try batch { kernel throws(SimulationError) in
-            try kernel.removeRoute(to: destination, via: gateway, dev: name, metric: metric)
-        }
     }
 }

@@ -42,7 +42,10 @@ public final class SimulatedNetwork: Sendable {
     /// Makes a network out of a model, by default one with the loopback device alone.
     public init(_ kernel: SimulatedKernel = SimulatedKernel(), clock: ManualClock = ManualClock()) {
         self.clock = clock
+        var kernel = kernel
+        kernel.takeOver(clock.now.offset)
         state = Mutex(SimulatedNetworkState(kernel: kernel))
+        scheduleModel()
     }
 
     /// Makes a network with one cable, `eth0`, that leads to the internet: 192.0.2.10/24 with a default route through 192.0.2.1.

@@ -37,6 +37,8 @@ struct SimulatedNetworkState: Sendable {
     var starters: [UInt64: Parked] = [:]
     /// The thread that delivers.
     var deliverer: pthread_t?
+    /// What tells the model that its time has come.
+    var modelTimer: ManualClock.Timer?
     var lookups = 0
     var dumps = 0
     var failures: (count: Int, errno: Int32) = (0, 0)

@@ -58,7 +58,7 @@ struct KernelRouteTests {
     @Test func aMatchTellsThePrefixAndTheMetric() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(try kernel.get("198.51.100.1", match: true) == "via 10.9.0.2 dev va len 0 metric 100")
-        #expect(try kernel.get("192.0.2.7", match: true) == "via 10.9.0.2 dev va len 24")
+        #expect(try kernel.get("192.0.2.7", match: true) == "via 10.9.0.2 dev va len 24 metric 0")
         #expect(try kernel.get("2001:db8:aa::1", match: true) == "via 2001:db8:9::2 dev va len 48 metric 1024")
         try kernel.addRoute(to: "0.0.0.0/1", via: "10.8.0.2", metric: 3)
         #expect(try kernel.get("1.1.1.1", match: true) == "via 10.8.0.2 dev va2 len 1 metric 3")

@@ -9,11 +9,12 @@ extension SimulatedKernel {
     ///   - name: The link.
     ///   - text: An address with the length of its prefix, such as `192.0.2.10/24`; without one, the address alone.
     ///   - isTentative: Whether duplicate address detection (RFC 4862 §5.4) is still going on; see
-    ///     ``finishDetection(of:on:hasFailed:)``. While the link is down it cannot end, so that an IPv6 address is tentative
-    ///     anyway.
+    ///     ``finishDetection(of:on:hasFailed:)``. With a ``detectionTime`` it goes on anyway. While the link is down it cannot end,
+    ///     so that an IPv6 address is tentative anyway.
     ///   - isOptimistic: Whether it can be used while it is tentative (RFC 4429).
+    ///   - skipsDetection: Whether there is no detection whatever else is said, as with `nodad`.
     public mutating func addAddress(
-        _ name: String, _ text: String, isTentative: Bool = false, isOptimistic: Bool = false
+        _ name: String, _ text: String, isTentative: Bool = false, isOptimistic: Bool = false, skipsDetection: Bool = false
     ) throws(SimulationError) {
         let operation = "addAddress(\"\(name)\", \"\(text)\")"
         let position = try position(of: name, for: operation)
@@ -24,13 +25,26 @@ extension SimulatedKernel {
         guard address.family == .ipv6 || !(isTentative || isOptimistic) else {
             throw SimulationError(operation, "duplicate address detection is for IPv6 only: leave out isTentative and isOptimistic")
         }
+        guard address.family == .ipv4 || !links[position].isIPv6Disabled else {
+            throw SimulationError(operation, "IPv6 is disabled on \(name) (EACCES)")
+        }
         var entry = NetworkInterface.Address(address, prefixLength: length, isTentative: isTentative, isOptimistic: isOptimistic)
-        if address.family == .ipv6, !links[position].interface.isUp { entry.isTentative = true }
+        if address.family == .ipv6 {
+            let isAwaited = detectionTime.map { $0 > .zero } ?? false
+            if isAwaited || !links[position].interface.isUp { entry.isTentative = true }
+            if skipsDetection { entry.isTentative = false }
+            links[position].undetected.remove(address)
+            if skipsDetection { links[position].undetected.insert(address) }
+        }
         links[position].interface.addresses.append(entry)
         let interface = links[position].interface
         if address.family == .ipv6 { connect(entry, on: interface) }
         announce(.address(entry, interface: interface.index))
-        if address.family == .ipv4 { connect(entry, on: interface) }
+        if address.family == .ipv4 {
+            connect(entry, on: interface)
+            if interface.isUp { revive(.ipv4, on: interface.index) }
+        }
+        startDetections(position)
     }
 
     /// Takes an address from a link, like `ip address del`.
@@ -56,39 +70,17 @@ extension SimulatedKernel {
         drop(entry, at: position)
     }
 
-    /// Ends the duplicate address detection of a tentative address: it can be used, or if detection failed never will be.
-    ///
-    /// It is announced.
-    public mutating func finishDetection(
-        of text: String, on name: String, hasFailed: Bool = false
-    ) throws(SimulationError) {
-        let operation = "finishDetection(of: \"\(text)\", on: \"\(name)\")"
-        let position = try position(of: name, for: operation)
-        let entry = try find(try parseAddress(text, for: operation).address, at: position, for: operation)
-        guard entry.isTentative, !entry.hasFailedDetection else {
-            throw SimulationError(operation, "it is not tentative: add it with isTentative: true")
-        }
-        guard links[position].interface.isUp else {
-            throw SimulationError(operation, "nothing is detected while \(name) is down: set it up first")
-        }
-        guard let place = links[position].interface.addresses.firstIndex(of: entry) else { return }
-        // An address that failed stays tentative: net/ipv6/addrconf.c, addrconf_dad_stop().
-        links[position].interface.addresses[place].isTentative = hasFailed
-        links[position].interface.addresses[place].isOptimistic = false
-        links[position].interface.addresses[place].hasFailedDetection = hasFailed
-        announce(.address(links[position].interface.addresses[place], interface: links[position].interface.index))
-    }
-
     /// Adds the route to an address's prefix, unless it is there.
     mutating func connect(_ address: NetworkInterface.Address, on interface: NetworkInterface) {
         guard interface.isUp, !interface.isLoopback, let route = Route(connecting: address, on: interface.index) else { return }
         guard !routes.contains(where: { $0.isConnected && $0.destination == route.destination && $0.interface == route.interface })
         else { return }
         routes.append(route)
-        announce(.route(route.change(isRemoval: false)))
+        announce(.route(change(of: route, isRemoval: false)))
     }
 
-    private mutating func drop(_ entry: NetworkInterface.Address, at position: Int) {
+    /// Takes an address and what depends on it.
+    mutating func drop(_ entry: NetworkInterface.Address, at position: Int) {
         links[position].interface.addresses.removeAll { $0 == entry }
         let interface = links[position].interface
         announce(.addressRemoved(entry, interface: interface.index))
@@ -96,22 +88,26 @@ extension SimulatedKernel {
             let prefix = IPPrefix(entry.address, length: entry.prefixLength)
             removeRoutes { $0.isConnected && $0.destination == prefix && $0.interface == interface.index }
         }
+        stopDetection(of: entry.address, on: interface.index)
         guard entry.address.family == .ipv4 else {
-            for place in routes.indices where routes[place].source == entry.address { routes[place].source = nil }
+            if !links.contains(where: { $0.holds(entry.address) }) {
+                for place in routes.indices where routes[place].source == entry.address { routes[place].source = nil }
+            }
             return
         }
-        removeRoutes { $0.source == entry.address && !$0.isConnected }
-        if !interface.addresses.contains(where: { $0.address.family == .ipv4 }) {
-            routes.removeAll { $0.interface == interface.index && $0.family == .ipv4 }
+        // Only the main table is searched for what prefers it (fib_sync_down_addr(), net/ipv4/fib_semantics.c).
+        if !links.contains(where: { $0.holds(entry.address) }) {
+            removeRoutes { $0.source == entry.address && !$0.isConnected && $0.table == Route.mainTable }
         }
+        if !interface.addresses.contains(where: { $0.address.family == .ipv4 }) { dropRoutes4(on: interface.index) }
     }
 
     private mutating func removeRoutes(where matches: (Route) -> Bool) {
-        for route in routes where matches(route) { announce(.route(route.change(isRemoval: true))) }
+        for route in routes where matches(route) { announce(.route(change(of: route, isRemoval: true))) }
         routes.removeAll(where: matches)
     }
 
-    private func find(
+    func find(
         _ address: IPAddress, at position: Int, for operation: String
     ) throws(SimulationError) -> NetworkInterface.Address {
         let interface = links[position].interface

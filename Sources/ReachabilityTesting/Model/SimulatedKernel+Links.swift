@@ -20,7 +20,7 @@ extension SimulatedKernel {
         var interface = NetworkInterface(index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier)
         interface.operationalState = operationalState(of: interface)
         links.append(Link(interface: interface, isPlugged: hasCarrier))
-        announceLink(links.count - 1)
+        makeReady(links.count - 1) { $0.announceLink($0.links.count - 1) }
         return interface.index
     }
 
@@ -32,37 +32,38 @@ extension SimulatedKernel {
         let position = try position(of: name, for: operation)
         let interface = links[position].interface
         guard !interface.isLoopback else { throw SimulationError(operation, "the kernel does not let go of its loopback device") }
-        if interface.isUp { takeDown(position) }
-        for address in links[position].interface.addresses {
-            announce(.addressRemoved(address, interface: interface.index))
-        }
+        if interface.isUp { takeDown(position, keepsPermanent: false) }
+        dropNexthops(on: interface.index)
+        dropRoutes4(on: interface.index, isRemoved: true)
+        for address in links[position].interface.addresses { drop(address, at: position) }
+        dropLegs6(on: interface.index)
         links.remove(at: position)
-        routes.removeAll { $0.interface == interface.index }
         announce(.linkRemoved(index: interface.index))
     }
 
     /// Sets a link up or down, like `ip link set … up`.
     ///
     /// Down: the link is announced; its IPv6 routes and addresses go with an announcement each, its IPv4 routes without any,
-    /// its IPv4 addresses stay ("The lack of notification in these cases is deliberate", Linux commit 4b2b606075e5). Up: the
-    /// link and the routes to its own prefixes come back with announcements; routes through gateways do not come back.
+    /// its IPv4 addresses stay ("The lack of notification in these cases is deliberate", Linux commit 4b2b606075e5). A multipath
+    /// route goes on with its other legs, in silence. Up: the link and the routes to its own prefixes come back with
+    /// announcements, legs of multipath routes in silence; routes through gateways do not come back.
     public mutating func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) {
         let position = try position(of: name, for: "setUp(\"\(name)\", \(isUp))")
         guard links[position].interface.isUp != isUp else { return }
-        if isUp { bringUp(position) } else { takeDown(position) }
+        if isUp { bringUp(position) } else { takeDown(position, keepsPermanent: true) }
     }
 
     /// Puts the cable in or pulls it out.
     ///
-    /// Only the link is announced. Its routes stay and look-ups still find them. While the link is down nobody notices.
+    /// Only the link is announced. Its routes stay and look-ups still find them, unless `ignore_routes_with_linkdown` is set;
+    /// nexthop objects and the routes through them go, IPv6's with an announcement before the link's, and do not come back with
+    /// the carrier. While the link is down nobody notices.
     public mutating func setCarrier(_ name: String, _ hasCarrier: Bool) throws(SimulationError) {
         let position = try position(of: name, for: "setCarrier(\"\(name)\", \(hasCarrier))")
         guard links[position].isPlugged != hasCarrier else { return }
         links[position].isPlugged = hasCarrier
         guard links[position].interface.isUp else { return }
-        setLowerUp(position, hasCarrier)
-        links[position].interface.operationalState = operationalState(of: links[position].interface)
-        announceLink(position)
+        changeCarrier(position, hasCarrier)
     }
 
     /// Pulls a link's cable out.
@@ -80,7 +81,7 @@ extension SimulatedKernel {
         let position = try position(of: name, for: "setOperationalState(\"\(name)\", .\(state))")
         guard links[position].interface.operationalState != state else { return }
         links[position].interface.operationalState = state
-        announceLink(position)
+        makeReady(position) { $0.announceLink(position) }
     }
 
     /// Gives a link another name, up or not.
@@ -97,50 +98,6 @@ extension SimulatedKernel {
         for address in interface.addresses where address.address.family == .ipv4 {
             announce(.address(address, interface: interface.index))
         }
-    }
-
-    private mutating func takeDown(_ position: Int) {
-        links[position].interface.isUp = false
-        setLowerUp(position, false)
-        links[position].interface.operationalState = .down
-        announceLink(position)
-        let interface = links[position].interface
-        for route in routes where route.interface == interface.index && route.family == .ipv6 {
-            announce(.route(route.change(isRemoval: true)))
-        }
-        routes.removeAll { $0.interface == interface.index }
-        for address in interface.addresses where address.address.family == .ipv6 {
-            announce(.addressRemoved(address, interface: interface.index))
-        }
-        links[position].interface.addresses.removeAll { $0.address.family == .ipv6 }
-    }
-
-    private mutating func bringUp(_ position: Int) {
-        links[position].interface.isUp = true
-        setLowerUp(position, links[position].isPlugged)
-        announceLink(position)
-        if links[position].interface.isLoopback {
-            links[position].interface.addresses.append(Self.loopbackAddress6)
-            announce(.address(Self.loopbackAddress6, interface: Self.loopbackIndex))
-        }
-        for address in links[position].interface.addresses { connect(address, on: links[position].interface) }
-        // The operational state follows the carrier, with an announcement of its own.
-        let state = operationalState(of: links[position].interface)
-        guard links[position].interface.operationalState != state else { return }
-        links[position].interface.operationalState = state
-        announceLink(position)
-    }
-
-    private mutating func setLowerUp(_ position: Int, _ hasCarrier: Bool) {
-        guard links[position].interface.hasCarrier != hasCarrier else { return }
-        links[position].interface.hasCarrier = hasCarrier
-        if !links[position].interface.isLoopback { links[position].interface.carrierChanges &+= 1 }
-    }
-
-    private func operationalState(of interface: NetworkInterface) -> NetworkInterface.OperationalState {
-        guard interface.isUp, interface.hasCarrier else { return .down }
-        // Tunnels and the loopback device never say.
-        return interface.kind == .tunnel || interface.isLoopback ? .unknown : .up
     }
 
     private func checkName(_ name: String, for operation: String) throws(SimulationError) {

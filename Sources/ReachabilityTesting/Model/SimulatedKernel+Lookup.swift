@@ -2,23 +2,44 @@ internal import Glibc
 public import Reachability
 
 extension SimulatedKernel {
-    /// What the kernel would answer to RTM_GETROUTE (rtnetlink(7)).
-    ///
-    /// The addresses of this machine first, then the main table: the longest prefix, then the least metric. Marks and users do not
-    /// matter, since there are no policy rules.
+    /// What the kernel would answer to RTM_GETROUTE (rtnetlink(7)): the first of ``answers(to:)``.
     public func route(to query: RouteQuery) -> RouteVerdict {
-        if let index = query.interface {
-            guard let link = link(at: index) else { return .refused(errno: ENODEV) }
-            guard link.interface.isUp else { return .refused(errno: ENETUNREACH) }
+        answers(to: query).first ?? .refused(errno: ENETUNREACH)
+    }
+
+    /// All the answers that the kernel may give: several if a multipath route is found, one for each leg in service.
+    ///
+    /// The policy rules are asked in their order. In a table the longest prefix wins, then the least metric.
+    public func answers(to query: RouteQuery) -> [RouteVerdict] {
+        // IPv6 looks at the interface only when it compares it with a route's.
+        if let index = query.interface, query.destination.family == .ipv4 {
+            guard let link = link(at: index) else { return [.refused(errno: ENODEV)] }
+            guard link.interface.isUp else { return [.refused(errno: ENETUNREACH)] }
         }
-        if let local = local(query) { return .route(local) }
-        guard let best = bestRoute(query) else { return answerWithoutRoute(query, errno: ENETUNREACH) }
+        for rule in rules where rule.isFor(query, uid: uid) {
+            switch rule.action {
+            case .lookup(Rule.localTable):
+                if let local = local(query) { return [.route(local)] }
+            case .lookup(let table):
+                if let found = answers(to: query, in: table) { return found }
+            case .unreachable: return [answerWithoutRoute(query, errno: ENETUNREACH)]
+            case .prohibit: return [answerWithoutRoute(query, errno: EACCES)]
+            case .blackhole: return [answerWithoutRoute(query, errno: EINVAL)]
+            }
+        }
+        return [answerWithoutRoute(query, errno: ENETUNREACH)]
+    }
+
+    /// The answers of one table; `nil` if the next rule is to be asked.
+    private func answers(to query: RouteQuery, in table: UInt32) -> [RouteVerdict]? {
+        guard let best = bestRoute(query, in: table) else { return nil }
+        if isBlackhole(best) { return [answerWithoutRoute(query, errno: EINVAL)] }
         switch best.type {
-        case .unicast: return .route(resolve(best, for: query))
-        case .unreachable: return answerWithoutRoute(query, errno: EHOSTUNREACH)
-        case .prohibit: return answerWithoutRoute(query, errno: EACCES)
-        case .blackhole: return answerWithoutRoute(query, errno: EINVAL)
-        case .throw: return answerWithoutRoute(query, errno: ENETUNREACH)
+        case .unicast: return choices(of: best, for: query).map { .route(resolve(best, $0, for: query)) }
+        case .unreachable: return [answerWithoutRoute(query, errno: EHOSTUNREACH)]
+        case .prohibit: return [answerWithoutRoute(query, errno: EACCES)]
+        case .blackhole: return [answerWithoutRoute(query, errno: EINVAL)]
+        case .throw: return nil
         }
     }
 
@@ -37,30 +58,55 @@ extension SimulatedKernel {
         guard let holder, query.interface == nil || query.interface == holder.interface.index else { return nil }
         let isIPv6 = destination.family == .ipv6
         var answer = RouteVerdict.Route(
-            interface: Self.loopbackIndex, source: destination, table: 255, metric: isIPv6 ? 0 : nil, isLocal: true)
+            interface: Self.loopbackIndex, source: destination, table: Rule.localTable, isLocal: true)
         if query.wantsMatch {
             // The entry names the interface that has the address; packets go through the loopback device all the same.
             answer.interface = holder.interface.index
             answer.source = isIPv6 ? nil : destination
             answer.prefixLength = destination.family.bitWidth
+            answer.metric = 0
         }
         return answer
     }
 
-    private func bestRoute(_ query: RouteQuery) -> Route? {
-        var best: Route?
-        for route in routes where route.destination.contains(query.destination) {
-            // A route that does not send has no interface to differ from.
-            if let interface = query.interface, route.type == .unicast, route.interface != interface { continue }
-            guard let other = best else {
-                best = route
-                continue
+    private func bestRoute(_ query: RouteQuery, in table: UInt32) -> Route? {
+        let fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
+        for length in Set(fitting.map(\.destination.length)).sorted(by: >) {
+            let candidates = fitting.filter { $0.destination.length == length }
+            for route in candidates.stablySorted(by: \.metric) {
+                if refuses(route, query) || !usableLegs(of: route, for: query).isEmpty { return route }
+                // A nexthop object of which nothing can be used hides worse routes to the prefix (fib_table_lookup() goes to
+                // its label "miss", net/ipv4/fib_trie.c).
+                if route.family == .ipv4, route.nexthop != nil { break }
             }
-            let isLonger = route.destination.length > other.destination.length
-            let isAsLong = route.destination.length == other.destination.length
-            if isLonger || (isAsLong && route.metric < other.metric) { best = route }
         }
-        return best
+        return nil
+    }
+
+    /// Whether a route is found and refuses.
+    ///
+    /// IPv6 hangs such routes on the loopback device, so that a socket bound to another interface does not find them; but a
+    /// nexthop object that refuses is not compared with the interface at all (__find_rr_leaf(), net/ipv6/route.c).
+    private func refuses(_ route: Route, _ query: RouteQuery) -> Bool {
+        if isBlackhole(route) { return true }
+        return route.type != .unicast && (route.family == .ipv4 || [nil, Self.loopbackIndex].contains(query.interface))
+    }
+
+    /// The legs of a route that are in service for a look-up (fib_lookup_good_nhc(), net/ipv4/fib_trie.c).
+    private func usableLegs(of route: Route, for query: RouteQuery) -> [Leg] {
+        let ignoresLinkDown = route.family == .ipv4 ? settings.ignoresIPv4LinkDown : settings.ignoresIPv6LinkDown
+        return legs(of: route).filter { leg in
+            guard !leg.isDead, query.interface == nil || query.interface == leg.interface else { return false }
+            return !ignoresLinkDown || link(at: leg.interface)?.interface.hasCarrier ?? false
+        }
+    }
+
+    /// The legs of a route that may be chosen: those that had a share of the traffic when shares were last given out.
+    private func choices(of route: Route, for query: RouteQuery) -> [Leg] {
+        let usable = usableLegs(of: route, for: query)
+        guard route.legs.count > 1, query.interface == nil else { return usable }
+        let sharing = route.legs.filter(\.hasShare)
+        return sharing.isEmpty ? usable : sharing
     }
 
     /// What is said when no route sends.
@@ -74,18 +120,27 @@ extension SimulatedKernel {
         return .route(.init(interface: interface, source: source4(on: interface, towards: nil), table: 0))
     }
 
-    private func resolve(_ route: Route, for query: RouteQuery) -> RouteVerdict.Route {
+    private func resolve(_ route: Route, _ leg: Leg, for query: RouteQuery) -> RouteVerdict.Route {
         let isIPv6 = route.family == .ipv6
-        let interface = route.interface ?? Self.loopbackIndex
-        var answer = RouteVerdict.Route(interface: interface, gateway: route.gateway, source: route.source)
-        // IPv4 tells the metric only of a matched entry, and leaves a zero out.
-        if isIPv6 || (query.wantsMatch && route.metric != 0) { answer.metric = route.metric }
+        var answer = RouteVerdict.Route(
+            interface: leg.interface, gateway: leg.gateway, source: route.source, table: route.table)
         if query.wantsMatch {
             answer.prefixLength = route.destination.length
+            answer.metric = route.metric
         } else if route.source == nil {
             answer.source =
-                isIPv6 ? source6(on: interface, for: query.destination) : source4(on: interface, towards: route.gateway)
+                isIPv6 ? source6(on: leg.interface, for: query.destination) : source4(on: leg.interface, towards: leg.gateway)
         }
         return answer
+    }
+}
+
+extension Array {
+    /// In the order of a value; equals stay in their order.
+    fileprivate func stablySorted(by value: (Element) -> some Comparable) -> [Element] {
+        enumerated().sorted { left, right in
+            let values = (value(left.element), value(right.element))
+            return values.0 == values.1 ? left.offset < right.offset : values.0 < values.1
+        }.map(\.element)
     }
 }

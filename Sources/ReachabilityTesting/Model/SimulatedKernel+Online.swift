@@ -14,13 +14,13 @@ extension SimulatedKernel {
             interface.addresses.append(.init(IPAddress(family: .ipv6, value: 0x2001_0db8 << 96 | 0x10), prefixLength: 64))
             gateways.append(IPAddress(family: .ipv6, value: 0xfe80 << 112 | 0x1))
         }
-        links.append(Link(interface: interface, isPlugged: true))
+        links.append(Link(interface: interface, isPlugged: true, isReady: true))
         for address in interface.addresses { connect(address, on: interface) }
         for gateway in gateways {
             routes.append(
                 Route(
-                    destination: .all(gateway.family), type: .unicast, gateway: gateway, interface: interface.index,
-                    metric: gateway.family == .ipv4 ? 0 : 1024, isConnected: false))
+                    destination: .all(gateway.family), type: .unicast, legs: [.init(gateway, interface.index)],
+                    metric: gateway.family == .ipv4 ? 0 : 1024))
         }
         _ = takeEvents()
     }

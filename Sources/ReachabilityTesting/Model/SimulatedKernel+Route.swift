@@ -11,31 +11,59 @@ extension SimulatedKernel {
         case prohibit
         /// Drops it; its own sockets get EINVAL.
         case blackhole
-        /// Ends the search in the table, so that without another one it is refused with ENETUNREACH.
+        /// Ends the search in the table: the next rule is asked, and without another one it is refused with ENETUNREACH.
         case `throw`
     }
 
-    /// A route of the main table.
-    public struct Route: Hashable, Sendable {
-        /// Where it leads.
-        public var destination: IPPrefix
-        /// What it does.
-        public var type: RouteType
+    /// One way that a route leads.
+    public struct Leg: Hashable, Sendable {
         /// The next hop, `nil` on the link.
         ///
         /// It may be an IPv6 address although the destination is IPv4 (RTA_VIA, RFC 5549).
         public var gateway: IPAddress?
-        /// The index of the outgoing interface, `nil` unless it sends.
-        public var interface: UInt32?
+        /// The index of the outgoing interface.
+        public var interface: UInt32
+        /// Whether it is passed over because its link is down while another leg still works (RTNH_F_DEAD).
+        public var isDead: Bool
+        /// Whether it can be chosen: the kernel gives out shares of the traffic when something happens to a leg, not when the
+        /// settings change.
+        var hasShare = true
+
+        init(_ gateway: IPAddress?, _ interface: UInt32) {
+            self.gateway = gateway
+            self.interface = interface
+            isDead = false
+        }
+    }
+
+    /// A route.
+    public struct Route: Hashable, Sendable {
+        /// The number of the main table (RT_TABLE_MAIN).
+        public static let mainTable: UInt32 = 254
+
+        /// Where it leads.
+        public var destination: IPPrefix
+        /// The table it is in.
+        public var table = mainTable
+        /// What it does.
+        public var type: RouteType
+        /// The ways it leads: several if it is a multipath route, none if it refuses or leads through a nexthop object.
+        public var legs: [Leg] = []
+        /// The number of the nexthop object that it leads through.
+        public var nexthop: UInt32?
         /// Its rank among routes to the same destination; less is better.
         public var metric: UInt32
         /// The source address that it prefers.
         public var source: IPAddress?
         /// Whether it is the route to the prefix of an address, which the kernel made itself.
-        public var isConnected: Bool
+        public var isConnected = false
 
         /// The family of its destination.
         public var family: IPAddress.Family { destination.address.family }
+        /// The next hop of its first leg, `nil` on the link.
+        public var gateway: IPAddress? { legs.first?.gateway }
+        /// The index of the interface of its first leg.
+        public var interface: UInt32? { legs.first?.interface }
     }
 }
 
@@ -46,15 +74,26 @@ extension SimulatedKernel.Route {
         // net/ipv4/fib_frontend.c, fib_add_ifaddr(): no prefix, no route.
         guard !isIPv4 || address.prefixLength < 32 else { return nil }
         self.init(
-            destination: IPPrefix(address.address, length: address.prefixLength), type: .unicast, interface: interface,
+            destination: IPPrefix(address.address, length: address.prefixLength), type: .unicast, legs: [.init(nil, interface)],
             metric: isIPv4 ? 0 : 256, source: isIPv4 ? address.address : nil, isConnected: true)
     }
 
-    /// How it is announced.
-    func change(isRemoval: Bool) -> RouteChange {
+    /// Whether a new route takes the other one's place: the kernel's key.
+    func hasKey(of other: Self) -> Bool { destination == other.destination && metric == other.metric && table == other.table }
+
+    func uses(_ interface: UInt32) -> Bool { legs.contains { $0.interface == interface } }
+}
+
+extension SimulatedKernel {
+    /// How a route is announced, by default with its first leg.
+    func change(of route: Route, leg: Leg? = nil, isRemoval: Bool) -> RouteChange {
+        // With nexthop_compat_mode=0 only the number of the nexthop object is told, not what it stands for.
+        let isBare = route.nexthop != nil && !settings.isNexthopCompatible
+        let leg = isBare ? nil : leg ?? legs(of: route).first
         // IPv6 hangs routes that do not send on the loopback device; IPv4 names none.
-        let isRefusal6 = type != .unicast && family == .ipv6
+        let isRefusal6 = route.type != .unicast && route.family == .ipv6
         return RouteChange(
-            destination, gateway: gateway, interface: isRefusal6 ? SimulatedKernel.loopbackIndex : interface, isRemoval: isRemoval)
+            route.destination, gateway: leg?.gateway, interface: isRefusal6 ? SimulatedKernel.loopbackIndex : leg?.interface,
+            isRemoval: isRemoval)
     }
 }

@@ -1,7 +1,21 @@
 internal import Reachability
 
 extension SimulatedKernel {
-    /// Adds a route to the main table, like `ip route add`.
+    /// One way of a multipath route that is to be made.
+    public struct Hop: Hashable, Sendable {
+        /// The next hop; not checked for being on the link, as with `onlink`.
+        public var gateway: String?
+        /// The link.
+        public var name: String
+
+        /// Makes a way through a link.
+        public init(via gateway: String? = nil, dev name: String) {
+            self.gateway = gateway
+            self.name = name
+        }
+    }
+
+    /// Adds a route, like `ip route add`.
     ///
     /// It is announced.
     ///
@@ -13,65 +27,89 @@ extension SimulatedKernel {
     ///   - metric: Its rank; by default the kernel's, 0 for IPv4 and 1024 for IPv6, where 0 means 1024 too.
     ///   - type: What it does; only `unicast` takes a gateway and a link.
     ///   - source: The preferred source address, which some link has to hold.
+    ///   - table: The number of its table, by default main's.
     public mutating func addRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: RouteType = .unicast, source: String? = nil
+        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
         let operation = "addRoute(to: \"\(destination)\")"
-        let route = try makeRoute(destination, gateway, name, metric, type, source, operation)
-        guard !routes.contains(where: { $0.destination == route.destination && $0.metric == route.metric }) else {
-            throw SimulationError(operation, "there is one with this metric (EEXIST); give it another, or use replaceRoute")
-        }
-        routes.append(route)
-        announce(.route(route.change(isRemoval: false)))
+        try insert(try makeRoute(destination, gateway, name, metric, type, source, table, operation), operation)
     }
 
-    /// Adds a route or replaces the one with the same destination and metric, like `ip route replace`.
+    /// Adds a multipath route, like `ip route add … nexthop … nexthop …`.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:)``. Only the new route is announced.
+    /// It is announced, by its first leg. Look-ups tell the first leg that works; see ``answers(to:)``.
+    ///
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
+    /// - Parameter hops: The ways it leads, at least one.
+    public mutating func addRoute(
+        to destination: String, through hops: [Hop], metric: UInt32? = nil, table: UInt32 = 254
+    ) throws(SimulationError) {
+        let operation = "addRoute(to: \"\(destination)\")"
+        guard let first = hops.first else { throw SimulationError(operation, "a route needs a way to lead (EINVAL)") }
+        var route = try makeRoute(destination, first.gateway, first.name, metric, .unicast, nil, table, operation)
+        for hop in hops.dropFirst() {
+            let other = try makeRoute(destination, hop.gateway, hop.name, metric, .unicast, nil, table, operation)
+            guard other.destination == route.destination else {
+                throw SimulationError(operation, "all gateways must be of the route's family (EINVAL)")
+            }
+            // IPv6 takes the same way only once.
+            guard route.family == .ipv4 || !other.legs.contains(where: route.legs.contains) else {
+                throw SimulationError(operation, "the same way is named twice (EEXIST)")
+            }
+            route.legs += other.legs
+        }
+        try insert(route, operation)
+    }
+
+    /// Adds a route through a nexthop object, like `ip route add … nhid …`.
+    ///
+    /// It is announced.
+    ///
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
+    /// - Parameter nexthop: The object's number; `default` is of its family.
+    public mutating func addRoute(
+        to destination: String, nexthop id: UInt32, metric: UInt32? = nil, table: UInt32 = 254
+    ) throws(SimulationError) {
+        let operation = "addRoute(to: \"\(destination)\", nexthop: \(id))"
+        let family = try nexthop(id, for: operation).family
+        let prefix = try parsePrefix(destination, family: family, for: operation)
+        guard prefix.address.family == .ipv4 || family == .ipv6 else {
+            throw SimulationError(operation, "an IPv6 route cannot use an IPv4 nexthop object (EINVAL)")
+        }
+        var route = Route(destination: prefix, table: table, type: .unicast, metric: rank(metric, of: prefix))
+        route.nexthop = id
+        try insert(route, operation)
+    }
+
+    /// Adds a route or replaces the one with the same destination, table and metric, like `ip route replace`.
+    ///
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``. Only the new route is announced.
     public mutating func replaceRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: RouteType = .unicast, source: String? = nil
+        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
         let route = try makeRoute(
-            destination, gateway, name, metric, type, source, "replaceRoute(to: \"\(destination)\")")
-        if let place = routes.firstIndex(where: { $0.destination == route.destination && $0.metric == route.metric }) {
+            destination, gateway, name, metric, type, source, table, "replaceRoute(to: \"\(destination)\")")
+        if let place = routes.firstIndex(where: { $0.hasKey(of: route) }) {
             routes[place] = route
         } else {
             routes.append(route)
         }
-        announce(.route(route.change(isRemoval: false)))
+        announce(.route(change(of: route, isRemoval: false)))
     }
 
-    /// Removes the best route that fits, like `ip route del`.
-    ///
-    /// It is announced.
-    ///
-    /// The destination is written as for ``addRoute(to:via:dev:metric:type:source:)``; what else is given must fit, too.
-    public mutating func removeRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil
-    ) throws(SimulationError) {
-        let operation = "removeRoute(to: \"\(destination)\")"
-        let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
-        let prefix = try parsePrefix(destination, family: next?.family ?? .ipv4, for: operation)
-        let interface = try name.map { name throws(SimulationError) in
-            links[try position(of: name, for: operation)].interface.index
+    private mutating func insert(_ route: Route, _ operation: String) throws(SimulationError) {
+        guard !routes.contains(where: { $0.hasKey(of: route) }) else {
+            throw SimulationError(operation, "there is one with this metric (EEXIST); give it another, or use replaceRoute")
         }
-        let fitting = routes.indices.filter { place in
-            let route = routes[place]
-            return route.destination == prefix && (next == nil || route.gateway == next)
-                && (interface == nil || route.interface == interface) && (metric == nil || route.metric == metric)
-        }
-        guard let place = fitting.min(by: { routes[$0].metric < routes[$1].metric }) else {
-            throw SimulationError(operation, "there is no such route (ESRCH)")
-        }
-        let route = routes.remove(at: place)
-        announce(.route(route.change(isRemoval: true)))
+        routes.append(sharedOut(route))
+        announce(.route(change(of: route, isRemoval: false)))
     }
 
     private func makeRoute(
         _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32?, _ type: RouteType, _ source: String?,
-        _ operation: String
+        _ table: UInt32, _ operation: String
     ) throws(SimulationError) -> Route {
         let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
         let preferred = try source.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
@@ -81,28 +119,38 @@ extension SimulatedKernel {
             throw SimulationError(operation, "an IPv6 destination cannot have an IPv4 gateway (EINVAL)")
         }
         if let preferred {
-            guard preferred.family == family, links.contains(where: { $0.holds(preferred) }) else {
-                throw SimulationError(operation, "no link has the source address \(preferred) (EINVAL)")
+            guard preferred.family == family, links.contains(where: { $0.canPrefer(preferred) }) else {
+                throw SimulationError(operation, "no link has the source address \(preferred) ready (EINVAL)")
             }
         }
         guard type == .unicast || (next == nil && name == nil) else {
             throw SimulationError(operation, "a route of type \(type) leads to no gateway and no link (EINVAL)")
         }
-        let rank = metric ?? 0
+        guard table != 0, table != Rule.localTable else {
+            throw SimulationError(operation, "table \(table) is the kernel's own: choose another")
+        }
         return Route(
-            destination: prefix, type: type, gateway: next,
-            interface: type == .unicast ? try outgoing(name, next, operation) : nil,
-            metric: family == .ipv6 && rank == 0 ? 1024 : rank, source: preferred, isConnected: false)
+            destination: prefix, table: table, type: type,
+            legs: type == .unicast ? [Leg(next, try outgoing(name, next, family, operation))] : [],
+            metric: rank(metric, of: prefix), source: preferred)
+    }
+
+    private func rank(_ metric: UInt32?, of prefix: IPPrefix) -> UInt32 {
+        let metric = metric ?? 0
+        return prefix.address.family == .ipv6 && metric == 0 ? 1024 : metric
     }
 
     /// The index of the link that a new route leads to.
     private func outgoing(
-        _ name: String?, _ gateway: IPAddress?, _ operation: String
+        _ name: String?, _ gateway: IPAddress?, _ family: IPAddress.Family, _ operation: String
     ) throws(SimulationError) -> UInt32 {
         if let name {
-            let interface = links[try position(of: name, for: operation)].interface
-            guard interface.isUp else { throw SimulationError(operation, "\(name) is down (ENETDOWN)") }
-            return interface.index
+            let link = links[try position(of: name, for: operation)]
+            guard link.interface.isUp else { throw SimulationError(operation, "\(name) is down (ENETDOWN)") }
+            guard family == .ipv4 || !link.isIPv6Disabled else {
+                throw SimulationError(operation, "IPv6 is disabled on \(name) (EACCES)")
+            }
+            return link.interface.index
         }
         let near = gateway.flatMap { gateway in routes.first { $0.isConnected && $0.destination.contains(gateway) } }
         guard let interface = near?.interface else {
@@ -114,4 +162,9 @@ extension SimulatedKernel {
 
 extension SimulatedKernel.Link {
     func holds(_ address: IPAddress) -> Bool { interface.addresses.contains { $0.address == address } }
+
+    /// Whether a route may prefer the address as its source: ipv6_chk_addr() knows no tentative one.
+    fileprivate func canPrefer(_ address: IPAddress) -> Bool {
+        interface.addresses.contains { $0.address == address && !$0.isTentative }
+    }
 }

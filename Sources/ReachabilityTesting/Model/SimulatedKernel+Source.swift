@@ -21,13 +21,14 @@ extension SimulatedKernel {
 
     /// The IPv6 source address (RFC 6724 §5 as in net/ipv6/addrconf.c, ipv6_dev_get_saddr()).
     ///
-    /// All interfaces' ready addresses are candidates, even `::1`: that is what is chosen while no other one is ready.
+    /// All interfaces' ready addresses are candidates, even `::1`: that is what is chosen while no other one is ready. Among equals
+    /// an interface's newest wins.
     func source6(on index: UInt32, for destination: IPAddress) -> IPAddress? {
         let isOnLinkOnly = destination.isLinkLocal || destination.isMulticast
         var best: (address: IPAddress, rank: Rank)?
         for link in links where !isOnLinkOnly || link.interface.index == index {
-            for held in link.interface.addresses where held.address.family == .ipv6 && held.isReady {
-                let rank = Rank(of: held.address, isOutgoing: link.interface.index == index, for: destination)
+            for held in link.interface.addresses.reversed() where held.address.family == .ipv6 && held.isReady {
+                let rank = Rank(of: held, isOutgoing: link.interface.index == index, for: destination)
                 if best.map({ $0.rank < rank }) ?? true { best = (held.address, rank) }
             }
         }
@@ -38,10 +39,12 @@ extension SimulatedKernel {
     private struct Rank: Comparable {
         private let values: [Int]
 
-        init(of source: IPAddress, isOutgoing: Bool, for destination: IPAddress) {
+        init(of held: NetworkInterface.Address, isOutgoing: Bool, for destination: IPAddress) {
+            let source = held.address
             let scope = Self.scope(source)
             let isWideEnough = scope >= Self.scope(destination)
-            let commonBits = (source.value ^ destination.value).leadingZeroBitCount
+            // Not more than the prefix counts: the rest of an address says nothing about where it is.
+            let commonBits = min((source.value ^ destination.value).leadingZeroBitCount, held.prefixLength)
             values = [
                 source == destination ? 1 : 0, isWideEnough ? -scope : scope - 128, isOutgoing ? 1 : 0,
                 Self.label(source) == Self.label(destination) ? 1 : 0, commonBits,

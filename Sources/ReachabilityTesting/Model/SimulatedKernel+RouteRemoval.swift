@@ -1,0 +1,77 @@
+internal import Reachability
+
+/// How routes go and come back with the link that they lead through.
+extension SimulatedKernel {
+    /// Takes IPv4 routes through a link out of service, in silence (fib_sync_down_dev(), net/ipv4/fib_semantics.c).
+    ///
+    /// A multipath route goes on with its other legs, unless the link is being removed.
+    mutating func dropRoutes4(on interface: UInt32, isRemoved: Bool = false) {
+        for place in routes.indices.reversed() where routes[place].family == .ipv4 && routes[place].uses(interface) {
+            for leg in routes[place].legs.indices where routes[place].legs[leg].interface == interface {
+                routes[place].legs[leg].isDead = true
+            }
+            if isRemoved || routes[place].legs.allSatisfy(\.isDead) { routes.remove(at: place) }
+        }
+        shareOut(on: interface)
+    }
+
+    /// Takes IPv6 routes through a link out of service (fib6_ifdown(), net/ipv6/route.c).
+    ///
+    /// Those that go are announced, leg by leg, unless `skip_notify_on_dev_down` is set; that a multipath route goes on with
+    /// its other legs is not.
+    mutating func dropRoutes6(on interface: UInt32) {
+        for place in routes.indices where routes[place].family == .ipv6 {
+            for leg in routes[place].legs.indices where routes[place].legs[leg].interface == interface {
+                routes[place].legs[leg].isDead = true
+            }
+        }
+        let isGone = { (route: Route) in
+            route.family == .ipv6 && route.uses(interface) && route.legs.allSatisfy(\.isDead)
+        }
+        if !settings.skipsNotifyOnDeviceDown {
+            for route in routes where isGone(route) {
+                for leg in route.legs { announce(.route(change(of: route, leg: leg, isRemoval: true))) }
+            }
+        }
+        routes.removeAll(where: isGone)
+        shareOut(on: interface)
+    }
+
+    /// Takes away the legs of IPv6 multipath routes that led through a link which is being removed; each is announced.
+    mutating func dropLegs6(on interface: UInt32) {
+        for place in routes.indices where routes[place].family == .ipv6 {
+            for leg in routes[place].legs where leg.interface == interface {
+                announce(.route(change(of: routes[place], leg: leg, isRemoval: true)))
+            }
+            routes[place].legs.removeAll { $0.interface == interface }
+            shareOut(place)
+        }
+    }
+
+    /// Takes the legs through a link into service again, in silence (fib_sync_up(), rt6_sync_up()).
+    mutating func revive(_ family: IPAddress.Family, on interface: UInt32) {
+        for place in routes.indices where routes[place].family == family {
+            for leg in routes[place].legs.indices where routes[place].legs[leg].interface == interface {
+                routes[place].legs[leg].isDead = false
+            }
+        }
+        shareOut(on: interface)
+    }
+
+    /// Gives out the shares of the multipath routes that lead through a link (fib_rebalance(), rt6_multipath_rebalance()).
+    mutating func shareOut(on interface: UInt32) {
+        for place in routes.indices where routes[place].uses(interface) { shareOut(place) }
+    }
+
+    func sharedOut(_ route: Route) -> Route {
+        let ignoresLinkDown = route.family == .ipv4 ? settings.ignoresIPv4LinkDown : settings.ignoresIPv6LinkDown
+        var route = route
+        for leg in route.legs.indices {
+            let hasCarrier = link(at: route.legs[leg].interface)?.interface.hasCarrier ?? false
+            route.legs[leg].hasShare = !route.legs[leg].isDead && (hasCarrier || !ignoresLinkDown)
+        }
+        return route
+    }
+
+    private mutating func shareOut(_ place: Int) { routes[place] = sharedOut(routes[place]) }
+}

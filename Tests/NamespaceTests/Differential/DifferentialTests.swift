@@ -1,0 +1,82 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+import Testing
+
+/// The same random changes, made to the kernel and to its model, lead to the same verdicts.
+///
+/// `REACHABILITY_DIFFERENTIAL_OPERATIONS` sets how many changes are made for each seed, and `REACHABILITY_DIFFERENTIAL_SEEDS`
+/// the seeds: numbers with commas between them, or `FIRST-LAST`.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(60)), .serialized)
+struct DifferentialTests {
+    @Test(arguments: Limits.seeds)
+    func theModelAndTheKernelAgree(seed: UInt64) async throws {
+        let twins = try await TwinNetworks()
+        let pulse = Pulse(twins.kernel)
+        var history: [String] = []
+        do {
+            try await pulse.running {
+                try await twins.watching { monitors in
+                    var generator = OperationGenerator(seed: seed)
+                    for _ in 0..<Limits.operations {
+                        let operation = generator.next(twins.model.kernel)
+                        history.append(operation.description)
+                        try await twins.apply(operation)
+                        try await pulse.settle { try twins.difference(monitors) }
+                    }
+                }
+            }
+        } catch {
+            let list = history.joined(separator: "\n")
+            Issue.record("seed \(seed), change \(history.count): \(error)\n\(list)")
+        }
+    }
+
+    enum Limits {
+        static let operations = variable("REACHABILITY_DIFFERENTIAL_OPERATIONS").flatMap { Int($0) } ?? 60
+
+        static let seeds: [UInt64] = {
+            guard let text = variable("REACHABILITY_DIFFERENTIAL_SEEDS") else { return Array(1...6) }
+            let ends = text.split(separator: "-").compactMap { UInt64($0) }
+            if ends.count == 2, ends[0] <= ends[1] { return Array(ends[0]...ends[1]) }
+            return text.split(separator: ",").compactMap { UInt64($0) }
+        }()
+
+        private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    }
+}
+
+/// Monitors on the kernel and on the model.
+struct TwinMonitors: Sendable {
+    let kernel: ReachabilityMonitor
+    let model: ReachabilityMonitor
+}
+
+extension TwinNetworks {
+    /// Runs a monitor on each while the body is running.
+    func watching(_ body: (TwinMonitors) async throws -> Void) async throws {
+        let monitors = TwinMonitors(kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)), model: .init(model))
+        let running = [monitors.kernel, monitors.model].map { monitor in Task { try await monitor.run() } }
+        defer { for task in running { task.cancel() } }
+        for monitor in [monitors.kernel, monitors.model] {
+            // The baseline says that it has begun.
+            for await _ in monitor.transitions(to: .internet, raw: true) { break }
+        }
+        try await body(monitors)
+    }
+
+    /// How the kernel, the model and what monitors make of them differ; `nil` if they do not.
+    func difference(_ monitors: TwinMonitors) throws -> String? {
+        if let difference = try differenceOfInterfaces() { return difference }
+        let comparison = try VerdictComparison(self)
+        for scope in VerdictComparison.scopes {
+            if let difference = try comparison.difference(scope) { return difference }
+        }
+        guard let expected = comparison.expectedPath else { return nil }
+        for (name, monitor) in [("kernel", monitors.kernel), ("model", monitors.model)] {
+            let path = VerdictComparison.text(monitor.path)
+            if path != expected { return "the monitor on the \(name) says \(path), it should be \(expected)" }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,40 @@
+import Reachability
+
+/// Looks again and again until something holds: whenever the kernel announces anything, and every few milliseconds.
+final class Pulse: Sendable {
+    private static let interval: Duration = .milliseconds(5)
+
+    private let source: KernelNetwork
+    private let beats: AsyncStream<Void>
+    private let beat: AsyncStream<Void>.Continuation
+
+    init(_ source: KernelNetwork) {
+        self.source = source
+        (beats, beat) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Beats while the body is running.
+    func running(_ body: () async throws -> Void) async throws {
+        let run = Task { [source, beat] in
+            try await source.run { _ in
+                beat.yield()
+                return Self.interval
+            }
+        }
+        defer { run.cancel() }
+        try await body()
+    }
+
+    /// Waits until there is no difference; throws the last one if there still is after the time that the kernel may take.
+    func settle(_ difference: () throws -> String?) async throws {
+        let clock = ContinuousClock()
+        let deadline = clock.now + TwinNetworks.patience
+        guard var last = try difference() else { return }
+        for await _ in beats {
+            guard let next = try difference() else { return }
+            last = next
+            guard clock.now < deadline else { break }
+        }
+        throw TwinNetworks.Divergence(description: last)
+    }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+
+/// Compares what a namespace and its model say about destinations.
+struct VerdictComparison {
+    private static let evaluator = PathEvaluator(
+        ipv4Representatives: ["198.41.0.4", "1.1.1.1"].compactMap { IPAddress($0) },
+        ipv6Representatives: ["2001:503:ba3e::2:30", "2801:1b8:10::b"].compactMap { IPAddress($0) })
+
+    /// What is asked about: the internet as different sockets would see it, places that routes lead to, and neighbours.
+    static let scopes: [Scope] = {
+        let addresses = [
+            "198.51.100.7", "2001:db8:ffff::7", "203.0.113.5", "10.0.0.77", "10.1.0.77", "2001:db8:1::77", "fd00:2::77",
+        ]
+        var scopes = [Scope.internet] + addresses.compactMap { IPAddress($0) }.map { Scope.address($0) }
+        var marked = Scope.internet
+        marked.mark = 7
+        var owned = Scope.internet
+        owned.uid = 1000
+        scopes += [marked, owned]
+        for name in OperationGenerator.links {
+            var bound = Scope.internet
+            bound.interface = name
+            scopes.append(bound)
+        }
+        return scopes
+    }()
+
+    private let twins: TwinNetworks
+    private let table: InterfaceTable
+    private let modelTable: InterfaceTable
+    private let kernel: SimulatedKernel
+
+    init(_ twins: TwinNetworks) throws {
+        self.twins = twins
+        table = InterfaceTable(try twins.kernel.interfaces())
+        kernel = twins.model.kernel
+        modelTable = InterfaceTable(kernel.interfaces)
+    }
+
+    /// How the verdicts about a scope differ; `nil` if they do not.
+    func difference(_ scope: Scope) throws -> String? {
+        guard let queries = Self.evaluator.queries(for: scope, table) else { return nil }
+        var (real, modelled): ([RouteAnswer], [RouteAnswer]) = ([], [])
+        for query in queries {
+            let answer = try twins.kernel.route(to: query)
+            let answers = kernel.answers(to: query)
+            if isForgotten(query, answer) { return nil }
+            // Which leg of a multipath route is taken, the kernel decides by a hash.
+            guard answers.contains(answer) else { return "\(query): the kernel says \(answer), the model \(answers)" }
+            real.append(RouteAnswer(query.destination, answer))
+            modelled.append(RouteAnswer(query.destination, answer))
+        }
+        let paths = (Self.evaluator.path(for: scope, real, table), Self.evaluator.path(for: scope, modelled, modelTable))
+        guard Self.text(paths.0) != Self.text(paths.1) else { return nil }
+        return "\(scope): the kernel means \(Self.text(paths.0)), the model \(Self.text(paths.1))"
+    }
+
+    /// What a monitor has to say about the internet, unless the kernel is free to choose among legs.
+    var expectedPath: String? {
+        let queries = Self.evaluator.queries(for: .internet, modelTable) ?? []
+        guard queries.allSatisfy({ kernel.answers(to: $0).count == 1 && !mayBeForgotten($0) }) else { return nil }
+        let answers = queries.map { RouteAnswer($0.destination, kernel.route(to: $0)) }
+        return Self.text(Self.evaluator.path(for: .internet, answers, modelTable))
+    }
+
+    /// Whether the kernel may have lost the answer although it would send.
+    ///
+    /// When an IPv6 route through a nexthop object goes, the object keeps a cached route of each processor that does not know
+    /// any more where it is from; found there for another route, it is refused with ENETUNREACH (inet6_rtm_getroute(),
+    /// net/ipv6/route.c, as of 6.18).
+    private func mayBeForgotten(_ query: RouteQuery) -> Bool {
+        kernel.routes.contains {
+            $0.family == .ipv6 && $0.nexthop != nil && $0.destination.contains(query.destination)
+        }
+    }
+
+    private func isForgotten(_ query: RouteQuery, _ answer: RouteVerdict) -> Bool {
+        answer == .refused(errno: ENETUNREACH) && mayBeForgotten(query)
+    }
+
+    /// What of a path is compared: the verdict, the reasons, and the way.
+    static func text(_ path: NetworkPath) -> String {
+        let families = [path.ipv4, path.ipv6].map { family in
+            "\(family.isSatisfied) \(family.reason?.rawValue ?? "-") dev \(family.interface?.name ?? "-") "
+                + "via \(family.gateway?.description ?? "-") src \(family.source?.description ?? "-")"
+        }
+        return "\(path.status) \(path.offlineReason?.rawValue ?? "-"), " + families.joined(separator: ", ")
+    }
+}
