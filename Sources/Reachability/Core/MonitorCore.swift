@@ -46,6 +46,8 @@ package struct MonitorCore: Sendable {
     var scopes: [Scope: ScopeState] = [:]
     private let lossGrace: Duration
     private var schedule: Schedule
+    /// The place of the scope that was added last.
+    private var newestOrder: UInt64 = 0
     private var log = CauseLog()
     package private(set) var hasSnapshot = false
     private var needsInterfaces = true
@@ -71,7 +73,11 @@ package struct MonitorCore: Sendable {
     /// Returns whether it still needs its first evaluation.
     @discardableResult
     package mutating func retain(_ scope: Scope) -> Bool {
-        scopes[scope, default: ScopeState(lossGrace: lossGrace)].uses += 1
+        if scopes[scope] == nil {
+            newestOrder += 1
+            scopes[scope] = ScopeState(lossGrace: lossGrace, order: newestOrder)
+        }
+        scopes[scope]?.uses += 1
         return scopes[scope]?.level.path == nil
     }
 
@@ -99,7 +105,9 @@ package struct MonitorCore: Sendable {
         guard !isRushed || !hasSnapshot else { return plan }
         plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
+        // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
         plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
+            .sorted { $0.value.order < $1.value.order }
             .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
         return plan
     }
