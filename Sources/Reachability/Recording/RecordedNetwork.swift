@@ -100,7 +100,7 @@ public final class RecordedNetwork: NetworkSource {
             try Task.checkCancellation()
             play(window, deliver)
         }
-        if let failure = reader.failure { throw failure }
+        if let failure = reader.report.failure { throw failure }
     }
 
     /// Nothing: what was added is looked at with the next recorded batch.

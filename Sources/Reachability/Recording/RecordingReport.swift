@@ -18,6 +18,8 @@ public struct RecordingReport: Hashable, Sendable {
     ///
     /// Otherwise its process was killed, or is still at it.
     public var isComplete: Bool = false
+    /// The error that the recorded source ended with, if it did.
+    public var failure: ReachabilityError?
 
     /// Makes the report of a recording of which nothing was read.
     public init() {}
@@ -28,7 +30,9 @@ public struct RecordingReport: Hashable, Sendable {
         case .batch: batches += 1
         case .interfaces, .route: answers += 1
         case .gap(let lost): self.lost = self.lost.addingReportingOverflow(lost).overflow ? .max : self.lost + lost
-        case .end: isComplete = true
+        case .end(let error):
+            isComplete = true
+            failure = error
         }
     }
 }

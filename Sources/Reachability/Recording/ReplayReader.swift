@@ -2,15 +2,15 @@
 struct ReplayReader: Sendable {
     /// What was watched while the recording was made.
     private(set) var scopes: [Scope] = []
-    /// The error that the source ended with.
-    private(set) var failure: ReachabilityError?
     private let read: @Sendable () throws -> [UInt8]
     /// One of the two, by what the file is.
     private var decoder: RecordingDecoder?
     private var rtmonDecoder: RtmonDecoder?
     /// The next window, while its answers are being read.
     private var window: ReplayState.Window?
-    private var hasGap = false
+    /// Whether entries are missing since the window began: dropped by the recorder, or damaged.
+    private var isDamaged = false
+    private var knownDamage = 0
     private var hasEnded = false
 
     /// Reads on to the first batch.
@@ -52,23 +52,27 @@ struct ReplayReader: Sendable {
             switch entry.content {
             case .session(let scopes): self.scopes = scopes
             case .batch(var batch):
-                // Nobody knows what the lost entries said: the monitor is to ask about everything.
-                if hasGap { batch.events.insert(.overrun, at: 0) }
-                hasGap = false
+                // Nobody knows what the missing entries said: the monitor is to ask about everything.
+                if isDamaged { batch.events.insert(.overrun, at: 0) }
+                window?.isWhole = !isDamaged
+                isDamaged = false
                 defer { window = ReplayState.Window(batch) }
                 return window
             case .interfaces, .route: window?.answers.append(entry)
-            case .gap: hasGap = true
-            case .end(let error): (hasEnded, failure) = (true, error)
+            case .gap: isDamaged = true
+            case .end: hasEnded = true
             }
         }
+        window?.isWhole = hasEnded && !isDamaged
         defer { window = nil }
         return window
     }
 
     private mutating func nextEntry() throws(ReachabilityError) -> RecordingEntry? {
         while true {
-            switch try decoder?.next() {
+            let step = try decoder?.next()
+            if report.malformed > knownDamage { (isDamaged, knownDamage) = (true, report.malformed) }
+            switch step {
             case .entry(let entry): return entry
             case .end, nil: return nil
             case .needsMore:

@@ -44,7 +44,7 @@ struct WatchCommand: ParsableCommand {
             return switch await session.run() {
             case .done: .yes
             case .outputFailed(let failure): Program.report(failure)
-            case .monitorEnded(let error): error.map(Program.report) ?? .unknown
+            case .monitorEnded(let error): error.map { Program.report($0) } ?? .unknown
             }
         }
     }

@@ -4,7 +4,9 @@ import Reachability
 func text(_ entry: RecordingEntry) -> String { String(reflecting: entry) }
 
 /// All that a transition says.
-func text(_ transition: Transition) -> String { String(reflecting: transition) }
+func text(_ transition: Transition) -> String {
+    "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.detail) \(transition.cause.interface as Any)"
+}
 
 /// A file with the entries in it.
 func file(_ entries: [RecordingEntry]) -> [UInt8] {

@@ -4,6 +4,10 @@ package struct ReplayState: Sendable {
     package struct Window: Sendable {
         package var batch: NetworkEventBatch
         package var answers: [RecordingEntry] = []
+        /// Whether all answers are there.
+        ///
+        /// Otherwise what is missing must not be made up for by what was known before: the batch says that it may be wrong.
+        package var isWhole = true
 
         package init(_ batch: NetworkEventBatch) { self.batch = batch }
     }
@@ -15,13 +19,12 @@ package struct ReplayState: Sendable {
     /// The answers that belong to the batch, each question's in their order, the next one last.
     private var dumps: [Result<[NetworkInterface], ReachabilityError>] = []
     private var verdicts: [RouteQuery: [Result<RouteVerdict, ReachabilityError>]] = [:]
-    private let hasAnswers: Bool
+    private var isWhole = true
 
     /// Makes the state before the first batch.
     ///
     /// Without answers, in what is no recording of ours, the interfaces follow from the events alone.
     package init(hasAnswers: Bool = true) {
-        self.hasAnswers = hasAnswers
         if !hasAnswers { table = InterfaceTable() }
     }
 
@@ -34,6 +37,7 @@ package struct ReplayState: Sendable {
             for result in results.reversed() { learn(query, result) }
         }
         (dumps, verdicts) = ([], [:])
+        isWhole = window.isWhole
         for event in window.batch.events { _ = table?.apply(event.payload) }
         for answer in window.answers.reversed() {
             switch answer.content {
@@ -57,7 +61,7 @@ package struct ReplayState: Sendable {
             learn(dump)
             return dump
         }
-        guard let table else { return .failure(ReachabilityError(.notRecorded, operation: "RTM_GETLINK")) }
+        guard isWhole || !forBatch, let table else { return .failure(ReachabilityError(.notRecorded, operation: "RTM_GETLINK")) }
         return .success(table.all)
     }
 
@@ -67,7 +71,7 @@ package struct ReplayState: Sendable {
             learn(query, result)
             return result
         }
-        guard let verdict = known[query] else {
+        guard isWhole || !forBatch, let verdict = known[query] else {
             return .failure(ReachabilityError(.notRecorded, operation: "RTM_GETROUTE \(query.destination)"))
         }
         return .success(verdict)
