@@ -79,7 +79,11 @@ struct ReplaySession {
     }
 
     private func noteRemarks() {
-        for remark in network.report.remarks { note(remark) }
+        let report = network.report
+        for remark in report.remarks { note(remark) }
+        if network.hasAnswers, !report.isComplete, !report.isTorn {
+            note("the recording has no end: its recorder was killed, or is still at work.")
+        }
     }
 
     private func note(_ text: String) { try? notes.write("reachability-watch: \(escapedForTerminal(text))") }

@@ -1,4 +1,5 @@
 import Reachability
+import Synchronization
 
 /// All that an entry says, to compare it by.
 func text(_ entry: RecordingEntry) -> String { String(reflecting: entry) }
@@ -26,5 +27,35 @@ func decode(_ file: some Collection<UInt8>, pieces: Int = .max) throws -> (entri
             if rest.isEmpty { decoder.finish() } else { decoder.append(Array(rest.prefix(pieces))) }
             rest = rest.dropFirst(pieces)
         }
+    }
+}
+
+/// A file that is read in pieces of a size.
+final class Pieces: Sendable {
+    private let rest: Mutex<ArraySlice<UInt8>>
+    private let size: Int
+
+    init(_ file: [UInt8], _ size: Int) {
+        rest = Mutex(file[...])
+        self.size = size
+    }
+
+    func next() -> [UInt8] {
+        rest.withLock { rest in
+            defer { rest = rest.dropFirst(size) }
+            return Array(rest.prefix(size))
+        }
+    }
+}
+
+/// Takes batches, and never wants another.
+final class Batches: Sendable {
+    private let taken = Mutex<[NetworkEventBatch]>([])
+
+    var all: [NetworkEventBatch] { taken.withLock(\.self) }
+
+    func take(_ batch: NetworkEventBatch) -> Duration? {
+        taken.withLock { $0.append(batch) }
+        return nil
     }
 }
