@@ -102,6 +102,7 @@ public final class ReachabilityMonitor: Sendable {
             }
             guarded.phase = .running
         }
+        if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { source.watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
             end(failure: nil)
@@ -152,12 +153,14 @@ public final class ReachabilityMonitor: Sendable {
     ///
     /// Called serially by the source.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
-        let (plan, oldHealth) = guarded.withLock { guarded in
+        let (plan, oldHealth, destinations) = guarded.withLock { guarded in
             guarded.now = batch.now
             guarded.wallTime = batch.wallTime
             let health = guarded.core.health
-            return (guarded.core.receive(batch), health)
+            return (guarded.core.receive(batch), health, guarded.core.takeNewDestinations())
         }
+        // First: what changes after the answers must be announced.
+        if let destinations { source.watch(destinations) }
         let answers = answers(to: plan)
         let (outcome, deliveries) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers)

@@ -60,4 +60,13 @@ import Testing
         let outcome = core.conclude(plan, lost)
         #expect(outcome.transitions.first?.transition.cause.kind == .routeAdded)
     }
+
+    @Test func dropsAndNewSocketsAreCounted() {
+        var core = core()
+        #expect(core.health.drops == 0 && core.health.reopens == 0)
+        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: 7, reopens: 1))
+        #expect(core.health.drops == 7 && core.health.reopens == 1)
+        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: .max, reopens: .max))
+        #expect(core.health.drops == .max && core.health.reopens == .max)
+    }
 }
