@@ -33,6 +33,12 @@ import Testing
         }
     }
 
+    @Test(arguments: ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "::/0", "::/1", "8000::/1"])
+    func defaultRoutesAndTheirHalvesAlwaysPass(route: String) {
+        #expect(EventFilter(watching: []).passes(RouteFrame.make(route)))
+        #expect(filter.passes(RouteFrame.make(route, type: 25, flags: 0x100)))
+    }
+
     @Test func onlyRoutesAreEverDropped() {
         let nothing = EventFilter(watching: [])
         for type in (0...120) as ClosedRange<UInt16> where type != 24 && type != 25 {

@@ -3,10 +3,11 @@ import Glibc
 import Reachability
 import Testing
 
-/// A socket that has gone deaf: the kernel drops what comes, and there is nothing to read.
+/// Event sockets that cannot be trusted any more.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(1)))
-struct DeafSocketTests {
-    @Test func itIsReplaced() async throws {
+struct EventSocketTests {
+    /// The kernel drops what comes, and there is nothing to read.
+    @Test func aDeafSocketIsReplaced() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -21,6 +22,56 @@ struct DeafSocketTests {
             let health = watcher.monitor.health
             #expect(health.reopens == 1 && health.losses == 1 && health.drops > 0 && health.mode == .live)
         }
+    }
+
+    @Test func afterThreeFailedDumpsTheSocketIsReplaced() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        // A path that can be taken away and put back, so that new sockets fail in between.
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name).path
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let kernel = KernelNetwork(networkNamespace: path)
+        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
+        let running = Task {
+            try await kernel.run { batch in
+                continuation.yield(batch)
+                return nil
+            }
+        }
+        var iterator = batches.makeAsyncIterator()
+        func next() async throws -> NetworkEventBatch { try #require(await iterator.next(isolation: #isolation)) }
+        // A step of the machine's clock makes batches, too.
+        func nextLoss() async throws -> NetworkEventBatch {
+            kernel.wake()
+            while true {
+                let batch = try await next()
+                if batch.events.contains(.overrun) { return batch }
+            }
+        }
+        #expect(try await next().reopens == 0)
+
+        try FileManager.default.removeItem(atPath: path)
+        for _ in 0..<2 { #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() } }
+        kernel.wake()
+        let early = try await next()
+        #expect(early.reopens == 0 && !early.events.contains(.overrun))
+        #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() }
+        // Now a new one cannot be opened either: the old one has to do.
+        #expect(try await nextLoss().reopens == 0)
+        for _ in 0..<3 { #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() } }
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
+        let loss = try await nextLoss()
+        #expect(loss.reopens == 1 && loss.receiveBuffer != nil)
+
+        #expect(try kernel.interfaces().contains { $0.name == "cable0" })
+        try await network.near.ip("route del default")
+        while true {
+            let isHeard = try await next().events.contains { if case .route = $0.payload { true } else { false } }
+            if isHeard { break }
+        }
+        running.cancel()
+        _ = await running.result
     }
 
     /// The descriptor of this process's socket that listens for events in a machine.
