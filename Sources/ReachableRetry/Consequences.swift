@@ -3,6 +3,7 @@ internal import Reachability
 /// What is to be done after a change, outside the lock.
 struct Consequences {
     private var continuations: [UnsafeContinuation<Void, Never>] = []
+    private var cancelled: [Task<Void, Never>] = []
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkingWitness, PendingJob)] = []
     private(set) var hasNews = false
@@ -29,7 +30,7 @@ struct Consequences {
         case .interrupt(let key, let interruption):
             guarded.desk[key]?.isInterrupted = true
             guarded.desk[key]?.hasTimedOut = interruption == .timeout
-            wake(key, &guarded)
+            if let attempt = guarded.desk[key]?.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
             guarded.desk[key]?.ending = ending
             wake(key, &guarded)
@@ -49,6 +50,7 @@ struct Consequences {
     /// A job that may start is worth more than anything else.
     func perform() {
         for continuation in continuations { continuation.resume() }
+        for attempt in cancelled { attempt.cancel() }
         for followed in unfollowed { followed.close() }
         for (witness, job) in parked { witness.continuation.resume(returning: job) }
     }

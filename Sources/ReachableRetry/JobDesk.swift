@@ -12,8 +12,8 @@ struct JobDesk: Sendable {
         var isInterrupted = false
         /// Whether that is because it took too long.
         var hasTimedOut = false
-        /// Whether the running attempt has ended.
-        var hasReturned = false
+        /// The running attempt.
+        var attempt: Task<Void, Never>?
         var lastError: (any Error)?
     }
 
@@ -24,8 +24,10 @@ struct JobDesk: Sendable {
     /// How many jobs have something here, those that ended but were not told yet included.
     var count: Int { trays.count }
 
-    /// Whether every job's task sleeps.
-    var isQuiet: Bool { trays.values.allSatisfy { $0.continuation != nil } }
+    /// Whether every job's task sleeps or is busy with an attempt: nothing is left to pick up.
+    func isQuiet(isRunning: (JobKey) -> Bool) -> Bool {
+        trays.allSatisfy { $1.continuation != nil || ($1.start == nil && $1.ending == nil && isRunning($0)) }
+    }
 
     subscript(key: JobKey) -> Tray? {
         get { trays[key] }

@@ -35,7 +35,9 @@ extension RetryBus {
     }
 
     /// Whether the tasks of all jobs sleep: those that wait, and those whose attempt is running.
-    package var isQuiet: Bool { guarded.withLock { $0.desk.isQuiet } }
+    package var isQuiet: Bool {
+        guarded.withLock { guarded in guarded.desk.isQuiet { guarded.core[$0]?.phase == .running } }
+    }
 
     private func cancelWitness(_ number: UInt64) {
         let witness = guarded.withLock { guarded in

@@ -28,25 +28,18 @@ extension RetryBus {
             guarded.desk[key]?.start = nil
             guarded.desk[key]?.isInterrupted = false
             guarded.desk[key]?.hasTimedOut = false
-            guarded.desk[key]?.hasReturned = false
+            guarded.desk[key]?.attempt = nil
             return .start(start)
         }
     }
 
-    /// Suspends until the running attempt has ended, or is to be cancelled: then it returns true.
-    func attemptIsInterrupted(_ key: JobKey) async -> Bool {
-        await suspend(key) { !$0.isInterrupted && !$0.hasReturned }
-        return guarded.withLock { $0.desk[key].map { $0.isInterrupted && !$0.hasReturned } ?? false }
-    }
-
-    /// The running attempt has ended.
-    func attemptReturned(_ key: JobKey) {
-        let continuation = guarded.withLock { guarded in
-            guarded.desk[key]?.hasReturned = true
-            defer { guarded.desk[key]?.continuation = nil }
-            return guarded.desk[key]?.continuation
+    /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
+    func attemptRuns(_ key: JobKey, _ task: Task<Void, Never>) {
+        let isInterrupted = guarded.withLock { guarded in
+            guarded.desk[key]?.attempt = task
+            return guarded.desk[key]?.isInterrupted ?? false
         }
-        continuation?.resume()
+        if isInterrupted { task.cancel() }
     }
 
     /// Whether the attempt that just ended was cancelled because it took too long.
