@@ -33,33 +33,33 @@ extension RetryBus {
         try Task.checkCancellation()
         let order = Order(
             policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
-        let key = try submit(order)
+        let ticket = try submit(order)
         return try await withTaskCancellationHandler(
-            operation: { try await live(key, policy, isolation: isolation, operation) },
-            onCancel: { change { guarded, now in guarded.core.cancel(key, at: now) } }, isolation: isolation)
+            operation: { try await live(ticket, policy, isolation: isolation, operation) },
+            onCancel: { change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
     }
 
     /// The job's life, from one attempt to the next.
     private func live<Value>(
-        _ key: JobKey, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+        _ ticket: Ticket, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async throws -> Value {
         var lastError: (any Error)?
         while true {
-            switch await nextStep(key) {
+            switch await nextStep(ticket) {
             case .start(let start):
                 let attempt = Attempt(
                     number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
-                switch await perform(attempt, key, isolation: isolation, operation) {
+                switch await perform(attempt, ticket, isolation: isolation, operation) {
                 case .success(let value):
-                    change { guarded, now in guarded.core.succeed(key, at: now) }
+                    change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
                     return value
                 case .failure(let error):
-                    lastError = failed(key, policy, error)
+                    lastError = failed(ticket, policy, error)
                 }
-            case .end(_, .cancelled):
+            case .end(.cancelled):
                 throw CancellationError()
-            case .end(let id, .gaveUp(let reason, let tally, let isCut)):
-                let story = GiveUp(id, reason, tally, lastError)
+            case .end(.gaveUp(let reason, let tally, let isCut)):
+                let story = GiveUp(ticket.id, reason, tally, lastError)
                 for handler in policy.rules.giveUpHandlers { handler(story) }
                 if !isCut, let lastError { throw lastError }
                 throw RetryError(RetryError.Code(rawValue: reason.rawValue))
@@ -72,7 +72,7 @@ extension RetryBus {
     /// Not a child task: a group resumes its parent through the executor even if all is done, which is a detour of tens of
     /// microseconds on the main actor. The caller's cancellation comes here through the bus.
     private func perform<Value>(
-        _ attempt: Attempt, _ key: JobKey, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+        _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
         await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
@@ -82,22 +82,23 @@ extension RetryBus {
                 _ = isolation
                 await run.perform(attempt)
             }
-            attemptRuns(key, task)
+            attemptRuns(ticket, task)
             await task.value
             return run.result ?? .failure(CancellationError())
         }
     }
 
     /// Decides what becomes of a job whose attempt failed; returns the error to remember.
-    private func failed(_ key: JobKey, _ policy: RetryPolicy, _ error: any Error) -> any Error {
-        let error = hasTimedOut(key) ? RetryError.attemptTimedOut : error
+    private func failed(_ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error) -> any Error {
+        let key = ticket.key
+        let error = guarded.withLock({ _ in ticket.hasTimedOut }) ? RetryError.attemptTimedOut : error
         let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
-            guarded.desk[key]?.lastError = error
+            ticket.lastError = error
             (judgement, effects) = guarded.core.fail(key, report, isGone: isGone, at: now)
             return refreshed + effects
         }

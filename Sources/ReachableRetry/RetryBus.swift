@@ -35,7 +35,7 @@ public final class RetryBus: Sendable {
 
     struct Guarded {
         var core: RetryBusCore
-        var desk = JobDesk()
+        var desk = TicketDesk()
         var followed = FollowedConditions()
         var newsroom = Newsroom()
         /// Tests that wait for a job to wait.
@@ -102,7 +102,7 @@ public final class RetryBus: Sendable {
     ///
     /// Does nothing if there is no such job.
     public func cancel(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.cancel($0, at: now) } ?? [] }
+        change { guarded, now in guarded.desk[id].map { guarded.core.cancel($0.key, at: now) } ?? [] }
     }
 
     /// Ends the bus: no job starts any more, and those that wait are cancelled.

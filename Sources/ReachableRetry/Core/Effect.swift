@@ -1,7 +1,7 @@
 /// What a bus has to do because of a decision.
 package enum Effect: Sendable {
     /// Let an attempt start.
-    case start(JobKey, Start)
+    case start(JobKey)
     /// Cancel the running attempt; it is awaited.
     case interrupt(JobKey, JobState.Interruption)
     /// Tell the job's caller that it is over.

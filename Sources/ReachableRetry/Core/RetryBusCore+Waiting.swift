@@ -99,10 +99,15 @@ extension RetryBusCore {
             for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
         }
         arm(index)
+        tell(index, .started(Int(job.started)))
+        effects.append(.start(key(index)))
+    }
+
+    /// The attempt that runs, as its operation is told of it.
+    package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
+        guard let job = self[key], job.phase == .running else { return nil }
         let end = min(job.deadline, job.limit)
-        let start = Start(number: Int(job.started), epoch: epoch, limit: end.isNever ? nil : end - now)
-        tell(index, .started(start.number))
-        effects.append(.start(key(index), start))
+        return Start(number: Int(job.started), epoch: job.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
 
     // MARK: - Registration

@@ -1,0 +1,33 @@
+/// A job as its task holds it: where the bus leaves what the task has to know.
+///
+/// Sendable although it changes: what varies is read and written under the lock of the job's bus only, by the task as well.
+final class Ticket: @unchecked Sendable {
+    let key: JobKey
+    /// The job's number, which is its name if it has no other.
+    private let number: UInt64
+    private let name: String?
+
+    /// The task, while it has nothing to do.
+    var continuation: UnsafeContinuation<Void, Never>?
+    /// How the job ended, until its task has seen it.
+    var ending: Ending?
+    /// The running attempt.
+    var attempt: Task<Void, Never>?
+    var lastError: (any Error)?
+    /// Whether an attempt may start that the task has not started yet.
+    var mayStart = false
+    /// Whether the running attempt is to be cancelled.
+    var isInterrupted = false
+    /// Whether that is because it took too long.
+    var hasTimedOut = false
+
+    init(_ key: JobKey, number: UInt64, _ id: JobID?) {
+        self.key = key
+        self.number = number
+        if case .chosen(let name)? = id?.name { self.name = name } else { name = nil }
+    }
+
+    var id: JobID { JobID(name.map(JobID.Name.chosen) ?? .numbered(number)) }
+
+    var hasName: Bool { name != nil }
+}
