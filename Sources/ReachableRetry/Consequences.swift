@@ -66,7 +66,7 @@ extension RetryBus.Guarded {
     fileprivate func event(_ subject: Subject, _ ticket: Ticket, _ news: News, at now: BusTime) -> RetryEvent {
         var event = RetryEvent(
             kind: .succeeded, job: ticket.id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
-            attempt: subject.started, at: now.duration)
+            attempt: subject.started, waited: subject.waited, at: now.duration)
         switch news {
         case .waiting: event.kind = .waitingForConnectivity
         case .started: event.kind = .attemptStarted

@@ -49,6 +49,8 @@ public struct RetryEvent: Sendable {
     public var destination: String?
     /// How many attempts have been started.
     public var attempt: Int
+    /// How long the job has waited for the network or another condition so far.
+    public var waited: Duration
     /// When, on the bus's clock: the time since the bus was made.
     public var at: Duration
     /// Why the attempt failed; only with ``Kind/attemptFailed``.

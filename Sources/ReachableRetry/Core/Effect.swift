@@ -18,6 +18,8 @@ package struct Subject: Hashable, Sendable {
     package var destination: String?
     /// How many attempts have been started.
     package var started: Int
+    /// How long it has waited for conditions so far.
+    package var waited: Duration
 }
 
 /// An attempt that starts.

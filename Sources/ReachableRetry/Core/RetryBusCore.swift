@@ -173,7 +173,7 @@ package struct RetryBusCore: Sendable {
         guard let job = jobs[Int(index)] else { return }
         let subject = Subject(
             key: key(index), sequence: job.sequence, scope: job.scope, destination: gates.destination(job.gate),
-            started: Int(job.started))
+            started: Int(job.started), waited: job.waited)
         effects.append(.tell(subject, news))
     }
 

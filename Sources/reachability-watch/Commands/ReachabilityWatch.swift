@@ -24,7 +24,7 @@ struct ReachabilityWatch: ParsableCommand {
                                            77  no permission
             """,
         version: "0.1.0",
-        subcommands: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self],
+        subcommands: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RunCommand.self],
         defaultSubcommand: WatchCommand.self)
 
     /// Synchronous, so that a namespace can be entered while there is only this thread.
