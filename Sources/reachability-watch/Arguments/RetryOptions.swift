@@ -45,7 +45,7 @@ struct RetryOptions: ParsableArguments {
         transform: { try BackoffArgument($0) })
     var backoff: BackoffArgument?
 
-    @Option(help: "How chance spreads these delays: none, full, equal or decorrelated.")
+    @Option(help: ArgumentHelp("How chance spreads these delays.", valueName: "kind"))
     var jitter = JitterName.full
 
     @Option(
@@ -59,9 +59,9 @@ struct RetryOptions: ParsableArguments {
     var attemptTimeout: DurationArgument?
 
     @Option(
-        help: """
-            While the network is away: wait for it; accelerate (try all the same, and at once when it returns); or ignore it.
-            """)
+        help: ArgumentHelp(
+            "While the network is away: wait for it; accelerate (try all the same, and at once when it returns); or ignore it.",
+            valueName: "rule"))
     var connectivity = ConnectivityName.wait
 
     @Option(

@@ -8,16 +8,16 @@ struct RunCommand: ParsableCommand {
         commandName: "run",
         abstract: "Runs a command until it succeeds; waits while the network is away, and starts again the moment it is back.",
         discussion: """
-            Attempts that an outage broke off do not count. Without --attempts and --deadline it does not give up. Signals that would
-            end it are passed on to the command, and no further attempt follows.
+            Attempts that an outage broke off do not count. Without --attempts and --deadline it does not give up. \
+            Signals that would end it are passed on to the command, and no further attempt follows.
 
-            It ends with the command's last code; with 124 if the deadline has passed, 126 if the command cannot be executed, 127 if
-            there is none of that name, 128 + n if signal n ended it.
+            It ends with the command's last code; with 124 if the deadline has passed, 126 if the command cannot be \
+            executed, 127 if there is none of that name, 128 + n if signal n ended it.
 
             EXAMPLES
               reachability-watch run -- rsync -a photos/ nas:photos/
-              reachability-watch run --to 192.0.2.7 --attempts 5 --deadline 1h --summary -- ./backup.sh
-              reachability-watch run --backoff exponential:1s..5m --give-up-on 2,64-78 -- curl -fsSO https://example.org/a.iso
+              reachability-watch run --to 192.0.2.7 --deadline 1h -- ./backup.sh
+              reachability-watch run --give-up-on 2,64-78 --summary -- make upload
             """)
 
     @OptionGroup var target: ScopeOptions
