@@ -26,7 +26,7 @@ extension RetryBusCore {
         }
         if isEdge || new.isOpen != old.isOpen {
             // An edge voids their delay; a loss sends them to wait without a timer.
-            for job in inOrder(new.backingOff) { advance(job, at: now) }
+            for job in inOrder(new.attentive) { advance(job, at: now) }
             for job in inOrder(new.interruptible) { reconsiderInterruption(job, at: now) }
         }
         if new.isHopeless && !old.isHopeless {
@@ -43,7 +43,7 @@ extension RetryBusCore {
         }
         let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
         // A job is registered with all of its conditions: once is enough.
-        let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.backingOff ?? []) }
+        let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for job in inOrder(jobs) { advance(job, at: now) }
         return takeEffects()
     }

@@ -49,6 +49,8 @@ extension RetryBusCore {
         if job.waitsFor != condition {
             unregister(index)
             conditions[Int(condition)]?.waiting.insert(index)
+            // Its wait for the network is limited, whatever else it waits for.
+            if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = condition
             jobs[Int(index)]?.limit = condition == job.scope ? now + job.longestWait : .never
@@ -72,7 +74,7 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)] else { return }
         if job.phase == .judged { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
-        for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.backingOff.insert(index) }
+        for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
         arm(index)
     }
 
@@ -126,9 +128,10 @@ extension RetryBusCore {
         switch job.phase {
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
+            conditions[Int(job.scope)]?.attentive.remove(index)
             jobs[Int(index)]?.waitsFor = -1
         case .backingOff:
-            for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.backingOff.remove(index) }
+            for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.remove(index) }
         case .running where job.rules.interruptionGrace != nil:
             for condition in CollectionOfOne(job.scope) + job.conditions {
                 conditions[Int(condition)]?.interruptible.remove(index)
