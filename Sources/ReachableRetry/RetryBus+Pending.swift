@@ -35,7 +35,8 @@ extension RetryBus {
             for event in edition.events {
                 for listener in edition.listeners { listener.yield(event) }
             }
-            if edition.isLast { edition.listeners.forEach { $0.finish() } }
+            guard edition.isLast else { continue }
+            for listener in edition.listeners { listener.finish() }
         }
     }
 

@@ -1,7 +1,7 @@
 import ReachabilityTesting
 import ReachableRetry
 
-/// One thing that happens to the core, in numbers that always mean something: a job or condition is named modulo how many there are.
+/// One thing that happens to the core, in numbers that always mean something: jobs are named modulo how many there are.
 enum CoreStep: Sendable {
     case submit(variant: Int, scope: Int, extra: Int, destination: Int)
     case level(condition: Int, isSatisfied: Bool)
