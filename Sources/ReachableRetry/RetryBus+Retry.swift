@@ -77,7 +77,7 @@ extension RetryBus {
         await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
-            let task = Task.immediate {
+            let task = Task.immediate(executorPreference: Self.preferredExecutor) {
                 // Captured, so that the task is isolated like its caller.
                 _ = isolation
                 await run.perform(attempt)
@@ -86,6 +86,15 @@ extension RetryBus {
             await task.value
             return run.result ?? .failure(CancellationError())
         }
+    }
+
+    /// Where the caller's task prefers to run: a task of its own does not inherit that (SE-0417), as a child would.
+    private static var preferredExecutor: (any TaskExecutor)? {
+        #if compiler(>=6.3)
+        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+        #else
+        nil
+        #endif
     }
 
     /// Decides what becomes of a job whose attempt failed; returns the error to remember.
