@@ -1,3 +1,4 @@
+import Foundation
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
@@ -116,6 +117,31 @@ import Testing
             #expect(scenario.starts("job") == [0])
             try await scenario.at(.seconds(6)) { _ in scenario.bus.nudge(.internet) }
             #expect(scenario.starts("job") == [0, 6])
+        }
+    }
+
+    /// What a condition says counts from when it says so, not from when everybody has been told.
+    @Test func aChangeThatIsNotAnnouncedYetIsSeenWhenParking() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: true)
+            let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let observer = login.condition.storage.observe {
+                isTelling.signal()
+                mayGoOn.wait()
+            }
+            // From now on a thread is busy telling of this change, and others' changes wait to be told.
+            Thread { login.advanceEpoch() }.start()
+            isTelling.wait()
+            let policy = RetryPolicy.scenario.backoff(
+                .custom { _ in
+                    login.advanceEpoch()
+                    return .seconds(60)
+                })
+            await scenario.submit("job", policy, when: [login.condition], .fails(), .ok())
+            await scenario.advance(to: .milliseconds(150))
+            #expect(scenario.starts("job") == [0, 0.1])
+            login.condition.storage.removeObserver(observer)
+            for _ in 1...2 { mayGoOn.signal() }
         }
     }
 }
