@@ -14,8 +14,8 @@ extension RetryBus {
 
     /// What happens to all jobs, from now on, in order.
     ///
-    /// Each access makes a stream of its own, for one iteration. A listener that is slow loses the oldest events beyond
-    /// ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
+    /// Each access makes a stream of its own, for one iteration, which misses what happened before. A listener that is slow loses
+    /// the oldest events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
     public var events: AsyncStream<RetryEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))

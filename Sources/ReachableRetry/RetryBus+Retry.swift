@@ -7,24 +7,28 @@ extension RetryBus {
     /// The operation runs in the caller's isolation: it may use the state of the caller's actor, and the value need not be
     /// Sendable. It runs in a task of its own, with the caller's priority and task-local values, so that it can be cancelled
     /// without its caller: when the job's time is over, when an attempt takes too long, by ``cancel(_:)``. Its end is awaited
-    /// always.
+    /// always, so that there is one attempt at a time; a value that it returns though cancelled is returned.
     ///
-    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. If the monitor sees
-    /// nothing, because nobody runs it, because it has ended, or because it has not looked within two seconds of its start,
-    /// attempts start all the same and are charged.
+    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. An error counts as the
+    /// network's, and is not charged, if the path changed or was gone during the attempt, or if ``RetryPolicy/systemErrors(_:)``
+    /// or ``RetryPolicy/classify(_:)`` say so. If the monitor sees nothing, because nobody runs it, because it has ended, or
+    /// because it has not looked within two seconds, attempts start all the same and are charged.
     ///
     /// - Parameters:
     ///   - policy: when to try again, and when to give up.
     ///   - scope: what has to be reached.
-    ///   - destination: names the server or resource. What is learned about one is no matter to another.
-    ///   - conditions: what has to be satisfied besides, all of them.
+    ///   - destination: names the server or resource. Jobs that name the same one share what is known about it, such as that it
+    ///     has answered since the last reconnect.
+    ///   - conditions: what has to be satisfied besides, all of them. One that becomes satisfied ends the backoff, as a
+    ///     reconnect does.
     ///   - priority: which job goes first when several may.
-    ///   - id: a name to ``cancel(_:)`` the job by.
+    ///   - id: a name to ``cancel(_:)`` the job by, of which there is one job at a time; `nil` has the bus number it.
     ///   - isolation: where the operation runs; by default the caller's actor.
     ///   - operation: the work. It should end soon when its task is cancelled.
     /// - Returns: What the operation returned.
-    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it;
-    ///   `CancellationError` if the task or the job was cancelled.
+    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it,
+    ///   or if the bus does not take the job (``RetryError/duplicateID``, ``RetryError/shutDown``); `CancellationError` if the task
+    ///   or the job was cancelled.
     public func retry<Value>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
         when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,

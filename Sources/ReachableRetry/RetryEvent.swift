@@ -20,6 +20,8 @@ public struct RetryEvent: Sendable {
         /// An attempt failed: see ``RetryEvent/failure``.
         public static let attemptFailed = Kind(rawValue: "attemptFailed")
         /// The job waits before the next attempt: see ``RetryEvent/delay``.
+        ///
+        /// Not told if it waits for the network instead, or starts again at once.
         public static let backingOff = Kind(rawValue: "backingOff")
         /// The job has its result: the end.
         public static let succeeded = Kind(rawValue: "succeeded")
