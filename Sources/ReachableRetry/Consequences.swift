@@ -27,6 +27,7 @@ struct Consequences {
         case .start(let key):
             guard let ticket = guarded.desk[key] else { return }
             ticket.mayStart = true
+            (ticket.isInterrupted, ticket.hasTimedOut, ticket.attempt) = (false, false, nil)
             wake(ticket)
         case .interrupt(let key, let interruption):
             guard let ticket = guarded.desk[key] else { return }

@@ -78,7 +78,8 @@ extension RetryBus {
     private func perform<Value>(
         _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
-        await withoutActuallyEscaping(operation) { operation in
+        if isInterrupted(ticket) { return .failure(CancellationError()) }
+        return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
             let task = Task.immediate(executorPreference: Self.preferredExecutor) {

@@ -22,12 +22,12 @@ extension RetryBus {
             if let ending = ticket.ending { return .end(ending) }
             guard ticket.mayStart, let start = guarded.core.currentStart(of: ticket.key, at: now) else { return nil }
             ticket.mayStart = false
-            ticket.isInterrupted = false
-            ticket.hasTimedOut = false
-            ticket.attempt = nil
             return .start(start)
         }
     }
+
+    /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
+    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { _ in ticket.isInterrupted } }
 
     /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
     func attemptRuns(_ ticket: Ticket, _ task: Task<Void, Never>) {

@@ -1,3 +1,4 @@
+import Dispatch
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
@@ -127,5 +128,42 @@ import Testing
         #expect(bus == nil)
         #expect(source.condition.storage.listenerCount == 0)
         for await _ in events {}
+    }
+
+    /// The job may start, and its task has not had its turn yet.
+    @Test(arguments: ["cancel", "deadline", "shutdown"])
+    @MainActor func whatEndsAJobBeforeItsTaskHasItsTurnIsNotLost(cause: String) async throws {
+        let clock = ManualClock()
+        let network = SimulatedNetwork.online(clock: clock)
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        defer { running.cancel() }
+        for await _ in monitor.transitions { break }
+        try network.pull("eth0")
+        let bus = RetryBus(monitor, clock: clock)
+        let job = Task { @MainActor in
+            try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), id: "job") { _ in
+                Issue.record("an attempt of a job that is over")
+                while !Task.isCancelled { await Task.yield() }
+            }
+        }
+        try await bus.parked("job")
+        // Nothing else runs on the main actor until this suspends.
+        try network.plug("eth0")
+        switch cause {
+        case "cancel": bus.cancel("job")
+        case "deadline": clock.advance(by: .seconds(60))
+        default:
+            let isShutDown = DispatchSemaphore(value: 0)
+            Task.detached {
+                async let end: Void = bus.shutdown(drain: .zero)
+                while (try? await bus.retry { _ in }) != nil {}
+                isShutDown.signal()
+                await end
+            }
+            isShutDown.wait()
+        }
+        let error = await #expect(throws: (any Error).self) { try await job.value }
+        #expect(cause == "deadline" ? error as? RetryError == .deadline : error is CancellationError)
     }
 }
