@@ -68,9 +68,11 @@ extension RetryBusCore {
     /// Why there is no further attempt; `nil` if there may be one.
     private mutating func reasonToStop(_ index: JobIndex, _ failure: FailureClass, at now: BusTime) -> GiveUp.Reason? {
         guard let job = jobs[Int(index)] else { return nil }
+        // First: what a predicate says of the error of an attempt that time cut says nothing of the work.
+        if job.interruption == .deadline { return .deadline }
         if failure == .permanent { return .permanent }
         if isShutDown { return .shutDown }
-        if job.deadline <= now || job.interruption == .deadline { return .deadline }
+        if job.deadline <= now { return .deadline }
         if let most = job.rules.maxAttempts, Int(job.charged) >= most { return .attempts }
         if case .server(let delay?) = failure {
             let hard = max(job.hard, now + max(.zero, delay))

@@ -31,6 +31,15 @@ import Testing
         }
     }
 
+    @Test func theDeadlineIsTheReasonThoughThePolicyRetriesOnOtherErrorsOnly() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).retryOnErrors { $0 is Trouble }
+            await scenario.submit("job", policy, .ok(after: .seconds(100)))
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("job") == 5 && scenario.result("job") == "\(RetryError.deadline)")
+        }
+    }
+
     @Test func anOrderBeyondTheDeadlineEndsTheJobAtOnce() async throws {
         try await Scenario().run { scenario in
             let busy = Act.fails(Trouble.busy(retryAfter: .seconds(30)))
