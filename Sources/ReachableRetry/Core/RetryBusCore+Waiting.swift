@@ -53,8 +53,12 @@ extension RetryBusCore {
             if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = condition
-            jobs[Int(index)]?.limit = condition == job.scope ? now + job.longestWait : .never
+            jobs[Int(index)]?.limit = .never
             if job.waitBegan.isNever { jobs[Int(index)]?.waitBegan = now }
+        }
+        // A monitor that has not looked yet does not say that the network is away.
+        if condition == job.scope, jobs[Int(index)]?.limit == .never, conditions[Int(condition)]?.isUnknown == false {
+            jobs[Int(index)]?.limit = now + job.longestWait
         }
         tellOfWaiting(index)
         arm(index)

@@ -44,6 +44,21 @@ import Testing
         #expect(scenario.starts("job") == [2, 3.1])
     }
 
+    @Test(arguments: [true, false]) func theFirstWordIsWaitedForBesidesTheLimitOfAWait(online: Bool) async throws {
+        let scenario = Scenario(online: online)
+        scenario.network.failNextRequests(1, errno: 12)
+        let running = Task { try await scenario.monitor.run() }
+        defer { running.cancel() }
+        try await scenario.network.untilRunning()
+        await scenario.submit("none", .scenario.connectivity(.wait(upTo: .zero)), .ok())
+        await scenario.submit("short", .scenario.connectivity(.wait(upTo: .milliseconds(10))), .ok())
+        await scenario.advance(to: .milliseconds(20))
+        #expect(scenario.bus.pending.count == 2, "nobody has said that the network is away")
+        await scenario.advance(to: .seconds(10))
+        let result = online ? "ok" : "\(RetryError.waitLimit)"
+        #expect(scenario.result("none") == result && scenario.result("short") == result)
+    }
+
     @Test func jobsThatWaitGoAheadWhenTheMonitorEnds() async throws {
         let scenario = Scenario(online: false)
         let running = Task { try await scenario.monitor.run() }
