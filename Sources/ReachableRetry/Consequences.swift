@@ -27,12 +27,11 @@ struct Consequences {
         case .start(let key):
             guard let ticket = guarded.desk[key] else { return }
             ticket.mayStart = true
-            (ticket.isInterrupted, ticket.hasTimedOut, ticket.attempt) = (false, false, nil)
+            (ticket.interruption, ticket.attempt) = (nil, nil)
             wake(ticket)
         case .interrupt(let key, let interruption):
             guard let ticket = guarded.desk[key] else { return }
-            ticket.isInterrupted = true
-            ticket.hasTimedOut = interruption == .timeout
+            ticket.interruption = interruption
             if let attempt = ticket.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
             guard let ticket = guarded.desk[key] else { return }
@@ -73,7 +72,7 @@ extension RetryBus.Guarded {
         case .started: event.kind = .attemptStarted
         case .failed(let failureClass, let isCharged):
             event.kind = .attemptFailed
-            if let error = ticket.lastError {
+            if let error = ticket.failure {
                 event.failure = RetryEvent.Failure(error: error, failureClass: failureClass, isCharged: isCharged)
             }
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)

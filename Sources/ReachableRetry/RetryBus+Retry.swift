@@ -58,7 +58,7 @@ extension RetryBus {
                     change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
                     return value
                 case .failure(let error):
-                    lastError = failed(ticket, policy, error)
+                    lastError = failed(ticket, policy, error, after: lastError)
                 }
             case .end(.cancelled):
                 throw CancellationError()
@@ -103,27 +103,32 @@ extension RetryBus {
     }
 
     /// Decides what becomes of a job whose attempt failed; returns the error to remember.
-    private func failed(_ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error) -> any Error {
+    private func failed(
+        _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?
+    ) -> (any Error)? {
         let key = ticket.key
-        let error = guarded.withLock({ _ in ticket.hasTimedOut }) ? RetryError.attemptTimedOut : error
+        let interruption = guarded.withLock { _ in ticket.interruption }
+        let error = interruption == .timeout ? RetryError.attemptTimedOut : error
+        // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
+        let lastError = interruption == .unsatisfied ? previous : error
         let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
-            ticket.lastError = error
+            (ticket.failure, ticket.lastError) = (error, lastError)
             (judgement, effects) = guarded.core.fail(key, report, isGone: isGone, at: now)
             return refreshed + effects
         }
-        guard case .backOff(let index, let previous) = judgement else { return error }
+        guard case .backOff(let index, let previousDelay) = judgement else { return lastError }
         let backoff = policy.rules.backoff
-        let delay = backoff.delay(afterFailure: index, previous: previous, chance: backoff.isRandom ? draw() : 0)
+        let delay = backoff.delay(afterFailure: index, previous: previousDelay, chance: backoff.isRandom ? draw() : 0)
         change { guarded, now in
             // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
             guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
         }
-        return error
+        return lastError
     }
 
     private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }

@@ -27,13 +27,13 @@ extension RetryBus {
     }
 
     /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
-    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { _ in ticket.isInterrupted } }
+    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { _ in ticket.interruption != nil } }
 
     /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
     func attemptRuns(_ ticket: Ticket, _ task: Task<Void, Never>) {
         let isInterrupted = guarded.withLock { _ in
             ticket.attempt = task
-            return ticket.isInterrupted
+            return ticket.interruption != nil
         }
         if isInterrupted { task.cancel() }
     }

@@ -119,7 +119,8 @@ public final class RetryBus: Sendable {
     /// ``RetryError/shutDown``. It may be called more than once; the last `drain` counts.
     ///
     /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
-    ///   meanwhile is not tried again: its caller gets the operation's error.
+    ///   meanwhile is not tried again: its caller gets the operation's error. Of several calls the
+    ///   shortest limit counts.
     public func shutdown(drain: Duration?) async {
         change { guarded, now in
             guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)

@@ -13,13 +13,14 @@ final class Ticket: @unchecked Sendable {
     var ending: Ending?
     /// The running attempt.
     var attempt: Task<Void, Never>?
+    /// What the attempt threw that failed last.
+    var failure: (any Error)?
+    /// The same, but for attempts that a loss interrupted: those count for nothing.
     var lastError: (any Error)?
     /// Whether an attempt may start that the task has not started yet.
     var mayStart = false
-    /// Whether the running attempt is to be cancelled.
-    var isInterrupted = false
-    /// Whether that is because it took too long.
-    var hasTimedOut = false
+    /// Why the attempt is to be cancelled, if it is.
+    var interruption: JobState.Interruption?
 
     init(_ key: JobKey, number: UInt64, _ id: JobID?) {
         self.key = key

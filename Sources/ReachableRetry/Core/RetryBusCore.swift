@@ -109,9 +109,10 @@ package struct RetryBusCore: Sendable {
     /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.
     package mutating func shutDown(drainEnd: BusTime, at now: BusTime) -> [Effect] {
         isShutDown = true
-        self.drainEnd = drainEnd
+        // Of several who end it, the least patient counts.
+        self.drainEnd = min(self.drainEnd, drainEnd)
         for index in liveJobs where jobs[Int(index)]?.phase != .running { end(index, .cancelled, at: now) }
-        if drainEnd <= now { cancelRunning() }
+        if self.drainEnd <= now { cancelRunning() }
         return takeEffects()
     }
 

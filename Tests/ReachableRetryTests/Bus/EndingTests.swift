@@ -104,6 +104,19 @@ import Testing
         }
     }
 
+    @Test func aSecondShutdownWithoutALimitTakesNoneAway() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
+            let first = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
+            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let second = Task.immediate { await scenario.bus.shutdown(drain: nil) }
+            await scenario.advance(to: .seconds(200))
+            await first.value
+            await second.value
+            #expect(scenario.ended("running") == 5)
+        }
+    }
+
     @Test func eventsFinishWithTheBus() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let events = bus.events

@@ -105,6 +105,19 @@ import Testing
         }
     }
 
+    @Test func anInterruptedAttemptLeavesNoError() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero).giveUpAfter(elapsed: .seconds(5))
+            await scenario.submit("first", policy, .ok(after: .seconds(100)))
+            await scenario.submit("second", policy, .fails(), .ok(after: .seconds(100)))
+            try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
+            #expect(scenario.bus.pending.map(\.connectivityFailures) == [1, 1])
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("first") == 5 && scenario.result("first") == "\(RetryError.deadline)")
+            #expect(scenario.ended("second") == 5 && scenario.result("second") == "other", "the error before it is the last")
+        }
+    }
+
     @Test func aLossWithinItsGraceInterruptsNothing() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .seconds(1))

@@ -93,7 +93,9 @@ struct CoreModel {
     mutating func measure() {
         for index in jobs.indices {
             let job = jobs[index]
-            let lacksScope = job.variant.mode == .wait && !conditions[job.scope].isOpen(at: now)
+            // A monitor that has not looked does not say that the network is away.
+            let lacksScope =
+                job.variant.mode == .wait && conditions[job.scope].isKnown && !conditions[job.scope].isOpen(at: now)
             if job.state != .parked || !lacksScope { jobs[index].scopeWaitSince = nil }
             if job.state == .parked, lacksScope, job.scopeWaitSince == nil { jobs[index].scopeWaitSince = now }
             if job.state != .running || isMet(job) { jobs[index].missingSince = nil }
@@ -115,8 +117,9 @@ struct CoreModel {
             var time = job.deadline
             if let since = job.scopeWaitSince {
                 if let limit = job.variant.waitLimit { time = min(time, since + limit) }
-                if !conditions[job.scope].isKnown { time = min(time, conditions[job.scope].unknownUntil) }
             }
+            let scope = conditions[job.scope]
+            if job.variant.mode == .wait, !scope.isKnown, !scope.isOpen(at: now) { time = min(time, scope.unknownUntil) }
             return time
         }
     }

@@ -181,9 +181,10 @@ struct CoreRun {
 
     private mutating func reasonToStop(_ index: Int, _ failure: FailureClass) -> GiveUp.Reason? {
         let job = model.jobs[index]
+        if job.interruptedBy == .deadline { return .deadline }
         if failure == .permanent { return .permanent }
         if model.isShutDown { return .shutDown }
-        if job.deadline <= model.now || job.interruptedBy == .deadline { return .deadline }
+        if job.deadline <= model.now { return .deadline }
         if let most = job.variant.most, job.charged >= most { return .attempts }
         if case .server(let delay?) = failure {
             model.jobs[index].hard = max(job.hard, model.now + max(0, Int(delay / .milliseconds(1))))
