@@ -116,11 +116,10 @@ public final class RetryBus: Sendable {
     /// Ends the bus: no attempt starts any more, and jobs that wait are cancelled.
     ///
     /// Returns when no job is left, also if the calling task is cancelled. Then ``events`` finish. Later submissions throw
-    /// ``RetryError/shutDown``. It may be called more than once; the last `drain` counts.
+    /// ``RetryError/shutDown``. It may be called more than once: the shortest `drain` counts.
     ///
     /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
-    ///   meanwhile is not tried again: its caller gets the operation's error. Of several calls the
-    ///   shortest limit counts.
+    ///   meanwhile is not tried again: its caller gets the operation's error.
     public func shutdown(drain: Duration?) async {
         change { guarded, now in
             guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
