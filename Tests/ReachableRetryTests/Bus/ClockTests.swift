@@ -51,6 +51,19 @@ import Testing
         #expect(bus.nextWakeUp == nil)
     }
 
+    @Test func timeMayPassToItsEnd() async throws {
+        try await Scenario(online: false).run { scenario in
+            await scenario.submit("job", .scenario, .fails(Trouble.unreachable, after: .seconds(1)))
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            try await scenario.at(.milliseconds(5500)) { try $0.pull("eth0") }
+            await scenario.advance(to: .seconds(7))
+            scenario.clock.advance(by: Duration(attoseconds: .max))
+            scenario.bus.cancel("job")
+            await scenario.settle()
+            #expect(scenario.result("job") == "CancellationError()")
+        }
+    }
+
     @Test func theSystemsClockServes() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(1)))
