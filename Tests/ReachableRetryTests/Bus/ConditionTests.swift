@@ -118,4 +118,12 @@ import Testing
             #expect(scenario.starts("job") == [0, 6])
         }
     }
+    @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())
+            try await scenario.at(.seconds(1)) { _ in scenario.bus.nudge() }
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 2] && scenario.result("job") == "ok")
+        }
+    }
 }
