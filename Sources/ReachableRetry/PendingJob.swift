@@ -31,9 +31,9 @@ public struct PendingJob: Sendable, Identifiable {
     public var priority: JobPriority
     /// The names of the conditions that it waits for; the scope's is the scope's description.
     public var unmet: [String]
-    /// How long it waits at most because of its own backoff, from now; a reconnect or ``RetryBus/nudge(_:)`` ends that early.
+    /// How long it waits at most because of its own backoff, from now; a reconnect or a nudge ends that early.
     ///
-    /// `nil` if it does not.
+    /// `nil` if it does not. See ``RetryBus/nudge(_:)``.
     public var softDelay: Duration?
     /// How long it waits at least because the server said so, from now; nothing ends that early.
     ///

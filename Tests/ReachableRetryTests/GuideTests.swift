@@ -46,7 +46,7 @@ import Testing
             _ = await events.first { $0.kind == .waitingForConnectivity }
             #expect(stored.withLock { $0 } == ["a"])
             try scenario.network.plug("eth0")
-            try await uploading.value
+            try await uploading.finished()
             #expect(stored.withLock { $0 } == ["a", "b", "c"])
             #expect(scenario.clock.now.offset == .zero, "nothing was waited for but the cable")
         }
@@ -90,7 +90,7 @@ import Testing
             let failure = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect(failure.failureClass == judged.failureClass && failure.isCharged == judged.isCharged)
             scenario.bus.cancel("a")
-            _ = try? await adding.value
+            _ = try? await adding.finished()
         }
     }
 
@@ -103,7 +103,7 @@ import Testing
             scenario.clock.advance(by: .seconds(599))
             #expect(try await scenario.bus.parked("a").attempts == 0)
             scenario.clock.advance(by: .seconds(1))
-            await #expect(throws: RetryError.waitLimit) { try await uploading.value }
+            await #expect(throws: RetryError.waitLimit) { try await uploading.finished() }
             #expect(stories.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
         }
     }
@@ -117,7 +117,7 @@ import Testing
                 _ = try await clock.nextSleep()
                 clock.advance(by: .seconds(60))
             }
-            await #expect(throws: RetryError.attemptTimedOut) { try await uploading.value }
+            await #expect(throws: RetryError.attemptTimedOut) { try await uploading.finished() }
             #expect(clock.now.offset == .seconds(300))
         }
     }
@@ -129,7 +129,7 @@ import Testing
             try await scenario.bus.parked("a")
             #expect(await album.progress == "a, attempt 1")
             retryNow(scenario.bus)
-            try await adding.value
+            try await adding.finished()
             #expect(await album.progress == "a, attempt 2")
             #expect(await album.stored.map(\.name) == ["a"])
         }
@@ -144,7 +144,7 @@ import Testing
             let job = try await scenario.bus.parked("a")
             #expect(job.unmet == ["login"] && job.attempts == 1 && job.charged == 1)
             account.logIn()
-            try await uploading.value
+            try await uploading.finished()
             #expect(scenario.clock.now.offset == .zero)
         }
     }
@@ -168,9 +168,9 @@ import Testing
             let first = Task { try await account.upload(Photo(name: "first"), to: server, over: scenario.bus) }
             #expect(try await scenario.bus.parked("first").unmet == ["login"])
             account.logIn()
-            try await first.value
+            try await first.finished()
             gate.open()
-            try await late.value
+            try await late.finished()
             #expect(scenario.clock.now.offset == .zero, "the login voids the delay of the one that comes late")
         }
     }
@@ -195,11 +195,11 @@ import Testing
             retryNow(scenario.bus)
             #expect(waitingList(of: scenario.bus).contains("busy: again in 30.0 seconds"), "the server's order stands")
             gate.open()
-            try await running.value
+            try await running.finished()
             scenario.clock.advance(by: .seconds(30))
-            try await busy.value
+            try await busy.finished()
             account.logIn()
-            try await waiting.value
+            try await waiting.finished()
             #expect(waitingList(of: scenario.bus).isEmpty)
         }
     }
@@ -210,7 +210,7 @@ import Testing
             let adding = Task { try await Album().add(Photo(name: "a"), to: server, over: scenario.bus) }
             try await scenario.bus.parked("a")
             discard(Photo(name: "a"), on: scenario.bus)
-            await #expect(throws: CancellationError.self) { try await adding.value }
+            await #expect(throws: CancellationError.self) { try await adding.finished() }
             try scenario.network.plug("eth0")
             #expect(await server.stored.isEmpty && scenario.bus.pending.isEmpty)
         }
@@ -224,11 +224,11 @@ import Testing
             try scenario.network.pull("eth0")
             let waiting = Task { try await scenario.bus.retry(id: "waiting") { _ in } }
             try await scenario.bus.parked("waiting")
-            let quitting = Task { await quit(scenario.bus) }
-            await #expect(throws: CancellationError.self) { try await waiting.value }
+            let quitting = Task { () async throws in await quit(scenario.bus) }
+            await #expect(throws: CancellationError.self) { try await waiting.finished() }
             gate.open()
-            try await running.value
-            await quitting.value
+            try await running.finished()
+            try await quitting.finished()
             await #expect(throws: RetryError.shutDown) { try await scenario.bus.retry { _ in } }
         }
     }

@@ -144,4 +144,13 @@ import Testing
             for _ in 1...2 { mayGoOn.signal() }
         }
     }
+
+    @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())
+            try await scenario.at(.seconds(1)) { _ in scenario.bus.nudge() }
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 2] && scenario.result("job") == "ok")
+        }
+    }
 }

@@ -27,7 +27,7 @@ actor FakeServer: PhotoServer {
         let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 503, retryAfter: .seconds(30))))
 
         try network.pull("eth0")
-        let adding = Task { try await album.add(Photo(name: "sea.jpg"), to: server, over: bus) }
+        async let adding: Void = album.add(Photo(name: "sea.jpg"), to: server, over: bus)
         #expect(try await bus.parked("sea.jpg").unmet == ["internet"])
 
         clock.advance(by: .seconds(3600))  // an hour without network takes no time
@@ -39,7 +39,7 @@ actor FakeServer: PhotoServer {
         #expect(try await bus.parked("sea.jpg").hardDelay == .seconds(30))  // a reconnect does not overrule the server
 
         clock.advance(by: .seconds(30))
-        try await adding.value
+        try await adding
         #expect(await server.stored == ["sea.jpg"])
     }
 }
