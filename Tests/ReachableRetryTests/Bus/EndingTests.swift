@@ -179,4 +179,17 @@ import Testing
         let error = await #expect(throws: (any Error).self) { try await job.value }
         #expect(cause == "deadline" ? error as? RetryError == .deadline : error is CancellationError)
     }
+
+    /// The attempt has begun, and its first steps are taken before the bus knows its task.
+    @Test func anOperationMayCancelItsOwnJob() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        await #expect(throws: CancellationError.self) {
+            try await bus.retry(id: "job") { _ in
+                bus.cancel("job")
+                while !Task.isCancelled { await Task.yield() }
+                throw Trouble.other
+            }
+        }
+        #expect(bus.usage == [0, 0, 0, 0, 0])
+    }
 }
