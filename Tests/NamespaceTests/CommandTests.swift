@@ -95,7 +95,7 @@ struct CommandTests {
 }
 
 /// The README's command lines, run as they stand there.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(1)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
 struct ReadmeCommandTests {
     @Test(arguments: try examples()) func itsExampleStartsTheCopyWhenTheNetworkIsBack(_ example: String) async throws {
         let network = try await CabledNetwork()
