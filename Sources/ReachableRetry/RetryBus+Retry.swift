@@ -118,7 +118,7 @@ extension RetryBus {
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
             (ticket.failure, ticket.lastError) = (error, lastError)
-            (judgement, effects) = guarded.core.fail(key, report, isGone: isGone, at: now)
+            (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
             return refreshed + effects
         }
         guard case .backOff(let index, let previousDelay) = judgement else { return lastError }

@@ -152,7 +152,7 @@ extension RetryPolicy {
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Asked after ``giveUpOnErrors(_:)``. Predicates add up: one that accepts is enough. Errors that an outage causes need to be
+    /// Asked after ``giveUpOnErrors(_:)``, and not about attempts that took too long. Predicates add up: one that accepts is enough. Errors that an outage causes need to be
     /// accepted, too, and so does ``RetryError/attemptTimedOut`` if it is to be retried.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }

@@ -66,6 +66,13 @@ struct PolicyTests {
         #expect([Fault.a, .b, .c].map { report(retries, $0) } == [.unclassified, .unclassified, .classified(.permanent)])
     }
 
+    @Test func attemptsThatTookTooLongNeedNoPermission() {
+        let policy = RetryPolicy.default.retryOnErrors { $0 is Fault }
+        #expect(report(policy, RetryError.attemptTimedOut) == .unclassified)
+        let givesUp = policy.giveUpOnErrors { $0 as? RetryError == .attemptTimedOut }
+        #expect(report(givesUp, RetryError.attemptTimedOut) == .classified(.permanent))
+    }
+
     @Test func modifiersDoNotChangeWhatTheyAreCalledOn() {
         let policy = RetryPolicy.default
         _ = policy.giveUpAfter(maxAttempts: 1).giveUpAfter(elapsed: .seconds(1)).connectivity(.ignore).giveUpOnErrors { _ in true }

@@ -35,6 +35,7 @@ package struct JobState: Sendable {
     var isCancelled = false
     var hasToldOfWaiting = false
     var lastWasConnectivity = false
+    var lastWasCharged = false
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
     /// The job's entry in the timer queue.

@@ -20,6 +20,33 @@ import Testing
         }
     }
 
+    @Test func aLossAfterTheAttemptsEndInterruptsNothing() async throws {
+        try await Scenario().run { scenario in
+            let network = scenario.network
+            // The attempt has failed, and while the policy looks at its error the path is lost.
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero)
+            let lost = policy.giveUpOnErrors { _ in
+                try? network.pull("eth0")
+                return true
+            }
+            await scenario.submit("permanent", lost, .fails())
+            await scenario.advance(to: .milliseconds(100))
+            #expect(scenario.result("permanent") == "other" && scenario.ended("permanent") == 0.1)
+            try network.plug("eth0")
+            let order = Act.fails(Trouble.busy(retryAfter: .seconds(30)))
+            await scenario.submit(
+                "server",
+                Trouble.classified(
+                    policy.giveUpOnErrors { _ in
+                        try? network.pull("eth0")
+                        return false
+                    }), order, .ok())
+            try await scenario.at(.seconds(1)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("server") == [0.1, 30.2], "an order is respected")
+        }
+    }
+
     @Test func theKernelIsAskedOnlyWhenTheAnswerMatters() async throws {
         try await Scenario().run { scenario in
             let lookups = scenario.network.lookups
@@ -89,6 +116,16 @@ import Testing
             scenario.clock.jump(by: .seconds(3600))
             await scenario.settle()
             #expect(scenario.starts("job") == [0, 3601])
+        }
+    }
+
+    /// Nothing else would end it: such failures are not counted.
+    @Test func aPolicyWithoutDelaysWaitsAfterFailuresOfTheNetwork() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.immediate).giveUpAfter(elapsed: .milliseconds(2100))
+            await scenario.submit("job", policy, .fails(Trouble.unreachable))
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 0.6, 1.2, 1.8])
         }
     }
 }

@@ -79,7 +79,7 @@ struct TimerQueueTests {
         #expect(BusTime(nanoseconds: .max - 1) + .seconds(1) == .never)
         #expect(BusTime(nanoseconds: .min + 1) + .seconds(-1) == .past)
         #expect(BusTime.never + .seconds(-1) == .never)
-        #expect(BusTime.never - .start == Duration(attoseconds: .max))
+        #expect(BusTime.never - .past < .seconds(600 * 366 * 86_400), "many such spans can be added up")
         #expect(BusTime(nanoseconds: 7) - BusTime(nanoseconds: 9) == .nanoseconds(-2))
     }
 }

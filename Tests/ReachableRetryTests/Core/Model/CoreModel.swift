@@ -44,6 +44,7 @@ struct CoreModel {
         var failureIndex = 0
         var connectivityIndex = 0
         var lastWasConnectivity = false
+        var lastWasCharged = false
         var armedEpoch = 0
         var armedScopeEpoch = 0
         var armedNudges = 0

@@ -78,7 +78,7 @@ struct CoreRun {
             try fail(index, CoreStep.reports[report], isGone)
         case .park(let index, let delay):
             guard let index = pick(index, .judged) else { return }
-            model.jobs[index].soft = model.now + delay
+            model.jobs[index].soft = model.now + max(model.jobs[index].lastWasCharged ? 0 : 500, delay)
             model.jobs[index].state = .parked
             try apply(core.park(keys[index], for: .milliseconds(delay), at: now))
         case .cancel(let index):
@@ -144,7 +144,7 @@ struct CoreRun {
         let failure = model.failureClass(job, report, isGone: isGone)
         let isCharged = model.isCharged(job, failure)
         model.jobs[index].state = .parked
-        let (judgement, effects) = core.fail(keys[index], report, isGone: isGone, at: now)
+        let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
         guard !job.isCancelled else {
             try apply(effects)
             return try check(model.jobs[index].state == .ended, "a cancelled job goes on", index)
@@ -154,6 +154,7 @@ struct CoreRun {
         }
         try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
         model.jobs[index].lastWasConnectivity = failure == .connectivity
+        model.jobs[index].lastWasCharged = isCharged
         if isCharged {
             model.jobs[index].charged += 1
             model.jobs[index].failureIndex += 1
