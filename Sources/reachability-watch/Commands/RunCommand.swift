@@ -43,12 +43,14 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() {
-        let relay: SignalRelay
-        do {
-            relay = try SignalRelay()
-        } catch {
-            Program.end(with: error)
+        // Two functions, not one: the optimizer of 6.3.1 cannot compile them as one (CopyPropagation finds an ownership error).
+        switch Result(catching: SignalRelay.init) {
+        case .success(let relay): run(with: relay)
+        case .failure(let error): Program.end(with: error)
         }
+    }
+
+    private func run(with relay: SignalRelay) -> Never {
         let words = RawArguments.behindTerminator
         Program.run(in: target.namespacePath) { [target, retry, summary, quiet, relay] in
             let child = ChildCommand(words, relay: relay)
