@@ -11,8 +11,8 @@
 /// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
 ///
 /// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
-/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. They see every error of an attempt, also
-/// ``RetryError/attemptTimedOut``.
+/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. All but the second see
+/// ``RetryError/attemptTimedOut``, too.
 ///
 /// ## Topics
 /// ### Making a policy
@@ -126,8 +126,9 @@ public struct RetryPolicy: Sendable {
 extension RetryPolicy {
     /// Waits like this between attempts.
     ///
-    /// Failures of the network on a path that is there are followed by the same delays, and counted by themselves. A reconnect or
-    /// ``RetryBus/nudge(_:)`` ends a delay early, unless a server ordered it.
+    /// Failures of the network on a path that is there are followed by the same delays, counted by themselves; if they are not
+    /// charged, by half a second at least, since nothing else would slow them down. A reconnect or ``RetryBus/nudge(_:)`` ends a
+    /// delay early, unless a server ordered it.
     public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
 
     /// Gives up after so many charged attempts, the first one included; `nil` never does.
@@ -152,8 +153,8 @@ extension RetryPolicy {
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Asked after ``giveUpOnErrors(_:)``, and not about attempts that took too long. Predicates add up: one that accepts is enough. Errors that an outage causes need to be
-    /// accepted, too, and so does ``RetryError/attemptTimedOut`` if it is to be retried.
+    /// Asked after ``giveUpOnErrors(_:)``, and not about ``RetryError/attemptTimedOut``. Predicates add up: one that accepts is
+    /// enough. Errors that an outage causes need to be accepted, too.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }

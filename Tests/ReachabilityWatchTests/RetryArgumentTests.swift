@@ -74,7 +74,10 @@ struct RetryArgumentTests {
         #expect(rules.backoff.maximum == .seconds(30))
     }
 
-    @Test(arguments: [[], ["--"], ["true"], ["--attempts", "0", "--", "true"], ["--backoff", "x", "--", "true"]])
+    @Test(arguments: [
+        [], ["--"], ["true"], ["--attempts", "0", "--", "true"], ["--backoff", "x", "--", "true"], ["--", ""],
+        ["--attempt-timeout", "0s", "--", "true"],
+    ])
     func refusesAWrongCommandLine(_ words: [String]) {
         #expect(throws: (any Error).self) { try RunCommand.parse(words) }
     }

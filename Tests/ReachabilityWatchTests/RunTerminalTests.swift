@@ -26,8 +26,11 @@ import Testing
     }
 
     @Test func anInterruptEndsACommandThatDoesNotCatchIt() throws {
-        let terminal = try run("echo ready; sleep 100")
-        _ = terminal.read(until: "ready")
+        // No shell, which might take the signal between its fork and its exec.
+        let terminal = try PseudoTerminal(["run", "--connectivity", "ignore", "--", "cat"])
+        terminal.type("ready\n")
+        // The terminal's echo comes first.
+        _ = terminal.read(until: "ready\r\nready")
         terminal.type("\u{3}")
         _ = terminal.read()
         #expect(terminal.end() == 130)

@@ -71,6 +71,7 @@ struct RetryOptions: ParsableArguments {
 
     func validate() throws {
         if let attempts, attempts < 1 { throw ValidationError("--attempts takes a number of at least 1.") }
+        if attemptTimeout?.duration == .zero { throw ValidationError("--attempt-timeout takes a time above zero, such as 30s.") }
     }
 
     /// The policy.

@@ -11,6 +11,9 @@ struct RunCommand: ParsableCommand {
             Attempts that an outage broke off do not count. Without --attempts and --deadline it does not give up. \
             Signals that would end it are passed on to the command, and no further attempt follows.
 
+            With several --to it waits for all of them; an outage is one of the first. The command gets standard input, \
+            output and error, and no other open file.
+
             It ends with the command's last code; with 124 if the deadline has passed, 126 if the command cannot be \
             executed, 127 if there is none of that name, 128 + n if signal n ended it.
 
@@ -34,15 +37,18 @@ struct RunCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        if command.isEmpty {
+        if command.first?.isEmpty != false {
             throw ValidationError("Name the command behind --, as in: reachability-watch run -- rsync -a photos/ nas:photos/")
         }
     }
 
     func run() {
-        let relay = SignalRelay()
-        // Before there is a second thread.
-        relay.block()
+        let relay: SignalRelay
+        do {
+            relay = try SignalRelay()
+        } catch {
+            Program.end(with: error)
+        }
         let words = RawArguments.behindTerminator
         Program.run(in: target.namespacePath) { [target, retry, summary, quiet, relay] in
             let child = ChildCommand(words, relay: relay)

@@ -5,7 +5,9 @@ import Synchronization
 /// What `run` does: it runs a command until it succeeds, and waits for the network meanwhile.
 struct RunSession: Sendable {
     let monitor: ReachabilityMonitor
-    /// The first is the job's, the others are conditions.
+    /// What has to be reached.
+    ///
+    /// The first is the job's; the others are conditions, which a policy that does not wait has none of.
     let scopes: [Scope]
     let policy: RetryPolicy
     /// Measures delays and deadlines.
@@ -61,7 +63,7 @@ struct RunSession: Sendable {
     private func retry(
         on bus: RetryBus, _ condition: Condition, _ notebook: Notebook, _ now: @escaping @Sendable () -> Duration
     ) async -> Bool {
-        let others = scopes.dropFirst().map(monitor.condition(for:))
+        let others = waits ? scopes.dropFirst().map(monitor.condition(for:)) : []
         do {
             try await bus.retry(policy, to: scopes[0], when: others) { [command] _ in
                 let state = condition.state
@@ -91,11 +93,24 @@ struct RunSession: Sendable {
         }
     }
 
+    private var waits: Bool {
+        if case .wait = policy.rules.connectivity { true } else { false }
+    }
+
     private func narrate(_ events: AsyncStream<RetryEvent>, _ notebook: Notebook) async {
+        var narrator = RunNarrator()
         for await event in events {
             notebook.record.withLock { $0.take(event) }
-            let path = event.kind == .waitingForConnectivity ? try? monitor.path(to: scopes[0]) : nil
-            if let line = RunNarrator().line(for: event, path ?? .unknown) { say(line) }
+            if let line = narrator.line(for: event, situation) { say(line) }
         }
+    }
+
+    private func situation() -> RunNarrator.Situation {
+        RunNarrator.Situation(
+            missing: scopes.compactMap { scope in
+                guard let path = try? monitor.path(to: scope), path.status == .unsatisfied else { return nil }
+                return (scope, path)
+            },
+            heedsReconnects: policy.rules.connectivity != .ignore && !monitor.condition(for: scopes[0]).state.isFinished)
     }
 }

@@ -51,18 +51,33 @@ struct ChildCommand: Sendable {
             throw ChildFailure(cause: startFailure(error), wasToldToEnd: wasToldToEnd)
         }
         let wasToldToEnd = relay.didEnd()
+        let wasCut = Task.isCancelled
         switch status {
-        case .exited(0) where !Task.isCancelled && !wasToldToEnd: return
-        case .exited(let code): throw ChildFailure(cause: .exited(code), wasToldToEnd: wasToldToEnd)
-        case .signaled(let signal): throw ChildFailure(cause: .signaled(signal), wasToldToEnd: wasToldToEnd)
+        case .exited(0) where !wasCut && !wasToldToEnd: return
+        case .exited(let code): throw ChildFailure(cause: .exited(code), wasToldToEnd: wasToldToEnd, wasCut: wasCut)
+        case .signaled(let signal): throw ChildFailure(cause: .signaled(signal), wasToldToEnd: wasToldToEnd, wasCut: wasCut)
         }
     }
 
     private func startFailure(_ error: any Error) -> ChildFailure.Cause {
-        guard let error = error as? SubprocessError else { return .notExecutable("\(error)") }
-        guard error.code == .executableNotFound else { return .notExecutable(error.description) }
-        if let file = existingFile { return .notExecutable("\(file): permission denied") }
-        return .notFound(name)
+        guard let error = error as? SubprocessError else { return .notExecutable(name, "\(error)") }
+        if error.code == .executableNotFound {
+            // The file may be there: without permission, a folder, or with an interpreter that is missing.
+            return existingFile.map { .notExecutable($0, Self.obstacle($0)) } ?? .notFound(name)
+        }
+        switch error.underlyingError?.rawValue {
+        case ENOEXEC?: return .notExecutable(name, "it is no program; a script needs a first line such as #!/bin/sh")
+        case let number?: return .notExecutable(name, errorText(number))
+        case nil: return .notExecutable(name, error.description)
+        }
+    }
+
+    /// What stands against executing a file that exists.
+    private static func obstacle(_ file: String) -> String {
+        var information = stat()
+        guard stat(file, &information) == 0 else { return errorText(errno) }
+        if information.st_mode & S_IFMT == S_IFDIR { return "it is a folder" }
+        return access(file, X_OK) == 0 ? "the interpreter that its first line names is missing" : "no permission; try chmod +x"
     }
 
     /// The file that would be meant if it could be executed.

@@ -10,13 +10,15 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
         case signaled(Int32)
         /// There is no such command.
         case notFound(String)
-        /// It cannot be executed: why.
-        case notExecutable(String)
+        /// It cannot be executed: which file, and why.
+        case notExecutable(String, String)
     }
 
     var cause: Cause
     /// Whether this program was told to end meanwhile, so that there is no further attempt.
     var wasToldToEnd = false
+    /// Whether this program ended it, because its time was over.
+    var wasCut = false
 
     /// The exit code that a shell would show, and that this program ends with.
     var code: Int32 {
@@ -37,8 +39,9 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
         switch cause {
         case .exited(let code): "exit code \(code)"
         case .signaled(let signal): "ended by signal \(signal) (\(String(cString: strsignal(signal))))"
-        case .notFound(let command): "\(command) was not found; is it installed, and on the PATH?"
-        case .notExecutable(let reason): "the command cannot be executed: \(reason)"
+        case .notFound(let command):
+            "\(command) was not found; " + (command.contains("/") ? "is the path right?" : "is it installed, and on the PATH?")
+        case .notExecutable(let file, let reason): "\(file) cannot be executed: \(reason)"
         }
     }
 }

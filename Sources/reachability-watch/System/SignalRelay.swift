@@ -1,10 +1,14 @@
 import Glibc
+import Reachability
 import Synchronization
 
 /// Passes the signals that would end this program on to the command that it runs.
 ///
-/// They are blocked before there is a second thread, and the main thread takes them (sigwaitinfo(2)). Without a command that runs
-/// they end this program, as ever.
+/// A handler writes them to a pipe, from which the main thread takes them. Without a command that runs they end this program, as
+/// ever. What was ignored when this program was started (nohup(1)) stays ignored.
+///
+/// sigwaitinfo(2) would not do: swift-subprocess has a thread that waits with an empty mask, to which the kernel delivers what it
+/// cannot deliver to the main thread at once.
 final class SignalRelay: Sendable {
     /// The signals that people and init systems end programs with.
     static let signals: [Int32] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM]
@@ -19,24 +23,23 @@ final class SignalRelay: Sendable {
     private struct Guarded {
         var child = Child.none
         /// What arrived since the command was started.
-        var arrived: [(signal: Int32, isFromTerminal: Bool)] = []
+        var arrived: [SignalPipe.Arrival] = []
     }
 
     private let guarded = Mutex(Guarded())
+    private let inbox: SignalPipe
 
-    /// Blocks the signals in this thread and in those that it will start.
-    func block() {
-        var set = Self.set
-        sigprocmask(SIG_BLOCK, &set, nil)
+    /// Prepares to take the signals; to be called before there is a second thread.
+    init() throws(ReachabilityError) {
+        inbox = try SignalPipe(Self.signals.filter { !ProcessSetup.isIgnored($0) })
     }
 
-    /// Takes signals as they arrive.
+    /// Takes signals as they arrive; to be called by the main thread.
     func relay() -> Never {
-        var set = Self.set
+        inbox.unblock()
         while true {
-            var information = siginfo_t()
-            let signal = sigwaitinfo(&set, &information)
-            if signal > 0 { take(signal, isFromTerminal: information.si_code == Self.sentByKernel) }
+            inbox.wait()
+            guarded.withLock { takeAll(&$0) }
         }
     }
 
@@ -47,7 +50,7 @@ final class SignalRelay: Sendable {
     func didStart(_ pid: pid_t, hasOwnGroup: Bool) {
         guarded.withLock { guarded in
             guarded.child = .running(pid, hasOwnGroup: hasOwnGroup)
-            for (signal, isFromTerminal) in guarded.arrived { Self.send(signal, isFromTerminal, pid, hasOwnGroup) }
+            for arrival in guarded.arrived { Self.send(arrival, pid, hasOwnGroup) }
         }
     }
 
@@ -56,40 +59,34 @@ final class SignalRelay: Sendable {
     /// Returns whether this program was told to end meanwhile.
     func didEnd() -> Bool {
         guarded.withLock { guarded in
+            // A terminal tells the command and this program at the same time: what ended the command may wait to be taken.
+            takeAll(&guarded)
             guarded.child = .none
             return !guarded.arrived.isEmpty
         }
     }
 
-    private func take(_ signal: Int32, isFromTerminal: Bool) {
-        guarded.withLock { guarded in
+    private func takeAll(_ guarded: inout Guarded) {
+        while let arrival = inbox.next() {
             switch guarded.child {
             case .none:
                 // Nothing is buffered that could be lost.
-                _exit(128 + signal)
+                _exit(128 + arrival.signal)
             case .starting:
-                guarded.arrived.append((signal, isFromTerminal))
+                guarded.arrived.append(arrival)
             case .running(let pid, let hasOwnGroup):
-                guarded.arrived.append((signal, isFromTerminal))
-                Self.send(signal, isFromTerminal, pid, hasOwnGroup)
+                guarded.arrived.append(arrival)
+                Self.send(arrival, pid, hasOwnGroup)
             }
         }
     }
 
-    /// Under the lock, so that the command has not ended for this program: its number is still its own.
-    private static func send(_ signal: Int32, _ isFromTerminal: Bool, _ pid: pid_t, _ hasOwnGroup: Bool) {
+    /// The command may have ended just before ``didEnd()`` takes the lock: the kernel does not use its number again that soon.
+    private static func send(_ arrival: SignalPipe.Arrival, _ pid: pid_t, _ hasOwnGroup: Bool) {
         // The terminal sends to its whole foreground group: a command in this program's group has the signal already.
-        if isFromTerminal, !hasOwnGroup { return }
-        kill(hasOwnGroup ? -pid : pid, signal)
-    }
-
-    /// SI_KERNEL of asm-generic/siginfo.h: what a terminal sends comes from the kernel.
-    private static let sentByKernel: Int32 = 0x80
-
-    private static var set: sigset_t {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for signal in signals { sigaddset(&set, signal) }
-        return set
+        if arrival.isFromTerminal, !hasOwnGroup { return }
+        kill(hasOwnGroup ? -pid : pid, arrival.signal)
+        // A stopped process takes a signal only when it goes on.
+        if hasOwnGroup { kill(-pid, SIGCONT) }
     }
 }

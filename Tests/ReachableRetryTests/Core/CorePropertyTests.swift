@@ -5,7 +5,7 @@ import Testing
 /// The core against a model of the rules, on scripts by chance.
 @Suite(.timeLimit(.minutes(5))) struct CorePropertyTests {
     /// How many scripts a seed stands for; more with `RETRY_SCRIPTS` in the environment.
-    private static let count = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) } ?? 200
+    private static let count = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) } ?? 100
 
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func theCoreDoesWhatTheRulesSay(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
