@@ -141,6 +141,32 @@ struct CoreEndingTests {
         #expect(bench.core.liveKeys == bench.order)
     }
 
+    @Test func whoBacksOffAndWhoWaitsStartInOneOrder() {
+        var bench = CoreBench(online: false)
+        let waiting = [bench.submit(priority: .bulk), bench.submit()]
+        let backingOff = [JobPriority.bulk, .interactive].map { priority in
+            bench.submit(.plain.connectivity(.accelerate), priority: priority)
+        }
+        for job in backingOff { bench.fail(job) }
+        bench.up()
+        #expect(bench.order.suffix(4) == [backingOff[1], waiting[1], waiting[0], backingOff[0]])
+    }
+
+    @Test func jobsWhoseTimeComesAtOnceStartInTheirOrder() {
+        var bench = CoreBench()
+        let jobs = [JobPriority.bulk, .normal, .interactive].map { bench.submit(priority: $0) }
+        for job in jobs { bench.fail(job) }
+        bench.pass(to: 1)
+        #expect(bench.order.suffix(3) == jobs.reversed())
+        for job in jobs {
+            bench.fail(job)
+            bench.pass(to: bench.now + 0.1)
+        }
+        bench.skip(to: 60)
+        bench.pass(to: 60)
+        #expect(bench.order.suffix(3) == jobs.reversed(), "a machine that slept")
+    }
+
     // MARK: - Shutdown
 
     @Test func aShutdownCancelsWhatWaitsAndLetsAttemptsFinish() {
