@@ -12,7 +12,7 @@
 ///
 /// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
 /// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. They see every error of an attempt, also
-/// ``RetryError/attemptTimedOut``.
+/// ``RetryError/attemptTimedOut``; only ``retryOnErrors(_:)`` is not asked about that one.
 ///
 /// ## Topics
 /// ### Making a policy
@@ -152,8 +152,8 @@ extension RetryPolicy {
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Asked after ``giveUpOnErrors(_:)``, and not about attempts that took too long. Predicates add up: one that accepts is enough. Errors that an outage causes need to be
-    /// accepted, too, and so does ``RetryError/attemptTimedOut`` if it is to be retried.
+    /// Asked after ``giveUpOnErrors(_:)``. Predicates add up: one that accepts is enough. Errors that an outage causes need to be
+    /// accepted, too. ``RetryError/attemptTimedOut``, the policy's own, is retried whatever they say.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
