@@ -28,7 +28,7 @@ final class Ticket: @unchecked Sendable {
         if case .chosen(let name)? = id?.name { self.name = name } else { name = nil }
     }
 
-    var id: JobID { JobID(name.map(JobID.Name.chosen) ?? .numbered(number)) }
+    var id: JobID { JobID(name.map(JobID.Name.chosen) ?? .numbered(number, key)) }
 
     var hasName: Bool { name != nil }
 }

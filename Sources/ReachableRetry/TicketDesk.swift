@@ -10,11 +10,10 @@ struct TicketDesk: Sendable {
     }
 
     /// The job of that name.
-    ///
-    /// Finds those without a name of their own by looking at all.
     subscript(id: JobID) -> Ticket? {
-        if case .numbered = id.name { return tickets.lazy.compactMap(\.self).first { $0.id == id } }
-        return named[id]
+        guard case .numbered(_, let key) = id.name else { return named[id] }
+        // Another bus may have given the same place to another job.
+        return self[key].flatMap { $0.id == id ? $0 : nil }
     }
 
     mutating func add(_ ticket: Ticket) {

@@ -20,11 +20,11 @@ struct RunRecordTests {
         #expect(summary.reconnectToAttempt == .milliseconds(1) && summary.startedOffline == 0)
     }
 
-    @Test func anAttemptMayStartBeforeItsReconnectIsNoted() {
+    @Test(arguments: [true, false]) func anAttemptMayStartBeforeItsReconnectIsNoted(isNotedAtAll: Bool) {
         let summary = record {
             $0.note(isSatisfied: false, at: .seconds(1))
             $0.noteStart(isSatisfied: true, at: .milliseconds(4999))
-            $0.note(isSatisfied: true, at: .seconds(5))
+            if isNotedAtAll { $0.note(isSatisfied: true, at: .seconds(5)) }
             $0.noteStart(isSatisfied: true, at: .seconds(60))
         }
         #expect(summary.reconnectToAttempt == .zero)

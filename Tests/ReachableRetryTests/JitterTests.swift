@@ -2,123 +2,93 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Delays by chance: 20 000 draws each.
+/// Delays by chance, number by number; ``JitterStatisticsTests`` looks at many.
 struct JitterTests {
-    private static let count = 20_000
-    private static let cap = 10.0
-
-    /// A generator that gives the same number for ever, and counts.
-    private struct Constant: RandomNumberGenerator {
-        let value: UInt64
-        var draws = 0
-
-        mutating func next() -> UInt64 {
-            draws += 1
-            return value
-        }
+    private func delay(
+        _ backoff: Backoff, after n: Int = 1, previous: Duration? = nil, _ generator: ConstantGenerator
+    ) -> Duration {
+        var generator = generator
+        return backoff.delay(afterFailure: n, previous: previous, using: &generator)
     }
 
-    /// Draws at the cap of 10 s, each delay following from the one before.
-    private func draw(_ jitter: Jitter, seed: UInt64, failure n: Int = 50) -> [Double] {
-        let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(Self.cap)).jitter(jitter)
-        var generator = SeededGenerator(seed: seed)
-        var previous: Duration?
-        return (0..<Self.count).map { _ in
-            let delay = backoff.delay(afterFailure: n, previous: previous, using: &generator)
-            previous = delay
-            return delay / .seconds(1)
-        }
+    /// Whether a delay is as good as, but less than, what chance 1 would give.
+    private func isJustBelow(_ end: Duration, _ delay: Duration) -> Bool { delay < end && end - delay < .nanoseconds(1) }
+
+    private let ten = Backoff.constant(.seconds(10))
+
+    @Test func fullJitterGoesFromNothingToTheDelay() {
+        #expect(delay(ten.jitter(.full), .least) == .zero)
+        #expect(delay(ten.jitter(.full), .half) == .seconds(5))
+        #expect(isJustBelow(.seconds(10), delay(ten.jitter(.full), .greatest)))
     }
 
-    private func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(values.count) }
-
-    private func deviation(_ values: [Double]) -> Double {
-        let mean = mean(values)
-        return (values.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / Double(values.count)).squareRoot()
+    @Test func equalJitterGoesFromHalfOfTheDelayToTheDelay() {
+        #expect(delay(ten.jitter(.equal), .least) == .seconds(5))
+        #expect(delay(ten.jitter(.equal), .half) == .seconds(7.5))
+        #expect(isJustBelow(.seconds(10), delay(ten.jitter(.equal), .greatest)))
+        #expect(delay(.constant(Duration(attoseconds: 1)).jitter(.equal), .greatest) <= Duration(attoseconds: 1))
     }
 
-    /// The greatest distance of the values' distribution from an even one (Kolmogorov and Smirnov).
-    private func distance(_ values: [Double], from low: Double, to high: Double) -> Double {
-        values.sorted().enumerated().reduce(0) { greatest, value in
-            let expected = (value.element - low) / (high - low)
-            let (before, after) = (Double(value.offset) / Double(values.count), Double(value.offset + 1) / Double(values.count))
-            return max(greatest, abs(expected - before), abs(expected - after))
-        }
+    @Test func proportionalJitterTakesAShareAway() {
+        #expect(delay(ten.jitter(.proportional(0.2)), .least) == .seconds(8))
+        #expect(delay(ten.jitter(.proportional(0.2)), .half) == .seconds(9))
+        // A fifth of the last step before 1 is less than a Double can tell from 1.
+        #expect(delay(ten.jitter(.proportional(0.2)), .greatest) == .seconds(10))
+        #expect(isJustBelow(.seconds(10), delay(ten.jitter(.proportional(1)), .greatest)))
+        #expect(delay(ten.jitter(.proportional(1)), .half) == .seconds(5))
+        #expect(delay(ten.jitter(.proportional(0)), .least) == .seconds(10))
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64]) func fullJitterIsEven(seed: UInt64) {
-        let values = draw(.full, seed: seed)
-        #expect(abs(mean(values) - 5) < 4 * 2.887 / 141.4, "seed \(seed)")
-        #expect(abs(deviation(values) - 2.887) < 0.06, "seed \(seed)")
-        #expect(distance(values, from: 0, to: 10) < 0.0138, "seed \(seed)")
+    @Test func aShareOutsideOfZeroToOneCountsAsItsNearestEnd() {
+        for share in [5, 1.0001, .infinity] { #expect(delay(ten.jitter(.proportional(share)), .least) == .zero) }
+        for share in [-5, -0.0001, -.infinity, .nan] { #expect(delay(ten.jitter(.proportional(share)), .least) == .seconds(10)) }
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64]) func equalJitterIsEvenInItsUpperHalf(seed: UInt64) {
-        let values = draw(.equal, seed: seed)
-        #expect(abs(mean(values) - 7.5) < 4 * 1.443 / 141.4, "seed \(seed)")
-        #expect(abs(deviation(values) - 1.443) < 0.03, "seed \(seed)")
-        #expect(distance(values, from: 5, to: 10) < 0.0138, "seed \(seed)")
-    }
-
-    @Test(arguments: [1, 2, 3] as [UInt64]) func proportionalJitterStaysInItsShare(seed: UInt64) {
-        let values = draw(.proportional(0.2), seed: seed)
-        #expect(distance(values, from: 8, to: 10) < 0.0138, "seed \(seed)")
-    }
-
-    @Test(arguments: [1, 2, 3] as [UInt64]) func decorrelatedJitterStaysInItsBounds(seed: UInt64) {
-        var previous = 0.1
-        for value in draw(.decorrelated, seed: seed) {
-            #expect(value >= 0.1 && value <= min(Self.cap, 3 * previous) + 1e-9, "seed \(seed)")
-            previous = value
-        }
-    }
-
-    @Test func decorrelatedJitterBeginsBetweenTheFirstDelayAndThreeTimesThat() {
+    @Test func decorrelatedJitterGoesFromTheFirstDelayToThreeTimesTheOneBefore() {
         let backoff = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
-        var (least, most) = (Constant(value: 0), Constant(value: .max))
-        #expect(backoff.delay(afterFailure: 1, using: &least) == .seconds(1))
-        #expect(abs(backoff.delay(afterFailure: 1, using: &most) / .seconds(3) - 1) < 1e-9)
-        #expect(abs(backoff.delay(afterFailure: 9, previous: .seconds(10), using: &most) / .seconds(30) - 1) < 1e-9)
-        #expect(backoff.delay(afterFailure: 9, previous: .seconds(50), using: &most) <= .seconds(60))
-        let uncapped = Backoff.exponential(initial: .seconds(1)).jitter(.decorrelated)
-        #expect(
-            uncapped.delay(afterFailure: 9, previous: .seconds(5000), using: &most) <= .seconds(3600), "an hour if there is no cap")
+        #expect(delay(backoff, .least) == .seconds(1))
+        #expect(delay(backoff, .half) == .seconds(2))
+        #expect(isJustBelow(.seconds(3), delay(backoff, .greatest)))
+        #expect(delay(backoff, after: 9, previous: .seconds(10), .least) == .seconds(1))
+        #expect(delay(backoff, after: 9, previous: .seconds(10), .half) == .seconds(15.5))
+        #expect(isJustBelow(.seconds(30), delay(backoff, after: 9, previous: .seconds(10), .greatest)))
     }
 
-    /// Others put the cap behind chance, and all long delays are the same then.
-    @Test(arguments: [Jitter.full, .equal, .decorrelated]) func chanceSurvivesTheCap(jitter: Jitter) {
-        for seed in 1...3 as ClosedRange<UInt64> {
-            let values = draw(jitter, seed: seed, failure: 10_000)
-            #expect(deviation(values) >= 0.05 * Self.cap, "seed \(seed)")
-            var counts: [Double: Int] = [:]
-            for value in values { counts[value, default: 0] += 1 }
-            #expect(Double(counts.values.max() ?? 0) <= 0.02 * Double(values.count), "seed \(seed)")
-            #expect(counts.count >= 1000 && values.allSatisfy { $0 <= Self.cap }, "seed \(seed)")
+    @Test func decorrelatedJitterIsHeldBelowTheCapOrAnHour() {
+        let capped = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
+        let uncapped = Backoff.exponential(initial: .seconds(1)).jitter(.decorrelated)
+        for previous in [Duration.seconds(50), .seconds(4000), Duration(attoseconds: .max)] {
+            #expect(isJustBelow(.seconds(60), delay(capped, after: 9, previous: previous, .greatest)))
+            #expect(delay(capped, after: 9, previous: previous, .half) == .seconds(30.5), "bounded, not cut off")
         }
+        #expect(isJustBelow(.seconds(3600), delay(uncapped, after: 9, previous: .seconds(5000), .greatest)))
+        let long = Backoff.constant(.seconds(7200))
+        #expect(delay(long.jitter(.decorrelated), .greatest) == .seconds(3600))
+    }
+
+    @Test func decorrelatedJitterMayBeGivenAnyDelayBefore() {
+        let backoff = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
+        for previous in [Duration.zero, .seconds(-5), Duration(attoseconds: .min), .milliseconds(100)] {
+            #expect(delay(backoff, after: 2, previous: previous, .greatest) == .seconds(1), "never below the first delay")
+        }
+        let above = Backoff.exponential(initial: .seconds(90), maximum: .seconds(60)).jitter(.decorrelated)
+        #expect(delay(above, .half) == .seconds(60))
     }
 
     @Test func oneNumberIsDrawnForEachDelayAndNoneWithoutChance() {
-        let backoff = Backoff.constant(.seconds(1))
-        for jitter in [Jitter.full, .equal, .decorrelated, .proportional(0.5)] {
-            var generator = Constant(value: 1 << 63)
-            _ = backoff.jitter(jitter).delay(afterFailure: 1, using: &generator)
-            #expect(generator.draws == 1)
+        let curves = [ten, .exponential(initial: .seconds(1)), .fibonacci(unit: .seconds(1)), .custom { .seconds($0) }]
+        for curve in curves {
+            for (jitter, draws) in [(Jitter.none, 0), (.full, 3), (.equal, 3), (.decorrelated, 3), (.proportional(0.5), 3)] {
+                var generator = ConstantGenerator.half
+                for n in 1...3 { _ = curve.jitter(jitter).delay(afterFailure: n, using: &generator) }
+                #expect(generator.draws == draws, "\(jitter)")
+            }
         }
-        var generator = Constant(value: 0)
-        _ = backoff.delay(afterFailure: 1, using: &generator)
-        #expect(generator.draws == 0)
     }
 
-    @Test func theEndsOfChanceAreTheEndsOfTheDelay() {
-        let backoff = Backoff.constant(.seconds(10))
-        var (least, half, most) = (Constant(value: 0), Constant(value: 1 << 63), Constant(value: .max))
-        #expect(backoff.jitter(.full).delay(afterFailure: 1, using: &least) == .zero)
-        #expect(backoff.jitter(.full).delay(afterFailure: 1, using: &half) == .seconds(5))
-        #expect(backoff.jitter(.full).delay(afterFailure: 1, using: &most) < .seconds(10))
-        #expect(backoff.jitter(.equal).delay(afterFailure: 1, using: &least) == .seconds(5))
-        #expect(backoff.jitter(.equal).delay(afterFailure: 1, using: &half) == .seconds(7.5))
-        #expect(backoff.jitter(.proportional(0.2)).delay(afterFailure: 1, using: &least) == .seconds(8))
-        #expect(backoff.jitter(.proportional(5)).delay(afterFailure: 1, using: &least) == .zero)
-        #expect(backoff.jitter(.proportional(-5)).delay(afterFailure: 1, using: &least) == .seconds(10))
+    @Test func ofSeveralJittersTheLastOneCounts() {
+        #expect(delay(ten.jitter(.full).jitter(.equal), .least) == .seconds(5))
+        #expect(delay(ten.jitter(.full).jitter(.none), .least) == .seconds(10))
+        #expect(delay(ten, .least) == .seconds(10), "what they were called on is as it was")
     }
 }

@@ -73,11 +73,79 @@ struct PolicyTests {
         #expect(report(givesUp, RetryError.attemptTimedOut) == .classified(.permanent))
     }
 
-    @Test func modifiersDoNotChangeWhatTheyAreCalledOn() {
+    /// Each is asked about an error of which those that are asked later think otherwise.
+    @Test func whoIsAskedFirstIsRight() {
+        let system = RetryPolicy.default.systemErrors { _ in nil }.systemErrors { _ in ECONNREFUSED }.systemErrors { _ in ENETDOWN }
+        let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
+        #expect(report(system, kernels) == .refused)
+        let classified = system.classify { _ in nil }.classify { _ in .server(retryAfter: .seconds(3)) }
+        #expect(report(classified) == .classified(.server(retryAfter: .seconds(3))))
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .a }) == .classified(.server(retryAfter: .seconds(3))))
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .b }) == .classified(.permanent))
+        #expect(report(classified.retryOnErrors { _ in true }.giveUpOnErrors { _ in true }) == .classified(.permanent))
+    }
+
+    @Test func handlersOfGivingUpAddUp() {
+        let told = Asked()
         let policy = RetryPolicy.default
-        _ = policy.giveUpAfter(maxAttempts: 1).giveUpAfter(elapsed: .seconds(1)).connectivity(.ignore).giveUpOnErrors { _ in true }
-        #expect(policy.rules.maxAttempts == 10 && policy.rules.elapsed == nil && policy.rules.connectivity == .wait(upTo: nil))
-        #expect(report(policy) == .unclassified)
+            .onGiveUp { giveUp in told.names.withLock { $0.append("first \(giveUp.charged)") } }
+            .onGiveUp { giveUp in told.names.withLock { $0.append("second \(giveUp.charged)") } }
+        let story = GiveUp(
+            job: "sync", reason: .attempts, attempts: 3, charged: 2, connectivityFailures: 1, waited: .zero, elapsed: .seconds(1),
+            lastError: nil)
+        for handler in policy.rules.giveUpHandlers { handler(story) }
+        #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
+    }
+
+    /// What a policy says, rule by rule; of functions it says how many there are.
+    private func rules(_ policy: RetryPolicy) -> [String: String] {
+        let parts = [Mirror(reflecting: policy.rules), Mirror(reflecting: policy.rules.classification)].flatMap(\.children)
+        let named = parts.map { ($0.label ?? "", "\($0.value)") }.filter { $0.0 != "classification" }
+        return Dictionary(named) { first, _ in first }
+    }
+
+    private let modifiers: [String: @Sendable (RetryPolicy) -> RetryPolicy] = [
+        "backoff": { $0.backoff(.constant(.seconds(1))) },
+        "maxAttempts": { $0.giveUpAfter(maxAttempts: 7) },
+        "elapsed": { $0.giveUpAfter(elapsed: .seconds(60)) },
+        "attemptTimeout": { $0.attemptTimeout(.seconds(5)) },
+        "connectivity": { $0.connectivity(.accelerate) },
+        "interruptionGrace": { $0.interruptsAttemptWhenUnsatisfied(grace: .seconds(2)) },
+        "reconnect": { $0.onReconnect(.keepBackoff) },
+        "giveUp": { $0.giveUpOnErrors { _ in false } },
+        "retry": { $0.retryOnErrors { _ in true } },
+        "classifiers": { $0.classify { _ in nil } },
+        "systemErrors": { $0.systemErrors { _ in nil } },
+        "giveUpHandlers": { $0.onGiveUp { _ in } },
+    ]
+
+    @Test func modifiersChangeOneRuleAndNotWhatTheyAreCalledOn() {
+        #expect(Set(rules(.default).keys) == Set(modifiers.keys), "every rule has a modifier here")
+        let original = rules(.default)
+        // Once with all other rules as they are by default, and once with all of them set.
+        let rich = modifiers.values.reduce(RetryPolicy.default) { $1($0) }
+        for (rule, modifier) in modifiers {
+            #expect(changes(original, rules(modifier(.default))) == [rule])
+            let others = modifiers.filter { $0.key != rule }.values.reduce(RetryPolicy.default) { $1($0) }
+            #expect(changes(rules(others), rules(modifier(others))) == [rule])
+            #expect(rules(modifier(others)) == rules(rich))
+        }
+        #expect(rules(.default) == original)
+    }
+
+    private func changes(_ before: [String: String], _ after: [String: String]) -> Set<String> {
+        Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
+    }
+
+    @Test func theDefaultDoublesHalfASecondUpToThirtyWithFullJitter() {
+        let rules = RetryPolicy.default.rules
+        var (least, half) = (ConstantGenerator.least, ConstantGenerator.half)
+        #expect((1...8).map { rules.backoff.delay(afterFailure: $0, using: &least) }.allSatisfy { $0 == .zero })
+        #expect(
+            (1...8).map { rules.backoff.delay(afterFailure: $0, using: &half) }
+                == [0.25, 0.5, 1, 2, 4, 8, 15, 15].map { .seconds($0) })
+        #expect(rules.maxAttempts == 10 && rules.connectivity == .wait(upTo: nil) && rules.reconnect == .automatic)
+        #expect(rules.elapsed == nil && rules.attemptTimeout == nil && rules.interruptionGrace == nil)
     }
 
     @Test func limitsAreHeldWithinReason() {
@@ -89,17 +157,11 @@ struct PolicyTests {
         #expect(RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: .seconds(-1)).rules.interruptionGrace == .zero)
     }
 
-    /// The numbers in the core are the C library's.
-    @Test func theSystemsNumbersMeanWhatTheyDo() {
-        let meanings: [(Int32, FailureReport)] = [
-            (ENETUNREACH, .unreachable), (ENETDOWN, .unreachable), (EHOSTUNREACH, .unanswered), (EADDRNOTAVAIL, .unanswered),
-            (ETIMEDOUT, .unanswered), (EAI_AGAIN, .unanswered), (ECONNREFUSED, .refused), (ECONNRESET, .unclassified),
-            (EPIPE, .unclassified), (0, .unclassified), (EAI_NONAME, .unclassified), (.max, .unclassified), (.min, .unclassified),
-        ]
-        for (number, meaning) in meanings {
-            #expect(FailureReport(systemError: number) == meaning, "\(number)")
-            #expect(report(RetryPolicy.default.systemErrors { _ in number }) == meaning, "\(number)")
-        }
+    @Test func numbersOfTheSystemAreUnderstood() {
+        #expect(report(RetryPolicy.default.systemErrors { _ in ENETUNREACH }) == .unreachable)
+        #expect(report(RetryPolicy.default.systemErrors { _ in EAI_AGAIN }) == .unanswered)
+        #expect(report(RetryPolicy.default.systemErrors { _ in EPIPE }) == .unclassified)
         #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
+        #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")
     }
 }

@@ -9,8 +9,6 @@ struct RunRecord {
     private(set) var lastFailure: ChildFailure?
     private var reconnectedAt: Duration?
     private var isSatisfied: Bool?
-    /// An attempt started at a reconnect that was not noted yet: the bus may be told of it first.
-    private var isAheadOfNote = false
 
     /// The exit code that tells of a deadline, as timeout(1) has it.
     static let timedOut: Int32 = 124
@@ -29,16 +27,18 @@ struct RunRecord {
     mutating func note(isSatisfied: Bool, at time: Duration) {
         defer { self.isSatisfied = isSatisfied }
         if !isSatisfied { reconnectedAt = nil }
-        guard isSatisfied, self.isSatisfied == false else { return }
-        if isAheadOfNote { summary.reconnectToAttempt = .zero } else { reconnectedAt = time }
-        isAheadOfNote = false
+        if isSatisfied, self.isSatisfied == false { reconnectedAt = time }
     }
 
     /// An attempt starts.
     mutating func noteStart(isSatisfied: Bool, at time: Duration) {
         if !isSatisfied { summary.startedOffline += 1 }
         if let reconnectedAt { summary.reconnectToAttempt = time - reconnectedAt }
-        isAheadOfNote = isSatisfied && self.isSatisfied == false
+        if isSatisfied, self.isSatisfied == false {
+            // The bus may be told of a reconnect first.
+            summary.reconnectToAttempt = .zero
+            self.isSatisfied = true
+        }
         reconnectedAt = nil
     }
 

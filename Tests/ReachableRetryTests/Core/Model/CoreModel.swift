@@ -34,6 +34,7 @@ struct CoreModel {
         var scope: Int
         var extras: [Int]
         var destination: String?
+        var priority: JobPriority
         var submitted: Int
         var state = State.parked
         var soft = Int.min
@@ -43,6 +44,7 @@ struct CoreModel {
         var connectivityFailures = 0
         var failureIndex = 0
         var connectivityIndex = 0
+        var previousDelay: Int?
         var lastWasConnectivity = false
         var lastWasCharged = false
         var armedEpoch = 0
@@ -55,6 +57,11 @@ struct CoreModel {
         /// Since when it waits for its scope, and since when something that it needs is missing.
         var scopeWaitSince: Int?
         var missingSince: Int?
+        /// Since when it waits for anything, and how long it had waited before.
+        var waitSince: Int?
+        var waitedBefore = 0
+        /// Whether listeners know that it waits.
+        var hasToldOfWaiting = false
 
         var deadline: Int { variant.elapsed.map { submitted + $0 } ?? .max }
     }
@@ -86,19 +93,29 @@ struct CoreModel {
         return max(job.hard, isVoided ? .min : job.soft)
     }
 
+    /// The conditions that the job waits for, the first of which is the one that it says it waits for.
+    func unmet(_ job: Job) -> [Int] {
+        ((job.variant.mode == .wait ? [job.scope] : []) + job.extras).filter { !conditions[$0].isOpen(at: now) }
+    }
+
     func isHopeless(_ job: Job) -> Bool {
         job.extras.contains { !conditions[$0].isReachability && conditions[$0].isFinished && !conditions[$0].isSatisfied }
     }
 
     /// Follows what has to be measured from the moment when it began.
     mutating func measure() {
-        for index in jobs.indices {
+        for index in jobs.indices where jobs[index].state != .ended {
             let job = jobs[index]
             // A monitor that has not looked does not say that the network is away.
             let lacksScope =
                 job.variant.mode == .wait && conditions[job.scope].isKnown && !conditions[job.scope].isOpen(at: now)
             if job.state != .parked || !lacksScope { jobs[index].scopeWaitSince = nil }
             if job.state == .parked, lacksScope, job.scopeWaitSince == nil { jobs[index].scopeWaitSince = now }
+            if let since = job.waitSince, job.state != .parked || isMet(job) {
+                jobs[index].waitedBefore += now - since
+                jobs[index].waitSince = nil
+            }
+            if job.state == .parked, !isMet(job), job.waitSince == nil { jobs[index].waitSince = now }
             if job.state != .running || isMet(job) { jobs[index].missingSince = nil }
             if job.state == .running, !isMet(job), job.missingSince == nil { jobs[index].missingSince = now }
         }
@@ -151,6 +168,13 @@ struct CoreModel {
     func isCharged(_ job: Job, _ failure: FailureClass) -> Bool {
         if job.interruptedBy == .unsatisfied { return false }
         return failure != .connectivity || job.variant.mode != .wait || !conditions[job.scope].isLive
+    }
+
+    /// What is known of a condition goes with it.
+    mutating func forget(_ index: Int) {
+        (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
+        nudges[index] = nil
+        reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
     }
 
     func place(_ job: Job) -> String { "\(job.scope) \(job.destination ?? "-")" }

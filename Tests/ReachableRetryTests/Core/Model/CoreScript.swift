@@ -3,16 +3,23 @@ import ReachableRetry
 
 /// One thing that happens to the core, in numbers that always mean something: jobs are named modulo how many there are.
 enum CoreStep: Sendable {
-    case submit(variant: Int, scope: Int, extra: Int, destination: Int)
+    case submit(variant: Int, scope: Int, extra: Int, destination: Int, priority: Int)
     case level(condition: Int, isSatisfied: Bool)
     case edge(condition: Int)
     case again(condition: Int)
     case finish(condition: Int)
     case know(condition: Int)
+    /// Nobody will look: its jobs go ahead.
+    case lookNoMore(condition: Int)
+    /// What no job needs any more is forgotten, and made known anew.
+    case forget
     case succeed(job: Int)
-    case fail(job: Int, report: Int, isGone: Bool)
+    /// `isOvertaken` if the attempt was over before the interruption reached it.
+    case fail(job: Int, report: Int, isGone: Bool, isOvertaken: Bool)
     case park(job: Int, delay: Int)
     case cancel(job: Int)
+    /// Something is said about a job that has ended.
+    case late(job: Int)
     case nudge(condition: Int?)
     case pass(milliseconds: Int)
     case passToNext
@@ -68,16 +75,23 @@ extension CoreStep {
         func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
         return (0..<count).map { _ in
             switch number(100) {
-            case 0..<18: .submit(variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3))
+            case 0..<18:
+                .submit(
+                    variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3),
+                    priority: number(3))
             case 18..<34: .level(condition: number(4), isSatisfied: Bool.random(using: &random))
             case 34..<37: .edge(condition: number(4))
-            case 37..<40: .again(condition: number(4))
+            case 37..<39: .again(condition: number(4))
+            case 39: .forget
             case 40: number(4) == 0 ? .finish(condition: number(4)) : .again(condition: number(4))
-            case 41..<44: .know(condition: number(2))
+            case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
             case 44..<50: .succeed(job: number(100))
-            case 50..<66: .fail(job: number(100), report: number(Self.reports.count), isGone: number(8) == 0)
+            case 50..<66:
+                .fail(
+                    job: number(100), report: number(Self.reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
             case 66..<74: .park(job: number(100), delay: [0, 1, 100, 500, 1000, 60_000][number(6)])
-            case 74..<77: .cancel(job: number(100))
+            case 74..<76: .cancel(job: number(100))
+            case 76: .late(job: number(100))
             case 77..<80: .nudge(condition: number(2) == 0 ? nil : number(2))
             case 80..<90: .passToNext
             case 90: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
