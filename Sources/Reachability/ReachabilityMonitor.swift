@@ -59,7 +59,7 @@ public final class ReachabilityMonitor: Sendable {
     /// ``health`` says why. Libraries take a monitor as a parameter instead of using this one, so that tests can replace it.
     public static let shared: ReachabilityMonitor = {
         let monitor = ReachabilityMonitor()
-        monitor.guarded.withLock { $0.isExpected = true }
+        monitor.expectRun()
         Task.detached { try? await monitor.run() }
         return monitor
     }()
@@ -133,6 +133,9 @@ public final class ReachabilityMonitor: Sendable {
         /// It has ended.
         case ended
     }
+
+    /// Says that somebody is about to run it, so that those who come before do not think that nobody will.
+    package func expectRun() { guarded.withLock { $0.isExpected = true } }
 
     package var stage: Stage {
         guarded.withLock { guarded in

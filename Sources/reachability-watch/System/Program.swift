@@ -8,6 +8,13 @@ enum Program {
     ///
     /// The order matters: setns(2) moves the calling thread only, and threads are born where their parent is.
     static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
+        run(in: namespace, { await body().rawValue }, whileMainThread: { while true { pause() } })
+    }
+
+    /// The same with an exit code that is somebody else's, and with work for the main thread.
+    static func run(
+        in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
+    ) -> Never {
         if let namespace {
             do {
                 try enterNetworkNamespace(namespace)
@@ -15,8 +22,8 @@ enum Program {
                 end(with: error)
             }
         }
-        Task.detached { exit(await body().rawValue) }
-        while true { pause() }
+        Task.detached { exit(await body()) }
+        wait()
     }
 
     /// Tells about an error and ends the process with its status.
