@@ -21,6 +21,9 @@ struct ReachabilityWatch: ParsableCommand {
                 reachability-watch record --for 1h outage.reach
                 reachability-watch replay outage.reach
 
+              Repeat a command until it succeeds, and start again the moment the network is back:
+                reachability-watch run -- rsync -a photos/ nas:photos/
+
             EXIT CODES
               0   yes                      64  usage
               1   no, or timed out         65  not a recording
@@ -29,10 +32,12 @@ struct ReachabilityWatch: ParsableCommand {
                                            73  output cannot be made
                                            74  output failed
                                            77  no permission
+              run ends with the command's code; 124 deadline, 126 not executable, 127 not found.
             """,
         version: "0.1.0",
         subcommands: [
-            WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RecordCommand.self, ReplayCommand.self,
+            WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RunCommand.self, RecordCommand.self,
+            ReplayCommand.self,
         ],
         defaultSubcommand: WatchCommand.self)
 

@@ -8,9 +8,16 @@ enum Program {
     ///
     /// The order matters: setns(2) moves the calling thread only, and threads are born where their parent is.
     static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
+        run(in: namespace, { await body().rawValue }, whileMainThread: { while true { pause() } })
+    }
+
+    /// The same with an exit code that is somebody else's, and with work for the main thread.
+    static func run(
+        in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
+    ) -> Never {
         enter(namespace)
-        Task.detached { exit(await body().rawValue) }
-        while true { pause() }
+        Task.detached { exit(await body()) }
+        wait()
     }
 
     /// The same for a body that has something to put in order before a signal ends the process.
