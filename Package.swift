@@ -13,6 +13,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
+        // swift-subprocess names paths with its types.
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.0"),
     ],
     targets: [
         // A C target cannot name pkg-config itself: this one carries libnl's flags to CNetlink.
@@ -35,6 +37,7 @@ let package = Package(
                 "ReachableRetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Subprocess", package: "swift-subprocess"),
+                .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),
         .testTarget(name: "ReachabilityTestingTests", dependencies: ["ReachabilityTesting"]),
@@ -42,7 +45,13 @@ let package = Package(
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "ReachabilityTesting", "reachability-watch"]),
-        .testTarget(name: "ReachabilityWatchTests", dependencies: ["reachability-watch", "ReachabilityTesting"]),
+        .testTarget(
+            name: "ReachabilityWatchTests",
+            dependencies: [
+                "reachability-watch", "ReachabilityTesting", "ReachableRetry",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
         .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),

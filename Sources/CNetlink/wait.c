@@ -26,14 +26,19 @@ void cnl_event_clear(int32_t descriptor) {
     while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
 }
 
-int32_t cnl_wait(int32_t first, int32_t second, int64_t nanoseconds) {
-    struct pollfd descriptors[2] = {
-        { .fd = first, .events = POLLIN },
-        { .fd = second, .events = POLLIN },
-    };
+int32_t cnl_wait(const int32_t *descriptors, size_t count, int64_t nanoseconds) {
+    if (count > CNL_WAIT_LIMIT) { return -EINVAL; }
+    struct pollfd requests[CNL_WAIT_LIMIT];
+    for (size_t index = 0; index < count; index++) {
+        requests[index] = (struct pollfd){ .fd = descriptors[index], .events = POLLIN };
+    }
     const struct timespec limit = { .tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000 };
-    if (ppoll(descriptors, 2, nanoseconds < 0 ? NULL : &limit, NULL) < 0) { return errno == EINTR ? 0 : -errno; }
-    if ((descriptors[0].revents | descriptors[1].revents) & POLLNVAL) { return -EBADF; }
-    // POLLERR counts: that is how a socket with a pending ENOBUFS looks, and only a read takes the error away.
-    return (descriptors[0].revents != 0 ? CNL_READY_FIRST : 0) | (descriptors[1].revents != 0 ? CNL_READY_SECOND : 0);
+    if (ppoll(requests, count, nanoseconds < 0 ? NULL : &limit, NULL) < 0) { return errno == EINTR ? 0 : -errno; }
+    int32_t ready = 0;
+    for (size_t index = 0; index < count; index++) {
+        if (requests[index].revents & POLLNVAL) { return -EBADF; }
+        // POLLERR counts: that is how a socket with a pending ENOBUFS looks, and only a read takes the error away.
+        if (requests[index].revents != 0) { ready |= 1 << index; }
+    }
+    return ready;
 }

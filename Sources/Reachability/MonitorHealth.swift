@@ -21,10 +21,20 @@ public struct MonitorHealth: Hashable, Sendable {
 
     /// How the monitor learns about changes.
     public var mode: Mode = .starting
-    /// How often the kernel said that it lost events (ENOBUFS).
+    /// How often events were lost: the kernel said so (ENOBUFS), or counted what it dropped, or a message did not fit.
+    ///
+    /// A loss can delay a verdict; everything is then asked anew, so that it cannot make it wrong for good.
     public var losses: Int = 0
-    /// How often everything was asked anew because of a loss or a suspension.
+    /// How many datagrams the kernel dropped because the event socket's receive buffer was full (SO_MEMINFO, socket(7)).
+    ///
+    /// Route messages that a filter keeps away because they cannot matter do not count.
+    public var drops: Int = 0
+    /// How often everything was asked anew because of losses or a suspension.
+    ///
+    /// While losses go on this is done at growing intervals, from 50 ms to 5 s; what look-ups tell is known sooner.
     public var resyncs: Int = 0
+    /// How often the event socket was closed and another one opened: it had gone deaf, or dumps had failed three times in a row.
+    public var reopens: Int = 0
     /// How many datagrams from others than the kernel were dropped.
     public var forged: Int = 0
     /// How many messages could not be understood.

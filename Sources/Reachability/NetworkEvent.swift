@@ -43,7 +43,7 @@ public struct NetworkEvent: Hashable, Sendable {
     }
     /// A sysctl changed (RTM_NEWNETCONF), of one interface or, with `nil`, of all.
     public static func setting(interface: UInt32?) -> NetworkEvent { NetworkEvent(.setting(interface: interface)) }
-    /// Events were lost; the source has read everything that was left (ENOBUFS, netlink(7)).
+    /// Events were lost; the source has read everything that was left (ENOBUFS, netlink(7), or a drop counter that moved).
     public static let overrun = NetworkEvent(.overrun)
     /// The machine was suspended for a time.
     public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
@@ -83,13 +83,17 @@ public struct NetworkEventBatch: Sendable {
     public var forged: Int
     /// How many messages could not be understood.
     public var malformed: Int
+    /// How many datagrams the kernel dropped because the receive buffer was full (SO_MEMINFO, socket(7)).
+    public var drops: Int
+    /// How often a new event socket took the place of one that could not be trusted any more.
+    public var reopens: Int
     /// The size of the socket's receive buffer in bytes, when it is first known or changes.
     public var receiveBuffer: Int?
 
     /// Makes a batch.
     public init(
         _ events: [NetworkEvent] = [], now: Duration, wallTime: Duration, hasMore: Bool = false, forged: Int = 0,
-        malformed: Int = 0, receiveBuffer: Int? = nil
+        malformed: Int = 0, drops: Int = 0, reopens: Int = 0, receiveBuffer: Int? = nil
     ) {
         self.events = events
         self.now = now
@@ -97,6 +101,8 @@ public struct NetworkEventBatch: Sendable {
         self.hasMore = hasMore
         self.forged = forged
         self.malformed = malformed
+        self.drops = drops
+        self.reopens = reopens
         self.receiveBuffer = receiveBuffer
     }
 }

@@ -16,6 +16,13 @@ public protocol NetworkSource: Sendable {
     /// thread, also from within `deliver`.
     func wake()
 
+    /// Says which addresses the monitor asks about, whenever they change: events that concern none of them need not be delivered.
+    ///
+    /// Called before ``run(deliver:)``, and then within `deliver` before the monitor asks about a new address: what changes after
+    /// this call returned must be announced. The default does nothing, which is right for a source that delivers all there is;
+    /// a source that wraps another one should pass it on. Callable from any thread.
+    func watch(_ destinations: Set<IPAddress>)
+
     /// All links with their addresses, read now. Callable from any thread.
     func interfaces() throws(ReachabilityError) -> [NetworkInterface]
 
@@ -23,6 +30,11 @@ public protocol NetworkSource: Sendable {
     ///
     /// - Throws: only when the question could not be asked; the kernel's refusal is an answer.
     func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict
+}
+
+extension NetworkSource {
+    /// Does nothing: all events are delivered.
+    public func watch(_ destinations: Set<IPAddress>) {}
 }
 
 /// A question to the forwarding table.

@@ -25,6 +25,12 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let alreadyRun = Code(rawValue: "alreadyRun")
         /// The monitor or condition has ended, so that what was waited for can no longer come.
         public static let ended = Code(rawValue: "ended")
+        /// A file cannot be opened, read or written.
+        public static let fileFailed = Code(rawValue: "fileFailed")
+        /// What was read is no recording, or one of a later version.
+        public static let invalidRecording = Code(rawValue: "invalidRecording")
+        /// A recording was asked what nobody asked while it was made.
+        public static let notRecorded = Code(rawValue: "notRecorded")
     }
 
     /// The sort of failure.
@@ -58,6 +64,9 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         case .requestFailed: "It is tried again; if this persists, please report it with the kernel's version (uname -r)."
         case .alreadyRun: "A monitor runs once: create another one."
         case .ended: "Create and run a new monitor."
+        case .fileFailed: "Check the path, its permissions, and the space left on the disk."
+        case .invalidRecording: "It takes a file from `reachability-watch record` of this version or before, or from rtmon(8)."
+        case .notRecorded: "The recording knows no answer to that: ask what was asked while it was made, or record anew."
         default: ""
         }
     }

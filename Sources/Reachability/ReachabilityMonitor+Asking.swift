@@ -39,24 +39,31 @@ extension ReachabilityMonitor {
     func answers(to plan: MonitorCore.Plan) -> MonitorCore.Answers {
         var answers = MonitorCore.Answers()
         var table = plan.table
-        if plan.needsInterfaces {
-            do {
-                table = InterfaceTable(try source.interfaces())
-                answers.table = table
-            } catch {
-                // Judged by links and addresses that are known to be old, the answers would mean nothing.
-                answers.failures.append(error)
-                return answers
-            }
+        if !plan.needsInterfaces {
+            ask(plan.questions, table, &answers)
+            guard plan.isTableDoubtful, answers.differ(from: plan.questions) else { return answers }
+            answers = MonitorCore.Answers()
         }
-        for question in plan.questions {
+        do {
+            table = InterfaceTable(try source.interfaces())
+            answers.table = table
+        } catch {
+            // Judged by links and addresses that are known to be old, the answers would mean nothing.
+            answers.failures.append(error)
+            return answers
+        }
+        ask(plan.questions, table, &answers)
+        return answers
+    }
+
+    private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
+        for question in questions {
             do {
                 answers.paths.append((question.scope, try path(to: question.scope, table, known: question.known)))
             } catch {
                 answers.failures.append(error)
             }
         }
-        return answers
     }
 
     private func path(to scope: Scope, _ table: InterfaceTable, known: NetworkPath?) throws(ReachabilityError) -> NetworkPath {

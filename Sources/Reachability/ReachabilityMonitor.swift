@@ -59,7 +59,7 @@ public final class ReachabilityMonitor: Sendable {
     /// ``health`` says why. Libraries take a monitor as a parameter instead of using this one, so that tests can replace it.
     public static let shared: ReachabilityMonitor = {
         let monitor = ReachabilityMonitor()
-        monitor.guarded.withLock { $0.isExpected = true }
+        monitor.expectRun()
         Task.detached { try? await monitor.run() }
         return monitor
     }()
@@ -102,6 +102,7 @@ public final class ReachabilityMonitor: Sendable {
             }
             guarded.phase = .running
         }
+        if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { source.watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
             end(failure: nil)
@@ -133,6 +134,9 @@ public final class ReachabilityMonitor: Sendable {
         case ended
     }
 
+    /// Says that somebody is about to run it, so that those who come before do not think that nobody will.
+    package func expectRun() { guarded.withLock { $0.isExpected = true } }
+
     package var stage: Stage {
         guarded.withLock { guarded in
             switch guarded.phase {
@@ -152,12 +156,14 @@ public final class ReachabilityMonitor: Sendable {
     ///
     /// Called serially by the source.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
-        let (plan, oldHealth) = guarded.withLock { guarded in
+        let (plan, oldHealth, destinations) = guarded.withLock { guarded in
             guarded.now = batch.now
             guarded.wallTime = batch.wallTime
             let health = guarded.core.health
-            return (guarded.core.receive(batch), health)
+            return (guarded.core.receive(batch), health, guarded.core.takeNewDestinations())
         }
+        // First: what changes after the answers must be announced.
+        if let destinations { source.watch(destinations) }
         let answers = answers(to: plan)
         let (outcome, deliveries) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers)

@@ -10,7 +10,10 @@ public struct Attempt: Sendable {
     ///
     /// The attempt's timeout or what is left until the job's deadline, whichever is less. Then it is cancelled.
     public var deadline: Duration?
-    /// How often what the job waits for had become available when the attempt started.
+    /// Counts the reconnects: how often what the job waits for had become available when the attempt started.
+    ///
+    /// To be compared with the epoch of another attempt of the same job. If they differ, the network was away or changed in
+    /// between: connections that were kept are likely dead.
     public var epoch: UInt64
 
     /// Makes an attempt, to call an operation without a bus.

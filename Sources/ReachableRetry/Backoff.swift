@@ -4,6 +4,7 @@ internal import Reachability
 ///
 /// A value without memory: the delay follows from the number of the failure, so that it can be asked for any of them. No number
 /// and no duration makes it trap: negative durations count as zero, and sums and products end at the longest duration there is.
+/// Where there is a maximum, no delay exceeds it, jitter included; without one, delays that grow do so without end.
 ///
 /// ```swift
 /// let backoff = Backoff.exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(30)).jitter(.full)
@@ -52,12 +53,15 @@ public struct Backoff: Sendable {
 
     /// A delay that the caller computes from the number of the failure, the first being 1.
     ///
-    /// The function is called once for each delay that is needed, on any thread.
+    /// The function is called once for each delay that is needed, on any thread, and not under a lock. With
+    /// ``Jitter/decorrelated`` it is asked for the first delay only.
     public static func custom(maximum: Duration? = nil, _ delay: @escaping @Sendable (Int) -> Duration) -> Backoff {
         Backoff(.custom(delay), maximum: maximum)
     }
 
     /// The same backoff, spread by chance.
+    ///
+    /// Of several the last one counts.
     public func jitter(_ jitter: Jitter) -> Backoff {
         var backoff = self
         backoff.jitter = jitter

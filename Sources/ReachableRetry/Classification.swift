@@ -10,7 +10,9 @@ struct Classification: Sendable {
     /// What is known about an error without knowing the network.
     func report(_ error: any Error) -> FailureReport {
         if giveUp.contains(where: { $0(error) }) { return .classified(.permanent) }
-        if !retry.isEmpty, !retry.contains(where: { $0(error) }) { return .classified(.permanent) }
+        // A time that the policy itself sets is no error of the operation's, which such a list is about.
+        let isOwn = error as? RetryError == .attemptTimedOut
+        if !isOwn, !retry.isEmpty, !retry.contains(where: { $0(error) }) { return .classified(.permanent) }
         for classifier in classifiers {
             if let opinion = classifier(error) { return .classified(opinion) }
         }

@@ -3,6 +3,7 @@ internal import Reachability
 /// What is to be done after a change, outside the lock.
 struct Consequences {
     private var continuations: [UnsafeContinuation<Void, Never>] = []
+    private var cancelled: [Task<Void, Never>] = []
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkingWitness, PendingJob)] = []
     private(set) var hasNews = false
@@ -23,32 +24,38 @@ struct Consequences {
 
     private mutating func take(_ effect: Effect, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
         switch effect {
-        case .start(let key, let start):
-            guarded.desk[key]?.start = start
-            wake(key, &guarded)
+        case .start(let key):
+            guard let ticket = guarded.desk[key] else { return }
+            ticket.mayStart = true
+            (ticket.interruption, ticket.attempt) = (nil, nil)
+            wake(ticket)
         case .interrupt(let key, let interruption):
-            guarded.desk[key]?.isInterrupted = true
-            guarded.desk[key]?.hasTimedOut = interruption == .timeout
-            wake(key, &guarded)
+            guard let ticket = guarded.desk[key] else { return }
+            ticket.interruption = interruption
+            if let attempt = ticket.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
-            guarded.desk[key]?.ending = ending
-            wake(key, &guarded)
+            guard let ticket = guarded.desk[key] else { return }
+            ticket.ending = ending
+            guarded.desk.remove(ticket)
+            wake(ticket)
         case .tell(let subject, let news):
-            if guarded.newsroom.hasListeners { guarded.newsroom.put(guarded.event(subject, news, at: now)) }
+            guard let ticket = guarded.desk[subject.key] else { return }
+            if guarded.newsroom.hasListeners { guarded.newsroom.put(guarded.event(subject, ticket, news, at: now)) }
             // Its task has its result, and asks no more.
-            if news == .succeeded { guarded.desk.remove(subject.key) }
+            if news == .succeeded { guarded.desk.remove(ticket) }
         }
     }
 
-    private mutating func wake(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
-        guard let continuation = guarded.desk[key]?.continuation else { return }
-        guarded.desk[key]?.continuation = nil
+    private mutating func wake(_ ticket: Ticket) {
+        guard let continuation = ticket.continuation else { return }
+        ticket.continuation = nil
         continuations.append(continuation)
     }
 
     /// A job that may start is worth more than anything else.
     func perform() {
         for continuation in continuations { continuation.resume() }
+        for attempt in cancelled { attempt.cancel() }
         for followed in unfollowed { followed.close() }
         for (witness, job) in parked { witness.continuation.resume(returning: job) }
     }
@@ -56,17 +63,16 @@ struct Consequences {
 
 extension RetryBus.Guarded {
     /// What happened to a job, for those who listen.
-    fileprivate func event(_ subject: Subject, _ news: News, at now: BusTime) -> RetryEvent {
-        let id = desk.id(of: subject.key)
+    fileprivate func event(_ subject: Subject, _ ticket: Ticket, _ news: News, at now: BusTime) -> RetryEvent {
         var event = RetryEvent(
-            kind: .succeeded, job: id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
-            attempt: subject.started, at: now.duration)
+            kind: .succeeded, job: ticket.id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
+            attempt: subject.started, waited: subject.waited, at: now.duration)
         switch news {
         case .waiting: event.kind = .waitingForConnectivity
         case .started: event.kind = .attemptStarted
         case .failed(let failureClass, let isCharged):
             event.kind = .attemptFailed
-            if let error = desk[subject.key]?.lastError {
+            if let error = ticket.failure {
                 event.failure = RetryEvent.Failure(error: error, failureClass: failureClass, isCharged: isCharged)
             }
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
@@ -74,7 +80,7 @@ extension RetryBus.Guarded {
         case .ended(.cancelled): event.kind = .cancelled
         case .ended(.gaveUp(let reason, let tally, _)):
             event.kind = .gaveUp
-            event.story = GiveUp(id, reason, tally, desk[subject.key]?.lastError)
+            event.story = GiveUp(ticket.id, reason, tally, ticket.lastError)
         }
         return event
     }

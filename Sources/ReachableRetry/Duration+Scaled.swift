@@ -3,7 +3,7 @@ internal import Reachability
 extension Duration {
     /// The duration times a factor; what is negative or no number counts as nothing, and the product saturates.
     ///
-    /// Exact for durations below 104 days, to a nanosecond's fraction beyond: a Double has 53 bits.
+    /// A Double has 53 bits: up to 52 days the product is right to a nanosecond.
     func scaled(by factor: Double) -> Duration {
         guard self > .zero, factor > 0 else { return .zero }
         if factor == 1 { return self }

@@ -1,4 +1,6 @@
 /// The story of a job that gave up.
+///
+/// Told by ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/story``. Jobs that succeed or are cancelled have none.
 public struct GiveUp: Sendable {
     /// Why a job gave up.
     ///
@@ -33,9 +35,9 @@ public struct GiveUp: Sendable {
     public var charged: Int
     /// How many of them the network broke off.
     public var connectivityFailures: Int
-    /// How long the job waited for the network or another condition.
+    /// How long the job waited for the network or other conditions, backoff not included.
     public var waited: Duration
-    /// How long it lasted in all.
+    /// How long it lasted in all, from its submission.
     public var elapsed: Duration
     /// Why the last attempt failed; `nil` if there was none.
     public var lastError: (any Error)?

@@ -13,7 +13,8 @@ public enum Jitter: Hashable, Sendable {
     case equal
     /// Anything from the first delay to three times the one before, as AWS describe it, held below the cap.
     ///
-    /// The delay before the first is the first delay. Without a cap it is held below an hour.
+    /// The delay before the first is the first delay. Of the backoff's growth nothing is left: only its first delay and its cap
+    /// count. Without a cap it is held below an hour.
     case decorrelated
     /// The delay less anything up to this share of it, from 0 to 1; what lies outside of that counts as its nearest end.
     case proportional(Double)

@@ -2,7 +2,8 @@
 public struct JobID: Hashable, Sendable {
     enum Name: Hashable, Sendable {
         case chosen(String)
-        case numbered(UInt64)
+        /// With the job's place, where it is found at once.
+        case numbered(UInt64, JobKey)
     }
 
     let name: Name
@@ -23,7 +24,7 @@ extension JobID: CustomStringConvertible {
     public var description: String {
         switch name {
         case .chosen(let name): name
-        case .numbered(let number): "#\(number)"
+        case .numbered(let number, _): "#\(number)"
         }
     }
 }

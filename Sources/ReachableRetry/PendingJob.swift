@@ -31,18 +31,22 @@ public struct PendingJob: Sendable, Identifiable {
     public var priority: JobPriority
     /// The names of the conditions that it waits for; the scope's is the scope's description.
     public var unmet: [String]
-    /// How long it waits at most because of its own backoff; a reconnect ends that early.
+    /// How long it waits at most because of its own backoff, from now; a reconnect or a nudge ends that early.
+    ///
+    /// `nil` if it does not. See ``RetryBus/nudge(_:)``.
     public var softDelay: Duration?
-    /// How long it waits at least, because somebody said so.
+    /// How long it waits at least because the server said so, from now; nothing ends that early.
+    ///
+    /// `nil` if nobody said so.
     public var hardDelay: Duration?
-    /// How long it has until it gives up; `nil` if it may take any time.
+    /// How long it has until ``RetryPolicy/giveUpAfter(elapsed:)`` ends it, from now; `nil` if it may take any time.
     public var timeLeft: Duration?
-    /// How many attempts have been started.
+    /// How many attempts have been started, the running one included.
     public var attempts: Int
     /// How many of them were charged.
     public var charged: Int
     /// How many of them the network broke off.
     public var connectivityFailures: Int
-    /// Why the last attempt failed.
+    /// Why the last attempt failed; `nil` if none has.
     public var lastError: (any Error)?
 }

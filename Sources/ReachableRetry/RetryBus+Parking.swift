@@ -35,7 +35,9 @@ extension RetryBus {
     }
 
     /// Whether the tasks of all jobs sleep: those that wait, and those whose attempt is running.
-    package var isQuiet: Bool { guarded.withLock { $0.desk.isQuiet } }
+    package var isQuiet: Bool {
+        guarded.withLock { guarded in guarded.desk.isQuiet { guarded.core[$0]?.phase == .running } }
+    }
 
     private func cancelWitness(_ number: UInt64) {
         let witness = guarded.withLock { guarded in
@@ -51,7 +53,7 @@ extension RetryBus.Guarded {
         var taken: [(ParkingWitness, PendingJob)] = []
         var rest: [ParkingWitness] = []
         for witness in witnesses {
-            if let key = desk.key(of: witness.id), desk[key]?.continuation != nil, let job = pendingJob(key, at: now),
+            if let ticket = desk[witness.id], ticket.continuation != nil, let job = pendingJob(ticket.key, at: now),
                 job.state != .running
             {
                 taken.append((witness, job))

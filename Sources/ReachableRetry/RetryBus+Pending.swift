@@ -14,8 +14,8 @@ extension RetryBus {
 
     /// What happens to all jobs, from now on, in order.
     ///
-    /// Each access makes a stream of its own, for one iteration. A listener that is slow loses the oldest events beyond
-    /// ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
+    /// Each access makes a stream of its own, for one iteration, which misses what happened before. A listener that is slow loses
+    /// the oldest events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
     public var events: AsyncStream<RetryEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
@@ -35,7 +35,8 @@ extension RetryBus {
             for event in edition.events {
                 for listener in edition.listeners { listener.yield(event) }
             }
-            if edition.isLast { edition.listeners.forEach { $0.finish() } }
+            guard edition.isLast else { continue }
+            for listener in edition.listeners { listener.finish() }
         }
     }
 
@@ -58,14 +59,14 @@ extension RetryBus {
 
 extension RetryBus.Guarded {
     func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
-        guard let job = core[key], let description = core.description(of: key, at: now) else { return nil }
+        guard let job = core[key], let ticket = desk[key], let description = core.description(of: key, at: now) else { return nil }
         let unmet = description.unmet.compactMap { index in
             followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
         }
         return PendingJob(
-            id: desk.id(of: key), state: description.state, scope: followed[job.scope]?.scope ?? .internet,
+            id: ticket.id, state: description.state, scope: followed[job.scope]?.scope ?? .internet,
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.started),
-            charged: Int(job.charged), connectivityFailures: Int(job.connectivityFailures), lastError: desk[key]?.lastError)
+            charged: Int(job.charged), connectivityFailures: Int(job.connectivityFailures), lastError: ticket.lastError)
     }
 }

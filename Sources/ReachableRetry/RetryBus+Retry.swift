@@ -5,25 +5,30 @@ extension RetryBus {
     /// Runs an operation until it succeeds, and returns its value.
     ///
     /// The operation runs in the caller's isolation: it may use the state of the caller's actor, and the value need not be
-    /// Sendable. It runs as a child task, so that it can be cancelled without its caller: when the job's time is over, when an
-    /// attempt takes too long, by ``cancel(_:)``. Its end is awaited always.
+    /// Sendable. It runs in a task of its own, with the caller's priority and task-local values, so that it can be cancelled
+    /// without its caller: when the job's time is over, when an attempt takes too long, by ``cancel(_:)``. Its end is awaited
+    /// always, so that there is one attempt at a time; a value that it returns though cancelled is returned.
     ///
-    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. If the monitor sees
-    /// nothing, because nobody runs it, because it has ended, or because it has not looked within two seconds of its start,
-    /// attempts start all the same and are charged.
+    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. An error counts as the
+    /// network's, and is not charged, if the path changed or was gone during the attempt, or if ``RetryPolicy/systemErrors(_:)``
+    /// or ``RetryPolicy/classify(_:)`` say so. If the monitor sees nothing, because nobody runs it, because it has ended, or
+    /// because it has not looked within two seconds, attempts start all the same and are charged.
     ///
     /// - Parameters:
     ///   - policy: when to try again, and when to give up.
     ///   - scope: what has to be reached.
-    ///   - destination: names the server or resource. What is learned about one is no matter to another.
-    ///   - conditions: what has to be satisfied besides, all of them.
+    ///   - destination: names the server or resource. Jobs that name the same one share what is known about it, such as that it
+    ///     has answered since the last reconnect.
+    ///   - conditions: what has to be satisfied besides, all of them. One that becomes satisfied ends the backoff, as a
+    ///     reconnect does.
     ///   - priority: which job goes first when several may.
-    ///   - id: a name to ``cancel(_:)`` the job by.
+    ///   - id: a name to ``cancel(_:)`` the job by, of which there is one job at a time; `nil` has the bus number it.
     ///   - isolation: where the operation runs; by default the caller's actor.
     ///   - operation: the work. It should end soon when its task is cancelled.
     /// - Returns: What the operation returned.
-    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it;
-    ///   `CancellationError` if the task or the job was cancelled.
+    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it,
+    ///   or if the bus does not take the job (``RetryError/duplicateID``, ``RetryError/shutDown``); `CancellationError` if the task
+    ///   or the job was cancelled.
     public func retry<Value>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
         when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,
@@ -32,33 +37,33 @@ extension RetryBus {
         try Task.checkCancellation()
         let order = Order(
             policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
-        let key = try submit(order)
+        let ticket = try submit(order)
         return try await withTaskCancellationHandler(
-            operation: { try await live(key, policy, isolation: isolation, operation) },
-            onCancel: { change { guarded, now in guarded.core.cancel(key, at: now) } }, isolation: isolation)
+            operation: { try await live(ticket, policy, isolation: isolation, operation) },
+            onCancel: { change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
     }
 
     /// The job's life, from one attempt to the next.
     private func live<Value>(
-        _ key: JobKey, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+        _ ticket: Ticket, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async throws -> Value {
         var lastError: (any Error)?
         while true {
-            switch await nextStep(key) {
+            switch await nextStep(ticket) {
             case .start(let start):
                 let attempt = Attempt(
                     number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
-                switch await perform(attempt, key, isolation: isolation, operation) {
+                switch await perform(attempt, ticket, isolation: isolation, operation) {
                 case .success(let value):
-                    change { guarded, now in guarded.core.succeed(key, at: now) }
+                    change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
                     return value
                 case .failure(let error):
-                    lastError = failed(key, policy, error)
+                    lastError = failed(ticket, policy, error, after: lastError)
                 }
-            case .end(_, .cancelled):
+            case .end(.cancelled):
                 throw CancellationError()
-            case .end(let id, .gaveUp(let reason, let tally, let isCut)):
-                let story = GiveUp(id, reason, tally, lastError)
+            case .end(.gaveUp(let reason, let tally, let isCut)):
+                let story = GiveUp(ticket.id, reason, tally, lastError)
                 for handler in policy.rules.giveUpHandlers { handler(story) }
                 if !isCut, let lastError { throw lastError }
                 throw RetryError(RetryError.Code(rawValue: reason.rawValue))
@@ -66,47 +71,64 @@ extension RetryBus {
         }
     }
 
-    /// Runs one attempt as a child task that can be cancelled by itself.
+    /// Runs one attempt in a task of its own, so that it can be cancelled without its caller, and awaits it whatever happens.
+    ///
+    /// Not a child task: a group resumes its parent through the executor even if all is done, which is a detour of tens of
+    /// microseconds on the main actor. The caller's cancellation comes here through the bus.
     private func perform<Value>(
-        _ attempt: Attempt, _ key: JobKey, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+        _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
-        await withoutActuallyEscaping(operation) { operation in
+        if isInterrupted(ticket) { return .failure(CancellationError()) }
+        return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
-            await withTaskGroup(of: Void.self, isolation: isolation) { group in
-                // Starts here and now: an operation that does not suspend costs no switch of tasks.
-                group.addImmediateTask {
-                    // Captured, so that the child is isolated like its parent.
-                    _ = isolation
-                    await run.perform(attempt)
-                    self.attemptReturned(key)
-                }
-                if await self.attemptIsInterrupted(key) { group.cancelAll() }
+            // Starts here and now: an operation that does not suspend costs no switch of tasks.
+            let task = Task.immediate(executorPreference: Self.preferredExecutor) {
+                // Captured, so that the task is isolated like its caller.
+                _ = isolation
+                await run.perform(attempt)
             }
+            attemptRuns(ticket, task)
+            await task.value
             return run.result ?? .failure(CancellationError())
         }
     }
 
+    /// Where the caller's task prefers to run: a task of its own does not inherit that (SE-0417), as a child would.
+    private static var preferredExecutor: (any TaskExecutor)? {
+        #if compiler(>=6.3)
+        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+        #else
+        nil
+        #endif
+    }
+
     /// Decides what becomes of a job whose attempt failed; returns the error to remember.
-    private func failed(_ key: JobKey, _ policy: RetryPolicy, _ error: any Error) -> any Error {
-        let error = hasTimedOut(key) ? RetryError.attemptTimedOut : error
+    private func failed(
+        _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?
+    ) -> (any Error)? {
+        let key = ticket.key
+        let interruption = guarded.withLock { _ in ticket.interruption }
+        let error = interruption == .timeout ? RetryError.attemptTimedOut : error
+        // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
+        let lastError = interruption == .unsatisfied ? previous : error
         let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
-            guarded.desk[key]?.lastError = error
-            (judgement, effects) = guarded.core.fail(key, report, isGone: isGone, at: now)
+            (ticket.failure, ticket.lastError) = (error, lastError)
+            (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
             return refreshed + effects
         }
-        guard case .backOff(let index, let previous) = judgement else { return error }
+        guard case .backOff(let index, let previousDelay) = judgement else { return lastError }
         let backoff = policy.rules.backoff
-        let delay = backoff.delay(afterFailure: index, previous: previous, chance: backoff.isRandom ? draw() : 0)
+        let delay = backoff.delay(afterFailure: index, previous: previousDelay, chance: backoff.isRandom ? draw() : 0)
         change { guarded, now in
             // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
             guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
         }
-        return error
+        return lastError
     }
 
     private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }
@@ -114,8 +136,8 @@ extension RetryBus {
 
 /// One attempt and its result.
 ///
-/// Sendable although neither operation nor result need be: the child task that uses them has its parent's isolation, and the
-/// parent is suspended from its start to its end. What the child wrote is read after the task group has awaited it.
+/// Sendable although neither operation nor result need be: the task that uses them has its caller's isolation, and the caller
+/// does nothing but wait from its start to its end. What the task wrote is read after it was awaited.
 private final class AttemptRun<Value>: @unchecked Sendable {
     private let operation: (Attempt) async throws -> Value
     private(set) var result: Result<Value, any Error>?

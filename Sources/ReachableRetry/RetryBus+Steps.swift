@@ -5,59 +5,45 @@ extension RetryBus {
     /// What a job's task does next.
     enum Step {
         case start(Start)
-        case end(JobID, Ending)
+        case end(Ending)
     }
 
     /// Suspends until the job may start an attempt or is over; not at all if that is so already.
-    func nextStep(_ key: JobKey) async -> Step {
+    func nextStep(_ ticket: Ticket) async -> Step {
         while true {
-            if let step = takeStep(key) { return step }
-            await suspend(key) { $0.start == nil && $0.ending == nil }
+            if let step = takeStep(ticket) { return step }
+            await suspend(ticket)
         }
     }
 
-    private func takeStep(_ key: JobKey) -> Step? {
-        guarded.withLock { guarded in
-            guard let tray = guarded.desk[key] else { return .end(JobID(.numbered(0)), .cancelled) }
-            if let ending = tray.ending {
-                let id = guarded.desk.id(of: key)
-                guarded.desk.remove(key)
-                return .end(id, ending)
-            }
-            guard let start = tray.start else { return nil }
-            guarded.desk[key]?.start = nil
-            guarded.desk[key]?.isInterrupted = false
-            guarded.desk[key]?.hasTimedOut = false
-            guarded.desk[key]?.hasReturned = false
+    private func takeStep(_ ticket: Ticket) -> Step? {
+        let now = clock.now()
+        return guarded.withLock { guarded in
+            if let ending = ticket.ending { return .end(ending) }
+            guard ticket.mayStart, let start = guarded.core.currentStart(of: ticket.key, at: now) else { return nil }
+            ticket.mayStart = false
             return .start(start)
         }
     }
 
-    /// Suspends until the running attempt has ended, or is to be cancelled: then it returns true.
-    func attemptIsInterrupted(_ key: JobKey) async -> Bool {
-        await suspend(key) { !$0.isInterrupted && !$0.hasReturned }
-        return guarded.withLock { $0.desk[key].map { $0.isInterrupted && !$0.hasReturned } ?? false }
-    }
+    /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
+    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { _ in ticket.interruption != nil } }
 
-    /// The running attempt has ended.
-    func attemptReturned(_ key: JobKey) {
-        let continuation = guarded.withLock { guarded in
-            guarded.desk[key]?.hasReturned = true
-            defer { guarded.desk[key]?.continuation = nil }
-            return guarded.desk[key]?.continuation
+    /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
+    func attemptRuns(_ ticket: Ticket, _ task: Task<Void, Never>) {
+        let isInterrupted = guarded.withLock { _ in
+            ticket.attempt = task
+            return ticket.interruption != nil
         }
-        continuation?.resume()
+        if isInterrupted { task.cancel() }
     }
 
-    /// Whether the attempt that just ended was cancelled because it took too long.
-    func hasTimedOut(_ key: JobKey) -> Bool { guarded.withLock { $0.desk[key]?.hasTimedOut ?? false } }
-
-    private func suspend(_ key: JobKey, while isEmpty: (JobDesk.Tray) -> Bool) async {
+    private func suspend(_ ticket: Ticket) async {
         await withUnsafeContinuation { continuation in
             let now = clock.now()
             let (isSuspended, parked) = guarded.withLock { guarded in
-                guard let tray = guarded.desk[key], isEmpty(tray) else { return (false, [(ParkingWitness, PendingJob)]()) }
-                guarded.desk[key]?.continuation = continuation
+                guard !ticket.mayStart, ticket.ending == nil else { return (false, [(ParkingWitness, PendingJob)]()) }
+                ticket.continuation = continuation
                 return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
             }
             if !isSuspended { continuation.resume() }

@@ -13,7 +13,7 @@ extension RetryBus {
     }
 
     /// Takes in a job.
-    func submit(_ order: Order) throws(RetryError) -> JobKey {
+    func submit(_ order: Order) throws(RetryError) -> Ticket {
         // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
         // any moment, with its last job.
         var made: Condition?
@@ -24,14 +24,14 @@ extension RetryBus {
     }
 
     /// Takes in a job; `nil` if that needs the scope's condition.
-    private func submit(_ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage) -> Result<JobKey, RetryError>? {
-        var result: Result<JobKey, RetryError>?
+    private func submit(_ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage) -> Result<Ticket, RetryError>? {
+        var result: Result<Ticket, RetryError>?
         change { guarded, now in
             guard !guarded.core.isShutDown else {
                 result = .failure(.shutDown)
                 return []
             }
-            guard order.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
+            guard order.id.map({ guarded.desk[$0] == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
@@ -41,8 +41,9 @@ extension RetryBus {
             let (key, number, effects) = guarded.core.submit(
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
                 at: now)
-            guarded.desk.add(key, number: number, order.id)
-            result = .success(key)
+            let ticket = Ticket(key, number: number, order.id)
+            guarded.desk.add(ticket)
+            result = .success(ticket)
             return refreshed + effects
         }
         return result

@@ -11,12 +11,16 @@ internal import Synchronization
 /// ```
 ///
 /// A bus follows a monitor's verdicts and backs off between failures, with one timer for all of its jobs and none while they only
-/// wait for the network. Keep one for everything that shares a network; all of its members can be used from any thread.
+/// wait for the network. Keep one for everything that shares a network; all of its members can be used from any thread. Its jobs
+/// live in memory: they end with the program.
 ///
 /// ## Topics
+/// ### Making a bus
+/// - ``init(_:configuration:clock:generator:)``
+/// - ``Configuration``
+/// - ``shared``
 /// ### Repeating
 /// - ``retry(_:to:destination:when:priority:id:isolation:operation:)``
-/// - ``RetryPolicy``
 /// ### Looking
 /// - ``pending``
 /// - ``events``
@@ -25,7 +29,9 @@ internal import Synchronization
 /// - ``cancel(_:)``
 /// - ``shutdown(drain:)``
 public final class RetryBus: Sendable {
-    /// The bus of ``ReachabilityMonitor/shared``, for work that needs no bus of its own.
+    /// The bus of `ReachabilityMonitor.shared`, for work that needs no bus of its own.
+    ///
+    /// Everybody in the program may use it: do not shut it down.
     public static let shared = RetryBus()
 
     /// How long jobs wait for the first word of a monitor that is starting.
@@ -35,7 +41,7 @@ public final class RetryBus: Sendable {
 
     struct Guarded {
         var core: RetryBusCore
-        var desk = JobDesk()
+        var desk = TicketDesk()
         var followed = FollowedConditions()
         var newsroom = Newsroom()
         /// Tests that wait for a job to wait.
@@ -58,8 +64,8 @@ public final class RetryBus: Sendable {
     ///
     /// - Parameters:
     ///   - monitor: tells about the network. One that nobody runs counts as unable to: then jobs start at once, and all failures
-    ///     are charged.
-    ///   - configuration: how jobs are let go.
+    ///     are charged. The bus does not run it.
+    ///   - configuration: how jobs are let go, and what is kept.
     ///   - clock: measures delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
     ///   - generator: where jitter comes from. The bus asks it for one number at a time, and holds a lock meanwhile.
     public init(
@@ -85,7 +91,8 @@ public final class RetryBus: Sendable {
 
     /// Retries now: what waits because of its own backoff starts at once, what a server ordered is respected.
     ///
-    /// For a button, or a hint that the network is back. Jobs that wait for a condition go on waiting.
+    /// For a button, or a hint that things have changed. Jobs that wait for the network or another condition go on waiting. If an
+    /// attempt is running and fails, the next one follows without a delay. Attempts that a nudge starts are charged like others.
     ///
     /// - Parameter scope: whose jobs; `nil` means all.
     public func nudge(_ scope: Scope? = nil) {
@@ -100,18 +107,19 @@ public final class RetryBus: Sendable {
 
     /// Cancels a job: its caller gets `CancellationError`, after a running attempt was cancelled and has ended.
     ///
-    /// Does nothing if there is no such job.
+    /// If that attempt succeeds all the same, the caller gets its value. Returns at once, and does nothing if there is no such
+    /// job. The same happens when the task that called `retry` is cancelled.
     public func cancel(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.cancel($0, at: now) } ?? [] }
+        change { guarded, now in guarded.desk[id].map { guarded.core.cancel($0.key, at: now) } ?? [] }
     }
 
-    /// Ends the bus: no job starts any more, and those that wait are cancelled.
+    /// Ends the bus: no attempt starts any more, and jobs that wait are cancelled.
     ///
     /// Returns when no job is left, also if the calling task is cancelled. Then ``events`` finish. Later submissions throw
-    /// ``RetryError/shutDown``.
+    /// ``RetryError/shutDown``. It may be called more than once: the shortest `drain` counts.
     ///
     /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
-    ///   meanwhile is not tried again.
+    ///   meanwhile is not tried again: its caller gets the operation's error.
     public func shutdown(drain: Duration?) async {
         change { guarded, now in
             guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)

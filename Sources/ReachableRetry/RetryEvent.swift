@@ -20,6 +20,8 @@ public struct RetryEvent: Sendable {
         /// An attempt failed: see ``RetryEvent/failure``.
         public static let attemptFailed = Kind(rawValue: "attemptFailed")
         /// The job waits before the next attempt: see ``RetryEvent/delay``.
+        ///
+        /// Not told if it waits for the network instead, or starts again at once.
         public static let backingOff = Kind(rawValue: "backingOff")
         /// The job has its result: the end.
         public static let succeeded = Kind(rawValue: "succeeded")
@@ -49,6 +51,8 @@ public struct RetryEvent: Sendable {
     public var destination: String?
     /// How many attempts have been started.
     public var attempt: Int
+    /// How long the job has waited for the network or another condition so far.
+    public var waited: Duration
     /// When, on the bus's clock: the time since the bus was made.
     public var at: Duration
     /// Why the attempt failed; only with ``Kind/attemptFailed``.

@@ -7,25 +7,54 @@
 ///     .attemptTimeout(.seconds(20))
 /// ```
 ///
-/// Each modifier returns a new policy; of those that set a limit or a rule the last one counts, predicates add up. Durations
-/// below zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
+/// Each modifier returns a new policy; of those that set a limit or a rule the last one counts, functions add up. Durations below
+/// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
+///
+/// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
+/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. All but the second see
+/// ``RetryError/attemptTimedOut``, too.
+///
+/// ## Topics
+/// ### Making a policy
+/// - ``default``
+/// - ``init(_:)``
+/// - ``backoff(_:)``
+/// ### Limits
+/// - ``giveUpAfter(maxAttempts:)``
+/// - ``giveUpAfter(elapsed:)``
+/// - ``attemptTimeout(_:)``
+/// - ``onGiveUp(_:)``
+/// ### Errors
+/// - ``giveUpOnErrors(_:)``
+/// - ``retryOnErrors(_:)``
+/// - ``classify(_:)``
+/// - ``systemErrors(_:)``
+/// ### The network's absence
+/// - ``connectivity(_:)``
+/// - ``interruptsAttemptWhenUnsatisfied(grace:)``
+/// - ``onReconnect(_:)``
 public struct RetryPolicy: Sendable {
     /// What becomes of the network's absence.
+    ///
+    /// In all cases the other conditions of a job are waited for.
     public enum Connectivity: Hashable, Sendable {
         /// No attempt starts while the scope is unsatisfied, and a reconnect starts one; failures of the network are not charged.
         ///
-        /// As with `URLSessionConfiguration.waitsForConnectivity` on Apple's systems. A wait that lasts longer than `upTo`
-        /// ends the job; `nil` waits as long as it takes.
+        /// As with `URLSessionConfiguration.waitsForConnectivity` on Apple's systems. A wait for the scope that lasts longer than
+        /// `upTo` ends the job, with ``RetryError/waitLimit`` if there was no attempt; each wait is measured by itself. `nil` waits
+        /// as long as it takes.
         case wait(upTo: Duration?)
         /// Attempts start offline, too; a reconnect makes the next one start early. All failures are charged.
         case accelerate
-        /// The network is not looked at. All failures are charged.
+        /// The network is not looked at, and a reconnect changes nothing. All failures are charged.
         case ignore
     }
 
     /// What becomes of the growth of delays when a reconnect cut one short.
+    ///
+    /// The number of charged attempts is never reset.
     public enum ReconnectRule: Hashable, Sendable {
-        /// It starts anew after a failure of the network, and goes on after one of the server's.
+        /// It starts anew after a failure of the network, and goes on after any other.
         case automatic
         /// It starts anew.
         case resetBackoff
@@ -96,44 +125,61 @@ public struct RetryPolicy: Sendable {
 
 extension RetryPolicy {
     /// Waits like this between attempts.
+    ///
+    /// Failures of the network on a path that is there are followed by the same delays, counted by themselves; if they are not
+    /// charged, by half a second at least, since nothing else would slow them down. A reconnect or ``RetryBus/nudge(_:)`` ends a
+    /// delay early, unless a server ordered it.
     public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
 
     /// Gives up after so many charged attempts, the first one included; `nil` never does.
     ///
-    /// Attempts that the network broke off are not charged. What is below 1 counts as 1. Nothing is waited for after the last.
+    /// Attempts that the network broke off are not charged. What is below 1 counts as 1. Nothing is waited for after the last; its
+    /// error is thrown.
     public func giveUpAfter(maxAttempts: Int?) -> RetryPolicy { with { $0.maxAttempts = maxAttempts } }
 
     /// Gives up when so much time has passed since the job was submitted, whatever it does then; `nil` never does.
     ///
     /// Waiting offline counts, and so does the suspension of the machine with a `ContinuousClock`. A running attempt is cancelled
-    /// and awaited. If a server's order lies beyond the deadline the job gives up at once.
+    /// and awaited; then, and if there was no attempt, ``RetryError/deadline`` is thrown, otherwise the last error. If a server's
+    /// order lies beyond the deadline the job gives up at once.
     public func giveUpAfter(elapsed: Duration?) -> RetryPolicy { with { $0.elapsed = elapsed } }
 
     /// Gives up on an error that a predicate accepts.
     ///
-    /// Asked first. Predicates add up.
+    /// Asked first. Predicates add up: one that accepts is enough.
     public func giveUpOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.giveUp.append(predicate) }
     }
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Asked after ``giveUpOnErrors(_:)``. Predicates add up: one that accepts is enough.
+    /// Asked after ``giveUpOnErrors(_:)``, and not about ``RetryError/attemptTimedOut``. Predicates add up: one that accepts is
+    /// enough. Errors that an outage causes need to be accepted, too.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
 
     /// Says whose fault a failure was; `nil` if it cannot tell.
     ///
-    /// Asked last; of several the first with an opinion is right. An error about which nobody has an opinion is taken for one of
-    /// the network if the path changed or was gone during the attempt, and for a passing one otherwise.
+    /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. What it calls the server's or permanent is
+    /// never overruled. An error about which nobody has an opinion, here or in ``systemErrors(_:)``, is taken for one of the
+    /// network if the path changed or was gone during the attempt, and for a passing one otherwise.
     public func classify(_ classifier: @escaping @Sendable (any Error) -> FailureClass?) -> RetryPolicy {
         with { $0.classification.classifiers.append(classifier) }
     }
 
     /// Tells the number of the system's error that an error stands for: `errno`, or one of getaddrinfo(3)'s, which are negative.
     ///
-    /// The bus knows which of them mean that nobody was reached. Asked after ``classify(_:)``; return `nil` for other errors.
+    /// Asked after ``classify(_:)``; return `nil` for other errors. Of several functions the first with an answer is right. The
+    /// numbers of a `ReachabilityError` are known without. The bus knows these:
+    ///
+    /// - `ENETUNREACH`, `ENETDOWN`: ``FailureClass/connectivity``.
+    /// - `EHOSTUNREACH`, `EADDRNOTAVAIL`, `ETIMEDOUT`, `EAI_AGAIN`: ``FailureClass/connectivity`` within 30 seconds of a reconnect
+    ///   if nothing has succeeded since, otherwise ``FailureClass/server(retryAfter:)``. A network that comes up answers late.
+    /// - `ECONNREFUSED`: ``FailureClass/server(retryAfter:)``.
+    ///
+    /// All but the first two are ``FailureClass/connectivity`` if the path changed or was gone during the attempt, and so are other
+    /// numbers; without that, other numbers are ``FailureClass/transient``.
     ///
     /// ```swift
     /// policy.systemErrors { ($0 as? POSIXError)?.code.rawValue }
@@ -144,7 +190,8 @@ extension RetryPolicy {
 
     /// Cancels an attempt that takes longer than this; `nil` lets it run.
     ///
-    /// The attempt then counts as failed with ``RetryError/attemptTimedOut``. Time spent waiting between attempts does not count.
+    /// The attempt is awaited and then counts as failed with ``RetryError/attemptTimedOut``, whatever it throws; if it succeeds all
+    /// the same, so does the job. Time spent waiting between attempts does not count.
     public func attemptTimeout(_ timeout: Duration?) -> RetryPolicy { with { $0.attemptTimeout = timeout } }
 
     /// Decides what becomes of the network's absence.
@@ -152,7 +199,8 @@ extension RetryPolicy {
 
     /// Cancels a running attempt when what the job waits for has been lost for longer than this; `nil` lets it run.
     ///
-    /// Such an attempt is not charged, and starts anew when all is there again.
+    /// Such an attempt is awaited, not charged, and started anew when all is there again. If what was lost comes back within the
+    /// grace, the attempt goes on. The scope counts only with ``Connectivity/wait(upTo:)``, other conditions always.
     public func interruptsAttemptWhenUnsatisfied(grace: Duration?) -> RetryPolicy { with { $0.interruptionGrace = grace } }
 
     /// Decides what becomes of the growth of delays when a reconnect cut one short.
@@ -160,7 +208,8 @@ extension RetryPolicy {
 
     /// Is told the story of each job that gives up, before its caller gets the error.
     ///
-    /// Handlers add up, and are called in order, by the job's task.
+    /// Handlers add up, and are called in order, by the job's task: where the operation ran, with its caller waiting. Not called
+    /// for jobs that are cancelled.
     public func onGiveUp(_ handler: @escaping @Sendable (GiveUp) -> Void) -> RetryPolicy {
         with { $0.giveUpHandlers.append(handler) }
     }

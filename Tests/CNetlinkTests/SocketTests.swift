@@ -94,26 +94,4 @@ import Testing
             _ = try socket.route(to: cnl_address())
         }
     }
-
-    @Test func waitingTellsWhichDescriptorIsReady() throws {
-        let first = cnl_event_open()
-        let second = cnl_event_open()
-        defer {
-            cnl_event_close(first)
-            cnl_event_close(second)
-        }
-        #expect(cnl_wait(first, second, 0) == 0)
-        #expect(cnl_wait(first, second, 1_000) == 0)
-        cnl_event_signal(second)
-        cnl_event_signal(second)
-        #expect(cnl_wait(first, second, -1) == CNL_READY_SECOND)
-        cnl_event_signal(first)
-        #expect(cnl_wait(first, second, -1) == CNL_READY_FIRST | CNL_READY_SECOND)
-        cnl_event_clear(second)
-        #expect(cnl_wait(first, second, .max) == CNL_READY_FIRST)
-        cnl_event_clear(first)
-        cnl_event_clear(first)
-        #expect(cnl_wait(first, second, 0) == 0)
-        #expect(cnl_wait(first, 1_000_000, 0) == -EBADF)
-    }
 }

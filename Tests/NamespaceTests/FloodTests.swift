@@ -9,7 +9,7 @@ struct FloodTests {
     @Test func aReaderThatWasHeldUpDuringAFloodSeesWhatIsSo() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        let source = HeldUpSource(KernelNetwork(networkNamespace: network.near.path))
+        let source = KernelTap(KernelNetwork(networkNamespace: network.near.path, usesFilter: false))
         let monitor = ReachabilityMonitor(source)
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
@@ -27,6 +27,7 @@ struct FloodTests {
         let loss = try await watcher.expect(.unsatisfied, .noRoute) { source.isHeldUp.store(false, ordering: .releasing) }
         #expect(loss?.kinds.contains(.resynced) == true)
         #expect(monitor.health.losses >= 1 && monitor.health.resyncs >= 1 && monitor.health.mode == .live)
+        #expect(monitor.health.drops > 10_000 && monitor.health.reopens == 0)
         try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
         try await watcher.expect(.unsatisfied, .adminDown) {
             try await network.near.ip("link set cable0 down")
@@ -35,23 +36,38 @@ struct FloodTests {
         running.cancel()
         try await running.value
     }
-}
 
-/// The kernel, with a consumer that can be stopped like a process by SIGSTOP.
-private final class HeldUpSource: NetworkSource {
-    let isHeldUp = Atomic(false)
-    private let kernel: KernelNetwork
-
-    init(_ kernel: KernelNetwork) { self.kernel = kernel }
-
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        try await kernel.run { [self] batch in
-            while isHeldUp.load(ordering: .acquiring) { sched_yield() }
-            return deliver(batch)
+    @Test func theSmallestBufferUnderChurnGivesTheRightVerdictInTime() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        // The kernel raises this to 2304 bytes (SOCK_MIN_RCVBUF, net/sock.h): a few messages.
+        let kernel = KernelNetwork(networkNamespace: network.near.path, usesFilter: false, receiveBuffer: 1)
+        try await network.watching(on: kernel) { watcher in
+            let churn = try Self.churn(in: network.near)
+            while watcher.monitor.health.drops < 100 { await Task.yield() }
+            for _ in 0..<12 {
+                try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+                try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
+            }
+            // What only a dump can tell: the link.
+            try await watcher.expect(.unsatisfied, .noCarrier, delay: .seconds(5) + Watcher.carrierDelay) {
+                try await network.pull()
+            }
+            churn.signal(SIGKILL)
+            let health = watcher.monitor.health
+            #expect(health.receiveBuffer == 2304 && health.losses > 0 && health.resyncs > 0 && health.resyncs < health.losses)
+            #expect(health.reopens == 0 && health.missedByEvents == 0)
         }
     }
 
-    func wake() { kernel.wake() }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
+    /// Adds and removes routes and an address all the time, until it is killed.
+    private static func churn(in namespace: Namespace) throws -> Child {
+        var lines = (0..<200).flatMap { number in
+            let route = "10.9.\(number).0/24"
+            return ["route add \(route) via 192.0.2.1", "route del \(route) via 192.0.2.1"]
+        }
+        lines += ["addr add 203.0.113.9/32 dev lo", "addr del 203.0.113.9/32 dev lo"]
+        let batch = lines.joined(separator: "\n")
+        return try Child(["sh", "-c", "while :; do ip -n \(namespace.name) -force -batch - <<EOF\n\(batch)\nEOF\ndone"])
+    }
 }

@@ -1,7 +1,7 @@
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ManualClockCancellationTests {
     let clock = ManualClock()
 

@@ -59,7 +59,10 @@ struct CommandLineTests {
         #expect(error.map { ReachabilityWatch.exitCode(for: $0).rawValue } == ExitStatus.usage.rawValue)
     }
 
-    @Test(arguments: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self] as [any ParsableCommand.Type])
+    @Test(
+        arguments: [
+            WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RecordCommand.self, ReplayCommand.self,
+        ] as [any ParsableCommand.Type])
     func explainsEveryOption(_ command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 400)
         for line in help.split(separator: "\n") where line.hasPrefix("  --") {

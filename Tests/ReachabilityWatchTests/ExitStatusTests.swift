@@ -7,7 +7,7 @@ struct ExitStatusTests {
     @Test(
         arguments: [
             (ReachabilityError.Code.netlinkUnavailable, 69), (.permissionDenied, 77), (.namespaceUnavailable, 64),
-            (.requestFailed, 2),
+            (.requestFailed, 2), (.invalidRecording, 65), (.fileFailed, 66),
             (.alreadyRun, 2), (.ended, 2), (.init(rawValue: "new"), 2),
         ] as [(ReachabilityError.Code, Int32)])
     func tellsErrorsApart(_ code: ReachabilityError.Code, _ expected: Int32) {

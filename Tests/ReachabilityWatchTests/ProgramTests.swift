@@ -6,7 +6,7 @@ import Testing
 /// The built command, as a shell meets it.
 ///
 /// What it says about this machine's network does not matter here.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(3)))
 struct ProgramTests {
     @Test(arguments: [
         ["--to", "example.com"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],

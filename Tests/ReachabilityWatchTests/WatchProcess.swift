@@ -52,7 +52,7 @@ struct WatchProcess {
         return status & 0x7f == 0 ? status >> 8 & 0xff : 1000 + status & 0x7f
     }
 
-    private static func path() throws -> String {
+    static func path() throws -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
         guard count > 0 else { throw Failure(operation: "readlink(/proc/self/exe)", errno: errno) }

@@ -180,7 +180,20 @@ int32_t cnl_set_receive_timeout(cnl_socket *_Nonnull socket, uint32_t millisecon
 /// Returns 0 or a negative errno.
 int32_t cnl_set_receive_buffer(cnl_socket *_Nonnull socket, uint32_t bytes, uint32_t *_Nonnull granted);
 
-/// The number of datagrams the kernel dropped for this socket (SO_MEMINFO, sk_meminfo SK_MEMINFO_DROPS).
+/// One instruction of a socket filter: struct sock_filter of linux/filter.h.
+typedef struct {
+    uint16_t code;
+    uint8_t if_true;
+    uint8_t if_false;
+    uint32_t operand;
+} cnl_instruction;
+
+/// Has the kernel keep from the socket what a classic BPF program drops (SO_ATTACH_FILTER, socket(7)); what it drops wakes
+/// nobody and is no loss. Takes the place of an earlier program in one step: there is no moment without a filter.
+/// No instructions at all remove the program. Returns 0 or a negative errno, and then the earlier program stays.
+int32_t cnl_set_filter(int32_t descriptor, const cnl_instruction *_Nullable instructions, size_t count);
+
+/// The number of datagrams the kernel dropped for this socket (SO_MEMINFO, sk_meminfo SK_MEMINFO_DROPS); it wraps around.
 /// Returns 0 or a negative errno.
 int32_t cnl_drops(const cnl_socket *_Nonnull socket, uint32_t *_Nonnull drops);
 
@@ -214,13 +227,23 @@ void cnl_event_signal(int32_t descriptor);
 /// Makes the eventfd unreadable again.
 void cnl_event_clear(int32_t descriptor);
 
-/// Bits of `cnl_wait`'s answer.
-#define CNL_READY_FIRST 1
-#define CNL_READY_SECOND 2
+/// How many descriptors `cnl_wait` takes at most.
+#define CNL_WAIT_LIMIT 8
 
-/// Waits until one of two descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number waits without end.
-/// Returns a set of CNL_READY_ bits, 0 when the time has passed, or a negative errno. EINTR counts as time passed.
-int32_t cnl_wait(int32_t first, int32_t second, int64_t nanoseconds);
+/// Waits until one of `count` descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number waits without end.
+/// A negative descriptor is ignored. Returns a set of bits, 1 << n for descriptor n; 0 when the time has passed; or a
+/// negative errno. EINTR counts as time passed.
+int32_t cnl_wait(const int32_t *_Nullable descriptors, size_t count, int64_t nanoseconds);
+
+/// Creates a non-blocking close-on-exec timer that never expires, and becomes readable when the time of day is set: by hand,
+/// or at the end of a suspension (TFD_TIMER_CANCEL_ON_SET, timerfd_create(2)). Returns the descriptor or a negative errno.
+int32_t cnl_clock_steps_open(void);
+
+/// Makes the timer unreadable until the time of day is set again.
+void cnl_clock_steps_clear(int32_t descriptor);
+
+/// Closes a descriptor of `cnl_clock_steps_open`.
+void cnl_clock_steps_close(int32_t descriptor);
 
 /// Nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
 int64_t cnl_boot_time(void);

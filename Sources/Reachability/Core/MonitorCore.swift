@@ -14,6 +14,8 @@ package struct MonitorCore: Sendable {
 
         package var table: InterfaceTable
         package var needsInterfaces = false
+        /// Whether the table may be wrong, because events were lost: a change that is found by it is confirmed with a new one.
+        package var isTableDoubtful = false
         package var questions: [Question] = []
         var now: Duration
         var wallTime: Duration
@@ -30,6 +32,12 @@ package struct MonitorCore: Sendable {
         package var failures: [ReachabilityError] = []
 
         package init() {}
+
+        /// Whether any path is not what it was known to be.
+        package func differ(from questions: [Plan.Question]) -> Bool {
+            let known = Dictionary(uniqueKeysWithValues: questions.map { ($0.scope, $0.known) })
+            return paths.contains { known[$0.scope] != $0.path }
+        }
     }
 
     /// What follows from the answers.
@@ -46,15 +54,21 @@ package struct MonitorCore: Sendable {
     var scopes: [Scope: ScopeState] = [:]
     private let lossGrace: Duration
     private var schedule: Schedule
+    /// The place of the scope that was added last.
+    private var newestOrder: UInt64 = 0
     private var log = CauseLog()
     package private(set) var hasSnapshot = false
     private var needsInterfaces = true
     /// Whether the next dump makes up for a loss or a suspension.
     private var isResync = false
+    private var backoff = ResyncBackoff()
     private var isDirty = false
     /// The scopes that have not been told of the last suspension yet.
     private var resumed: Set<Scope> = []
     private var resynced = false
+    /// The addresses that the source was last told.
+    private var destinations: Set<IPAddress>?
+    private var mayHaveNewDestinations = true
 
     package init(_ configuration: ReachabilityMonitor.Configuration) {
         evaluator = PathEvaluator(
@@ -71,14 +85,34 @@ package struct MonitorCore: Sendable {
     /// Returns whether it still needs its first evaluation.
     @discardableResult
     package mutating func retain(_ scope: Scope) -> Bool {
-        scopes[scope, default: ScopeState(lossGrace: lossGrace)].uses += 1
+        if scopes[scope] == nil {
+            newestOrder += 1
+            scopes[scope] = ScopeState(lossGrace: lossGrace, order: newestOrder)
+            mayHaveNewDestinations = true
+        }
+        scopes[scope]?.uses += 1
         return scopes[scope]?.level.path == nil
     }
 
     /// Counts one use less; a scope that nobody uses is forgotten.
     package mutating func release(_ scope: Scope) {
         scopes[scope]?.uses -= 1
-        if scopes[scope]?.uses == 0 { scopes[scope] = nil }
+        guard scopes[scope]?.uses == 0 else { return }
+        scopes[scope] = nil
+        mayHaveNewDestinations = true
+    }
+
+    /// The addresses that all scopes ask about; `nil` if they are those of the last call.
+    package mutating func takeNewDestinations() -> Set<IPAddress>? {
+        guard mayHaveNewDestinations else { return nil }
+        mayHaveNewDestinations = false
+        var current: Set<IPAddress> = []
+        for scope in scopes.keys {
+            for family in IPAddress.Family.allCases { current.formUnion(evaluator.destinations(of: scope, family)) }
+        }
+        guard current != destinations else { return nil }
+        destinations = current
+        return current
     }
 
     private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
@@ -95,11 +129,15 @@ package struct MonitorCore: Sendable {
         {
             isDirty = true
         }
+        if backoff.isDue(at: batch.now) { (needsInterfaces, isDirty) = (true, true) }
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
         plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
+        plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
+        // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
         plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
+            .sorted { $0.value.order < $1.value.order }
             .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
         return plan
     }
@@ -116,17 +154,18 @@ package struct MonitorCore: Sendable {
             }
             if isDirty || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
             isDirty = false
-            resynced = false
+            resynced = backoff.isPending
         }
         tellHeldLosses(plan, &outcome)
         if plan.isAudit {
             schedule.noteAudit(at: plan.now)
             health.lastAudit = plan.now
         }
-        if schedule.isSettled && !isDirty { log.removeAll() }
+        if schedule.isSettled && !isDirty && !backoff.isPending { log.removeAll() }
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
-            (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied)]) + scopes.values.map(\.deadline)
+            (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
+            + scopes.values.map(\.deadline)
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
@@ -152,6 +191,8 @@ package struct MonitorCore: Sendable {
     private mutating func count(_ batch: NetworkEventBatch) {
         health.forged.addSaturating(batch.forged)
         health.malformed.addSaturating(batch.malformed)
+        health.drops.addSaturating(batch.drops)
+        health.reopens.addSaturating(batch.reopens)
         if let size = batch.receiveBuffer { health.receiveBuffer = size }
     }
 
@@ -175,7 +216,8 @@ package struct MonitorCore: Sendable {
                 health.losses += 1
                 if hasSnapshot { health.mode = .resyncing }
                 resynced = true
-                (needsInterfaces, isResync) = (true, true)
+                isResync = true
+                backoff.noteLoss(at: now)
             case .resumed:
                 resumed = Set(scopes.keys)
                 (needsInterfaces, isResync) = (true, true)
@@ -212,9 +254,11 @@ package struct MonitorCore: Sendable {
             if !hasSnapshot { schedule.noteAudit(at: plan.now) }
             hasSnapshot = true
             needsInterfaces = false
+            backoff.noteDump(at: plan.now)
             health.mode = .live
         }
         if let failure = answers.failures.last {
+            if plan.isTableDoubtful { needsInterfaces = true }
             schedule.noteFailure(at: plan.now)
             health.lastFailure = failure
         } else if !plan.questions.isEmpty {

@@ -25,7 +25,11 @@ package struct ScopeState: Equatable, Sendable {
     /// How many streams and conditions need the scope.
     package var uses = 0
 
-    package init(lossGrace: Duration) {
+    /// The scope's place among all: scopes that were added earlier are asked about earlier.
+    package let order: UInt64
+
+    package init(lossGrace: Duration, order: UInt64 = 0) {
+        self.order = order
         damped = TransitionReducer(lossGrace: lossGrace)
     }
 

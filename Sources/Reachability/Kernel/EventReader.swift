@@ -5,6 +5,17 @@ internal import Glibc
 ///
 /// Owned by one thread.
 struct EventReader: ~Copyable {
+    /// What a reader works with.
+    struct Equipment: Sendable {
+        var namespace: String?
+        /// The size of the receive buffer to ask for, in bytes.
+        var receiveBuffer: UInt32
+        var clock: KernelClock
+        let wakeUp = WakeUp()
+        let filter = SocketFilter()
+        let dumpFailures = DumpFailures()
+    }
+
     /// How many datagrams make a batch at most, so that a flood cannot put off the verdict.
     private static let batchLimit = 256
     /// How many datagrams are read after a loss before the monitor is told: more than any receive buffer here holds.
@@ -13,48 +24,62 @@ struct EventReader: ~Copyable {
     /// (netlink_overrun, NETLINK_S_CONGESTED).
     private static let drainLimit = 200_000
 
-    private let socket: NetlinkSocket
+    private let equipment: Equipment
+    private var socket: NetlinkSocket
     private let buffer = ReceiveBuffer()
-    private let wakeUp: WakeUp
-    private var suspension = Suspension()
-    /// Whether events were lost since the queue was last empty.
+    private let clockSteps = ClockSteps()
+    private var suspension: Suspension
+    private var detector = LossDetector()
+    /// Whether anything was read since the drop counter was last looked at.
+    private var hasHeard = false
+    /// Whether a read said that events were lost since the queue was last empty.
     private var isLossy = false
 
-    init(namespace: String?, _ wakeUp: WakeUp) throws(ReachabilityError) {
-        try NetlinkSocket.check(min(wakeUp.descriptor, 0), "eventfd()")
-        socket = try NetlinkSocket.forEvents(namespace: namespace, receiveBuffer: KernelNetwork.receiveBuffer)
-        self.wakeUp = wakeUp
+    init(_ equipment: Equipment) throws(ReachabilityError) {
+        self.equipment = equipment
+        suspension = Suspension(total: equipment.clock.suspended)
+        try NetlinkSocket.check(min(equipment.wakeUp.descriptor, 0), "eventfd()")
+        socket = try NetlinkSocket.forEvents(equipment)
     }
+
+    deinit { equipment.filter.detach() }
 
     /// Delivers batches until it is stopped, or until waiting fails.
     mutating func run(_ deliver: (NetworkEventBatch) -> Duration?) throws(ReachabilityError) {
-        var batch = NetworkEventBatch(now: KernelClock.now, wallTime: KernelClock.wallTime, receiveBuffer: socket.receiveBuffer)
-        while !wakeUp.isStopped {
+        let clock = equipment.clock
+        var batch = NetworkEventBatch(now: clock.bootTime(), wallTime: clock.wallTime(), receiveBuffer: socket.receiveBuffer)
+        while !equipment.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.saturatingAdd($0) }
-            let ready = batch.hasMore ? Int32(CNL_READY_FIRST) : try wait(until: deadline)
-            if ready & Int32(CNL_READY_SECOND) != 0 { wakeUp.clear() }
-            batch = ready & Int32(CNL_READY_FIRST) != 0 ? try read() : NetworkEventBatch(now: .zero, wallTime: .zero)
-            batch.now = KernelClock.now
-            batch.wallTime = KernelClock.wallTime
-            if let time = suspension.check() { batch.events.append(.resumed(after: time)) }
+            let isReadable = batch.hasMore ? true : try wait(until: deadline)
+            batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+            if isReadable { try read(into: &batch) }
+            if !batch.hasMore { try lookForLosses(&batch) }
+            batch.now = clock.bootTime()
+            batch.wallTime = clock.wallTime()
+            if let time = suspension.note(total: clock.suspended) { batch.events.append(.resumed(after: time)) }
         }
     }
 
-    private borrowing func wait(until deadline: Duration?) throws(ReachabilityError) -> Int32 {
-        let rest = deadline.map { max(0, KernelClock.nanoseconds($0.saturatingSubtract(KernelClock.now))) } ?? -1
-        let ready = cnl_wait(socket.descriptor, wakeUp.descriptor, rest)
+    /// Waits until there is something to do, and tells whether the socket is readable.
+    private borrowing func wait(until deadline: Duration?) throws(ReachabilityError) -> Bool {
+        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) } ?? -1
+        let descriptors = [socket.descriptor, equipment.wakeUp.descriptor, clockSteps.descriptor]
+        let ready = cnl_wait(descriptors, descriptors.count, rest)
         try NetlinkSocket.check(ready, "ppoll()")
-        return ready
+        if ready & 0b010 != 0 { equipment.wakeUp.clear() }
+        if ready & 0b100 != 0 { clockSteps.clear() }
+        return ready & 0b001 != 0
     }
 
     /// Reads what there is, up to a batch's size; after a loss, all there is.
-    private mutating func read() throws(ReachabilityError) -> NetworkEventBatch {
-        var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+    private mutating func read(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
         var count = 0
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
             var datagram = cnl_datagram()
             let length = socket.receive(into: buffer.bytes, &datagram)
+            if length == -Int(EAGAIN) { return }
             count += 1
+            hasHeard = true
             switch length {
             case 0...:
                 guard datagram.port == 0 else {
@@ -63,10 +88,6 @@ struct EventReader: ~Copyable {
                 }
                 if datagram.is_truncated { isLossy = true }
                 decode(length, into: &batch)
-            case -Int(EAGAIN):
-                if isLossy { batch.events.append(.overrun) }
-                isLossy = false
-                return batch
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true
             default:
@@ -75,7 +96,39 @@ struct EventReader: ~Copyable {
         }
         if isLossy { batch.events.append(.overrun) }
         batch.hasMore = true
-        return batch
+    }
+
+    /// Looks at the drop counter, now that everything is read, and does what it calls for.
+    private mutating func lookForLosses(_ batch: inout NetworkEventBatch) throws(ReachabilityError) {
+        var finding = noteReading(&batch)
+        if finding == .silentDrops {
+            try read(into: &batch)
+            guard !batch.hasMore else { return }
+            finding = noteReading(&batch)
+        }
+        if finding == .reopen { reopen(&batch) }
+        if finding != .nothing { batch.events.append(.overrun) }
+    }
+
+    private mutating func noteReading(_ batch: inout NetworkEventBatch) -> LossDetector.Finding {
+        let reading = LossDetector.Reading(
+            drops: socket.drops, hasHeard: hasHeard, hasError: isLossy, failedDumps: equipment.dumpFailures.inARow)
+        (hasHeard, isLossy) = (false, false)
+        let (finding, drops) = detector.note(reading)
+        batch.drops += Int(drops)
+        return finding
+    }
+
+    /// Opens a new socket; if that fails the old one has to do until the next finding.
+    private mutating func reopen(_ batch: inout NetworkEventBatch) {
+        do {
+            socket = try NetlinkSocket.forEvents(equipment)
+        } catch {
+            return
+        }
+        detector.noteReopened()
+        batch.reopens += 1
+        batch.receiveBuffer = socket.receiveBuffer
     }
 
     private borrowing func decode(_ length: Int, into batch: inout NetworkEventBatch) {

@@ -5,24 +5,36 @@ internal import Synchronization
 /// It needs no privilege. Events, dumps and look-ups have sockets of their own, opened when they are first needed, so that
 /// answers and announcements are never confused. While it runs it has one thread, which reads events and calls the monitor; the
 /// thread sleeps in ppoll(2) as long as nothing happens. Datagrams from anyone but the kernel are dropped and counted.
+///
+/// A filter in the kernel keeps away route messages that cannot concern what the monitor watches, so that even a full routing
+/// table in motion wakes nobody. Losses are noticed by the kernel's drop counter, and everything is asked anew; a socket that
+/// has gone deaf is replaced.
 public final class KernelNetwork: NetworkSource {
     /// The receive buffer that is asked for: room for some ten thousand messages.
     ///
     /// Without privilege the kernel grants what net.core.rmem_max allows.
-    static let receiveBuffer: UInt32 = 4 << 20
+    package static let receiveBuffer: UInt32 = 4 << 20
 
-    private let namespace: String?
+    private let equipment: EventReader.Equipment
+    private let usesFilter: Bool
     private let dumps = Mutex<KernelRequests?>(nil)
     private let lookups = Mutex<KernelRequests?>(nil)
-    private let wakeUp = WakeUp()
     private let isRunning = Atomic(false)
 
     /// Makes a source; no socket is opened yet.
     ///
-    /// - Parameter networkNamespace: the path of a network namespace to look into, such as `/run/netns/NAME` (ip-netns(8)) or
-    ///   `/proc/PID/ns/net`; it needs CAP_SYS_ADMIN. By default the namespace of the thread that first uses it.
-    public init(networkNamespace: String? = nil) {
-        namespace = networkNamespace
+    /// - Parameters:
+    ///   - networkNamespace: the path of a network namespace to look into, such as `/run/netns/NAME` (ip-netns(8)) or
+    ///     `/proc/PID/ns/net`; it needs CAP_SYS_ADMIN. By default the namespace of the thread that first uses it.
+    ///   - usesFilter: whether the kernel is to keep away route messages that cannot matter; `false` is for diagnosis.
+    public convenience init(networkNamespace: String? = nil, usesFilter: Bool = true) {
+        self.init(networkNamespace: networkNamespace, usesFilter: usesFilter, receiveBuffer: Self.receiveBuffer)
+    }
+
+    /// Makes a source with a receive buffer of another size, in bytes, or other clocks.
+    package init(networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()) {
+        equipment = EventReader.Equipment(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock)
+        self.usesFilter = usesFilter
     }
 
     /// Reads events on a thread of its own and delivers them until the task is cancelled; once at a time.
@@ -33,26 +45,37 @@ public final class KernelNetwork: NetworkSource {
             throw ReachabilityError(.alreadyRun, operation: "KernelNetwork.run(deliver:)")
         }
         defer { isRunning.store(false, ordering: .releasing) }
-        wakeUp.start()
+        equipment.wakeUp.start()
         try await withTaskCancellationHandler {
-            try await ReaderThread.run { [namespace, wakeUp] () throws(ReachabilityError) in
-                var reader = try EventReader(namespace: namespace, wakeUp)
+            try await ReaderThread.run { [equipment] () throws(ReachabilityError) in
+                var reader = try EventReader(equipment)
                 try reader.run(deliver)
             }
         } onCancel: {
-            wakeUp.stop()
+            equipment.wakeUp.stop()
         }
         try Task.checkCancellation()
     }
 
     /// Wakes the reader, which delivers an empty batch (eventfd(2)).
-    public func wake() { wakeUp.signal() }
+    public func wake() { equipment.wakeUp.signal() }
 
-    /// All links with their addresses (RTM_GETLINK, RTM_GETADDR), made again while the kernel says that they changed meanwhile.
+    /// Has the kernel keep away the route messages that concern none of these addresses (SO_ATTACH_FILTER, socket(7)).
+    ///
+    /// Before the first call all are delivered. The filter is replaced in one step, for a socket that is in use as well.
+    public func watch(_ destinations: Set<IPAddress>) {
+        if usesFilter { equipment.filter.watch(destinations) }
+    }
+
+    /// All links with their addresses (RTM_GETLINK, RTM_GETADDR), dumped again if the kernel says that they changed meanwhile.
+    ///
+    /// That is done five times at most, after pauses of 10 ms to 160 ms.
     ///
     /// - Throws: ``ReachabilityError`` if the kernel refuses, or does not answer within two seconds.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+        try equipment.dumpFailures.counting { () throws(ReachabilityError) in
+            try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+        }
     }
 
     /// One look-up (RTM_GETROUTE), answered as for a socket of this process.
@@ -70,7 +93,11 @@ public final class KernelNetwork: NetworkSource {
     ) throws(ReachabilityError) -> Answer {
         try requests.withLock { requests throws(ReachabilityError) -> Answer in
             let current: KernelRequests
-            if let existing = requests.take() { current = existing } else { current = try KernelRequests(namespace: namespace) }
+            if let existing = requests.take() {
+                current = existing
+            } else {
+                current = try KernelRequests(namespace: equipment.namespace)
+            }
             let answer = try body(current)
             requests = consume current
             return answer

@@ -3,9 +3,6 @@ internal import Glibc
 
 /// Requests and their answers, on a socket that serves nothing else.
 struct KernelRequests: ~Copyable {
-    /// The kernel marks a dump that changed while it was made (NLM_F_DUMP_INTR); then it is made again, this often at most.
-    private static let dumpAttempts = 5
-
     private let socket: NetlinkSocket
     private let buffer = ReceiveBuffer()
 
@@ -15,11 +12,10 @@ struct KernelRequests: ~Copyable {
 
     /// All links with their addresses.
     borrowing func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        for _ in 1..<Self.dumpAttempts {
-            if let interfaces = try consistentInterfaces() { return interfaces }
-        }
-        // Whatever keeps changing announces itself: the events that follow correct what this dump got wrong.
-        return try consistentInterfaces(acceptInterrupted: true) ?? []
+        let rest = { (time: Duration) in _ = cnl_wait(nil, 0, time.clampedNanoseconds) }
+        return try DumpRestart.repeating(rest: rest) { isLast throws(ReachabilityError) in
+            try consistentInterfaces(isLast: isLast)
+        } ?? []
     }
 
     /// One look-up.
@@ -41,30 +37,31 @@ struct KernelRequests: ~Copyable {
         }
     }
 
-    /// Links and addresses, or `nil` if either dump was interrupted.
-    private borrowing func consistentInterfaces(acceptInterrupted: Bool = false) throws(ReachabilityError) -> [NetworkInterface]? {
+    /// Links and addresses, or `nil` if either dump has to be made again; the last time they are taken as they are.
+    private borrowing func consistentInterfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
         var interfaces: [NetworkInterface] = []
         var positions: [UInt32: Int] = [:]
-        let linksAreWhole = try dump("RTM_GETLINK", cnl_request_links) { message in
+        let linksAreWhole = try dump("RTM_GETLINK", isLast, cnl_request_links) { message in
             guard message.kind == CNL_LINK else { return }
             positions[message.link.index] = interfaces.count
             interfaces.append(NetworkInterface(message.link))
         }
-        guard linksAreWhole || acceptInterrupted else { return nil }
-        let addressesAreWhole = try dump("RTM_GETADDR", cnl_request_addresses) { message in
+        guard linksAreWhole || isLast else { return nil }
+        let addressesAreWhole = try dump("RTM_GETADDR", isLast, cnl_request_addresses) { message in
             guard message.kind == CNL_ADDRESS, let position = positions[message.address.interface],
                 let address = MessageDecoder.address(message.address)
             else { return }
             interfaces[position].addresses.append(address)
         }
-        return addressesAreWhole || acceptInterrupted ? interfaces : nil
+        return addressesAreWhole || isLast ? interfaces : nil
     }
 
     /// Makes a dump.
     ///
-    /// Returns false if it was interrupted.
+    /// Returns false if it was interrupted, or the kernel was busy with another one (EBUSY; the last time an error).
     private borrowing func dump(
-        _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32, _ body: (cnl_message) -> Void
+        _ operation: String, _ isLast: Bool, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
+        _ body: (cnl_message) -> Void
     ) throws(ReachabilityError) -> Bool {
         let sequence = try socket.send(operation, request)
         var isWhole = true
@@ -77,6 +74,7 @@ struct KernelRequests: ~Copyable {
                 if message.kind == CNL_DONE || message.kind == CNL_ERROR { end = message.error } else { body(message) }
             }
         }
+        if end == EBUSY && !isLast { return false }
         try NetlinkSocket.check(-(end ?? 0), operation)
         return isWhole
     }

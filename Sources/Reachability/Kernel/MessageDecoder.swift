@@ -44,20 +44,6 @@ enum MessageDecoder {
     }
 }
 
-extension IPAddress.Family {
-    /// The family of an AF_ number.
-    init?(kernel family: UInt8) {
-        switch family {
-        case 2: self = .ipv4
-        case 10: self = .ipv6
-        default: return nil
-        }
-    }
-
-    /// The AF_ number.
-    var kernel: UInt8 { self == .ipv4 ? 2 : 10 }
-}
-
 extension IPAddress {
     init?(_ address: cnl_address) {
         guard let family = Family(kernel: address.family) else { return nil }

@@ -9,6 +9,8 @@ struct NetlinkSocket: ~Copyable {
     private static let replyTimeout: UInt32 = 2000
 
     private let handle: OpaquePointer
+    /// The size of an event socket's receive buffer in bytes, as the kernel granted it.
+    private(set) var receiveBuffer: Int?
 
     /// Opens a socket in a network namespace, by default in the calling thread's.
     init(namespace: String?) throws(ReachabilityError) {
@@ -33,14 +35,15 @@ struct NetlinkSocket: ~Copyable {
         return socket
     }
 
-    /// A socket for events: member of all groups, non-blocking.
-    ///
-    /// Returns it with the size of its receive buffer.
-    static func forEvents(namespace: String?, receiveBuffer: UInt32) throws(ReachabilityError) -> NetlinkSocket {
-        let socket = try NetlinkSocket(namespace: namespace)
+    /// A socket for events: non-blocking, with a filter, member of all groups.
+    static func forEvents(_ equipment: EventReader.Equipment) throws(ReachabilityError) -> NetlinkSocket {
+        var socket = try NetlinkSocket(namespace: equipment.namespace)
         try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
         var granted: UInt32 = 0
-        try check(cnl_set_receive_buffer(socket.handle, receiveBuffer, &granted), "setsockopt(SO_RCVBUF)")
+        try check(cnl_set_receive_buffer(socket.handle, equipment.receiveBuffer, &granted), "setsockopt(SO_RCVBUF)")
+        socket.receiveBuffer = Int(granted)
+        // Before the first event can come.
+        equipment.filter.attach(to: socket.descriptor)
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
         for group in groups { try check(cnl_join(socket.handle, group), "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))") }
         return socket
@@ -48,11 +51,10 @@ struct NetlinkSocket: ~Copyable {
 
     var descriptor: Int32 { cnl_descriptor(handle) }
 
-    /// The size of the receive buffer, as the kernel granted it.
-    var receiveBuffer: Int? {
-        var size: Int32 = 0
-        var length = socklen_t(MemoryLayout.size(ofValue: size))
-        return getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, &length) == 0 ? Int(size) : nil
+    /// How many datagrams the kernel has dropped for this socket; `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
+    var drops: UInt32? {
+        var drops: UInt32 = 0
+        return cnl_drops(handle, &drops) == 0 ? drops : nil
     }
 
     /// Reads one datagram.

@@ -8,9 +8,13 @@ package struct BusTime: Hashable, Comparable, Sendable {
 
     /// The moment a duration after the bus was made, rounded up: nothing happens before its time.
     package init(_ duration: Duration) {
+        nanoseconds = Int64(clamping: Self.nanoseconds(duration))
+    }
+
+    private static func nanoseconds(_ duration: Duration) -> Int128 {
         // Not `components`, which traps for durations beyond 2^63 seconds.
         let (whole, rest) = duration.attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        nanoseconds = Int64(clamping: rest > 0 ? whole + 1 : whole)
+        return rest > 0 ? whole + 1 : whole
     }
 
     package static let start = BusTime(nanoseconds: 0)
@@ -29,13 +33,11 @@ package struct BusTime: Hashable, Comparable, Sendable {
     /// The moment a duration later; nothing is later than never.
     package static func + (time: BusTime, duration: Duration) -> BusTime {
         guard time != .never else { return .never }
-        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(BusTime(duration).nanoseconds)
-        return BusTime(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+        return BusTime(nanoseconds: Int64(clamping: Int128(time.nanoseconds) + nanoseconds(duration)))
     }
 
-    /// How long after another moment this one is; the longest duration for never.
+    /// How long after another moment this one is: at most 585 years, so that many such spans can be added up.
     package static func - (left: BusTime, right: BusTime) -> Duration {
-        guard left != .never else { return Duration(attoseconds: .max) }
-        return .nanoseconds(left.nanoseconds) - .nanoseconds(right.nanoseconds)
+        .nanoseconds(left.nanoseconds) - .nanoseconds(right.nanoseconds)
     }
 }

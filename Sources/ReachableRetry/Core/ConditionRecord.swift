@@ -22,8 +22,9 @@ package struct ConditionRecord: Sendable {
     var uses = 0
     /// The jobs that wait for it; of those with several unmet conditions each waits for one.
     var waiting: Set<JobIndex> = []
-    /// The jobs that back off and whose delay an edge ends.
-    var backingOff: Set<JobIndex> = []
+    /// The jobs that wait for something else, and are to be looked at when this changes: an edge ends a delay, a loss a wait
+    /// that was for another condition.
+    var attentive: Set<JobIndex> = []
     /// The jobs whose running attempt is to be interrupted if it is lost.
     var interruptible: Set<JobIndex> = []
 

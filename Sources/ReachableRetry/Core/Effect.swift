@@ -1,7 +1,7 @@
 /// What a bus has to do because of a decision.
 package enum Effect: Sendable {
     /// Let an attempt start.
-    case start(JobKey, Start)
+    case start(JobKey)
     /// Cancel the running attempt; it is awaited.
     case interrupt(JobKey, JobState.Interruption)
     /// Tell the job's caller that it is over.
@@ -18,6 +18,8 @@ package struct Subject: Hashable, Sendable {
     package var destination: String?
     /// How many attempts have been started.
     package var started: Int
+    /// How long it has waited for conditions so far.
+    package var waited: Duration
 }
 
 /// An attempt that starts.

@@ -1,5 +1,8 @@
 /// What jobs of one scope and destination have in common: how fast they are let go, and whether the other side was reached.
 package struct GateState: Hashable, Sendable {
+    /// How long jobs wait at least after a failure of the network on a path that is there: such failures are not counted, and a
+    /// policy without delays would never end.
+    static let leastDelay = Duration.milliseconds(500)
     /// How long after an edge a silent server is taken for a network that is still coming up.
     static let settlingTime = Duration.seconds(30)
 

@@ -3,27 +3,28 @@ struct GateTable: Sendable {
     /// How many gates without jobs are remembered; their memory matters for half a minute only.
     static let mostIdle = 1024
 
-    private struct Name: Hashable {
+    private struct Name {
         var scope: ConditionIndex
         var destination: String?
     }
 
     private var gates: [GateState?] = []
     private var names: [Name] = []
-    private var indices: [Name: Int32] = [:]
+    /// By scope first: a scope leaves with its gates, however many others there are.
+    private var indices: [ConditionIndex: [String?: Int32]] = [:]
     private var free: [Int32] = []
     private var idle = 0
 
-    var count: Int { indices.count }
+    var count: Int { gates.count - free.count }
 
     /// The gate for a job; it is kept until ``release(_:)``.
     mutating func use(_ scope: ConditionIndex, _ destination: String?) -> Int32 {
-        let name = Name(scope: scope, destination: destination)
-        if let index = indices[name] {
+        if let index = indices[scope]?[destination] {
             if self[index].uses == 0 { idle -= 1 }
             self[index].uses += 1
             return index
         }
+        let name = Name(scope: scope, destination: destination)
         var gate = GateState()
         gate.uses = 1
         let index: Int32
@@ -36,7 +37,7 @@ struct GateTable: Sendable {
             gates.append(gate)
             names.append(name)
         }
-        indices[name] = index
+        indices[scope, default: [:]][destination] = index
         return index
     }
 
@@ -44,20 +45,24 @@ struct GateTable: Sendable {
         self[index].uses -= 1
         guard self[index].uses == 0 else { return }
         idle += 1
-        if idle > Self.mostIdle { removeAll { $0.uses == 0 } }
+        if idle > Self.mostIdle { removeIdle() }
     }
 
     mutating func removeAll(of scope: ConditionIndex) {
-        for (name, index) in indices where name.scope == scope { remove(index) }
+        for index in (indices.removeValue(forKey: scope) ?? [:]).values { vacate(index) }
     }
 
-    private mutating func removeAll(where isUnwanted: (GateState) -> Bool) {
-        for index in indices.values where isUnwanted(self[index]) { remove(index) }
+    private mutating func removeIdle() {
+        for index in gates.indices where gates[index]?.uses == 0 {
+            let name = names[index]
+            indices[name.scope]?.removeValue(forKey: name.destination)
+            if indices[name.scope]?.isEmpty == true { indices[name.scope] = nil }
+            vacate(Int32(index))
+        }
     }
 
-    private mutating func remove(_ index: Int32) {
+    private mutating func vacate(_ index: Int32) {
         if self[index].uses == 0 { idle -= 1 }
-        indices[names[Int(index)]] = nil
         gates[Int(index)] = nil
         free.append(index)
     }

@@ -35,6 +35,7 @@ package struct JobState: Sendable {
     var isCancelled = false
     var hasToldOfWaiting = false
     var lastWasConnectivity = false
+    var lastWasCharged = false
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
     /// The job's entry in the timer queue.
@@ -54,9 +55,9 @@ package struct JobState: Sendable {
     var hard = BusTime.past
     /// The delay before, for decorrelated jitter.
     var previousDelay: Duration?
-    /// Waiting: when the wait is too long. Running: when the attempt is.
+    /// When it has taken too long: the wait, or the attempt.
     var limit = BusTime.never
-    /// Running: when the attempt is cancelled because something was lost.
+    /// When the attempt is cancelled because something was lost.
     var interruptAt = BusTime.never
     var waitBegan = BusTime.never
     var waited = Duration.zero

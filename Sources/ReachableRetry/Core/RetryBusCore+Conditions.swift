@@ -21,12 +21,12 @@ extension RetryBusCore {
     mutating func conditionChanged(_ index: ConditionIndex, since old: ConditionRecord, at now: BusTime) {
         guard let new = conditions[Int(index)] else { return }
         let isEdge = new.epoch != old.epoch
-        if new.isOpen && (isEdge || !old.isOpen) || (new.level.isKnown && !old.level.isKnown) {
-            for job in inOrder(new.waiting) { advance(job, at: now) }
-        }
-        if isEdge || new.isOpen != old.isOpen {
-            // An edge voids their delay; a loss sends them to wait without a timer.
-            for job in inOrder(new.backingOff) { advance(job, at: now) }
+        let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || (new.level.isKnown && !old.level.isKnown)
+        let concernsOthers = isEdge || new.isOpen != old.isOpen
+        // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
+        let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
+        for job in inOrder(affected) { advance(job, at: now) }
+        if concernsOthers {
             for job in inOrder(new.interruptible) { reconsiderInterruption(job, at: now) }
         }
         if new.isHopeless && !old.isHopeless {
@@ -43,7 +43,7 @@ extension RetryBusCore {
         }
         let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
         // A job is registered with all of its conditions: once is enough.
-        let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.backingOff ?? []) }
+        let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for job in inOrder(jobs) { advance(job, at: now) }
         return takeEffects()
     }

@@ -3,14 +3,19 @@ extension RetryBusCore {
     /// The running attempt failed.
     ///
     /// - Parameters:
+    ///   - interruption: why the attempt was cancelled before it ended, as its task saw it; what came later did not touch it.
     ///   - isGone: whether the kernel, asked just now, says that the scope is gone: the event may still be on its way.
     /// - Returns: whether a delay has to be computed, with which ``park(_:for:at:)`` is to be called. That is the caller's function
     ///   and must not run where the bus is locked; meanwhile the job may be cancelled, end, and an edge may come.
-    package mutating func fail(_ key: JobKey, _ report: FailureReport, isGone: Bool, at now: BusTime) -> (Judgement, [Effect]) {
-        guard let job = self[key], job.phase == .running else { return (.settled, []) }
+    package mutating func fail(
+        _ key: JobKey, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, at now: BusTime
+    ) -> (Judgement, [Effect]) {
+        guard self[key]?.phase == .running else { return (.settled, []) }
         unregister(key.index)
         disarm(key.index)
         jobs[Int(key.index)]?.phase = .judged
+        jobs[Int(key.index)]?.interruption = interruption
+        guard let job = self[key] else { return (.settled, []) }
         let judgement = judge(key.index, job, report, isGone: isGone, at: now)
         return (judgement, takeEffects())
     }
@@ -31,7 +36,7 @@ extension RetryBusCore {
     /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
     package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .judged else { return [] }
-        jobs[Int(key.index)]?.soft = now + max(.zero, delay)
+        jobs[Int(key.index)]?.soft = now + max(job.lastWasCharged ? .zero : GateState.leastDelay, delay)
         jobs[Int(key.index)]?.previousDelay = delay
         advance(key.index, at: now)
         return takeEffects()
@@ -68,9 +73,11 @@ extension RetryBusCore {
     /// Why there is no further attempt; `nil` if there may be one.
     private mutating func reasonToStop(_ index: JobIndex, _ failure: FailureClass, at now: BusTime) -> GiveUp.Reason? {
         guard let job = jobs[Int(index)] else { return nil }
+        // First: what a predicate says of the error of an attempt that time cut says nothing of the work.
+        if job.interruption == .deadline { return .deadline }
         if failure == .permanent { return .permanent }
         if isShutDown { return .shutDown }
-        if job.deadline <= now || job.interruption == .deadline { return .deadline }
+        if job.deadline <= now { return .deadline }
         if let most = job.rules.maxAttempts, Int(job.charged) >= most { return .attempts }
         if case .server(let delay?) = failure {
             let hard = max(job.hard, now + max(.zero, delay))
@@ -89,6 +96,7 @@ extension RetryBusCore {
             job.connectivityFailures = job.connectivityFailures.saturatingIncrement()
         }
         job.lastWasConnectivity = failure == .connectivity
+        job.lastWasCharged = isCharged
         jobs[Int(index)] = job
     }
 

@@ -9,12 +9,23 @@ extension RetryBusCore {
     /// Time has passed: everything happens that is due.
     package mutating func tick(at now: BusTime) -> [Effect] {
         if drainEnd <= now { cancelRunning() }
+        while true {
+            let due = takeDue(at: now)
+            guard !due.isEmpty else { return takeEffects() }
+            // Their times are all over: whose was the first does not matter any more.
+            for job in inOrder(due) { timeCame(job, at: now) }
+        }
+    }
+
+    /// The jobs whose times have come; their timers are gone.
+    private mutating func takeDue(at now: BusTime) -> [JobIndex] {
+        var due: [JobIndex] = []
         while let entry = timers.first(isCurrent: { [jobs] in jobs[Int($0.job)]?.token == $0.token }), entry.time <= now {
             timers.removeFirst()
             jobs[Int(entry.job)]?.token = 0
-            timeCame(entry.job, at: now)
+            due.append(entry.job)
         }
-        return takeEffects()
+        return due
     }
 
     /// The scopes of the jobs that are about to start because of the time.

@@ -49,10 +49,16 @@ extension RetryBusCore {
         if job.waitsFor != condition {
             unregister(index)
             conditions[Int(condition)]?.waiting.insert(index)
+            // Its wait for the network is limited, whatever else it waits for.
+            if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = condition
-            jobs[Int(index)]?.limit = condition == job.scope ? now + job.longestWait : .never
+            jobs[Int(index)]?.limit = .never
             if job.waitBegan.isNever { jobs[Int(index)]?.waitBegan = now }
+        }
+        // A monitor that has not looked yet does not say that the network is away.
+        if condition == job.scope, jobs[Int(index)]?.limit == .never, conditions[Int(condition)]?.isUnknown == false {
+            jobs[Int(index)]?.limit = now + job.longestWait
         }
         tellOfWaiting(index)
         arm(index)
@@ -72,7 +78,7 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)] else { return }
         if job.phase == .judged { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
-        for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.backingOff.insert(index) }
+        for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
         arm(index)
     }
 
@@ -99,10 +105,15 @@ extension RetryBusCore {
             for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
         }
         arm(index)
+        tell(index, .started(Int(job.started)))
+        effects.append(.start(key(index)))
+    }
+
+    /// The attempt that runs, as its operation is told of it.
+    package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
+        guard let job = self[key], job.phase == .running else { return nil }
         let end = min(job.deadline, job.limit)
-        let start = Start(number: Int(job.started), epoch: epoch, limit: end.isNever ? nil : end - now)
-        tell(index, .started(start.number))
-        effects.append(.start(key(index), start))
+        return Start(number: Int(job.started), epoch: job.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
 
     // MARK: - Registration
@@ -121,9 +132,10 @@ extension RetryBusCore {
         switch job.phase {
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
+            conditions[Int(job.scope)]?.attentive.remove(index)
             jobs[Int(index)]?.waitsFor = -1
         case .backingOff:
-            for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.backingOff.remove(index) }
+            for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.remove(index) }
         case .running where job.rules.interruptionGrace != nil:
             for condition in CollectionOfOne(job.scope) + job.conditions {
                 conditions[Int(condition)]?.interruptible.remove(index)

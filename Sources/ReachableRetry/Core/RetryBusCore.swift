@@ -109,9 +109,10 @@ package struct RetryBusCore: Sendable {
     /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.
     package mutating func shutDown(drainEnd: BusTime, at now: BusTime) -> [Effect] {
         isShutDown = true
-        self.drainEnd = drainEnd
+        // Of several who end it, the least patient counts.
+        self.drainEnd = min(self.drainEnd, drainEnd)
         for index in liveJobs where jobs[Int(index)]?.phase != .running { end(index, .cancelled, at: now) }
-        if drainEnd <= now { cancelRunning() }
+        if self.drainEnd <= now { cancelRunning() }
         return takeEffects()
     }
 
@@ -173,7 +174,7 @@ package struct RetryBusCore: Sendable {
         guard let job = jobs[Int(index)] else { return }
         let subject = Subject(
             key: key(index), sequence: job.sequence, scope: job.scope, destination: gates.destination(job.gate),
-            started: Int(job.started))
+            started: Int(job.started), waited: job.waited)
         effects.append(.tell(subject, news))
     }
 

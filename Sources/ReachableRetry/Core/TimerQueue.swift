@@ -40,13 +40,12 @@ package struct TimerQueue: Sendable {
     /// Takes back a time.
     mutating func cancel(isCurrent: (Entry) -> Bool) {
         forgotten += 1
-        guard forgotten > 32, forgotten > heap.count / 2 else { return }
-        heap = Heap(heap.unordered.filter(isCurrent))
-        forgotten = 0
+        throwAwayForgotten(isCurrent)
     }
 
     /// The earliest time that counts.
     mutating func first(isCurrent: (Entry) -> Bool) -> Entry? {
+        throwAwayForgotten(isCurrent)
         while let entry = heap.min {
             if isCurrent(entry) { return entry }
             heap.removeMin()
@@ -56,4 +55,10 @@ package struct TimerQueue: Sendable {
     }
 
     mutating func removeFirst() { heap.removeMin() }
+
+    private mutating func throwAwayForgotten(_ isCurrent: (Entry) -> Bool) {
+        guard forgotten > 32, forgotten > heap.count / 2 else { return }
+        heap = Heap(heap.unordered.filter(isCurrent))
+        forgotten = 0
+    }
 }

@@ -17,14 +17,28 @@ struct ReachabilityWatch: ParsableCommand {
               Start as soon as the network is there, or give up:
                 reachability-watch wait --timeout 5m && rsync -a photos/ nas:photos/
 
+              Take an outage home, to look at it in peace:
+                reachability-watch record --for 1h outage.reach
+                reachability-watch replay outage.reach
+
+              Repeat a command until it succeeds, and start again the moment the network is back:
+                reachability-watch run -- rsync -a photos/ nas:photos/
+
             EXIT CODES
               0   yes                      64  usage
-              1   no, or timed out         69  netlink not available
-              2   unknown                  74  output failed
+              1   no, or timed out         65  not a recording
+              2   unknown                  66  input cannot be read
+                                           69  netlink not available
+                                           73  output cannot be made
+                                           74  output failed
                                            77  no permission
+              run ends with the command's code; 124 deadline, 126 not executable, 127 not found.
             """,
         version: "0.1.0",
-        subcommands: [WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self],
+        subcommands: [
+            WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RunCommand.self, RecordCommand.self,
+            ReplayCommand.self,
+        ],
         defaultSubcommand: WatchCommand.self)
 
     /// Synchronous, so that a namespace can be entered while there is only this thread.

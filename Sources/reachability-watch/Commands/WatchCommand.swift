@@ -22,6 +22,9 @@ struct WatchCommand: ParsableCommand {
     @Flag(help: "Tell each loss at once, however short.")
     var raw = false
 
+    @Flag(help: "For diagnosis: have the kernel tell of every route, also of those that cannot matter.")
+    var noFilter = false
+
     @Option(help: ArgumentHelp("End after this many lines, the first one included.", valueName: "n"))
     var count: Int?
 
@@ -35,16 +38,17 @@ struct WatchCommand: ParsableCommand {
     }
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, format, raw, count, timeLimit] in
+        Program.run(in: target.namespacePath) { [target, format, raw, noFilter, count, timeLimit] in
             ReaderWatch.start()
             let session = WatchSession(
-                monitor: ReachabilityMonitor(), scopes: target.scopes, isRaw: raw, format: format, style: Program.outputStyle,
-                count: count, timeLimit: timeLimit?.duration, localOffset: localOffset(at:), output: DescriptorOutput.standard,
+                monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: raw,
+                format: format, style: Program.outputStyle, count: count, timeLimit: timeLimit?.duration,
+                localOffset: localOffset(at:), output: DescriptorOutput.standard,
                 notes: DescriptorOutput.diagnostics)
             return switch await session.run() {
             case .done: .yes
             case .outputFailed(let failure): Program.report(failure)
-            case .monitorEnded(let error): error.map(Program.report) ?? .unknown
+            case .monitorEnded(let error): error.map { Program.report($0) } ?? .unknown
             }
         }
     }

@@ -26,6 +26,14 @@ extension JSONValue {
         .object([Member("scope", .string(scope.description)), Member("path", self.path(path))])
     }
 
+    /// A line of `replay` about a file that holds events alone.
+    static func event(_ cause: Cause, at wallTime: Duration) -> JSONValue {
+        .object([
+            Member("event", .string("hint")), Member("time", .string(CalendarTime(wallTime).rfc3339)),
+            Member("cause", self.cause(cause)),
+        ])
+    }
+
     private static func cause(_ cause: Cause) -> JSONValue {
         var members = [Member("kind", .string(cause.kind.rawValue)), Member("detail", .string(cause.detail))]
         if let interface = cause.interface { members.append(Member("interface", .string(interface.name))) }

@@ -12,8 +12,14 @@ enum ExitStatus: Int32 {
     case unknown = 2
     /// The command line is wrong (EX_USAGE, sysexits.h).
     case usage = 64
+    /// The input is not what it should be (EX_DATAERR).
+    case invalidData = 65
+    /// The input cannot be read (EX_NOINPUT).
+    case noInput = 66
     /// Netlink is not available (EX_UNAVAILABLE).
     case unavailable = 69
+    /// The output file cannot be made (EX_CANTCREAT).
+    case cannotCreate = 73
     /// The output could not be written (EX_IOERR).
     case outputFailed = 74
     /// A privilege is lacking (EX_NOPERM).
@@ -25,6 +31,8 @@ enum ExitStatus: Int32 {
         case .netlinkUnavailable: self = .unavailable
         case .permissionDenied: self = .notPermitted
         case .namespaceUnavailable: self = .usage
+        case .invalidRecording: self = .invalidData
+        case .fileFailed: self = .noInput
         default: self = .unknown
         }
     }

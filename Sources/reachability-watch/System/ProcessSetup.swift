@@ -11,10 +11,19 @@ enum ProcessSetup {
         endAtOnce(on: SIGTERM)
     }
 
-    /// Ends with 128 + signal.
+    /// Whether a signal is ignored, as nohup(1) and shells want it for what they start.
+    static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        // SIG_IGN, which is no constant that Swift could compare a handler with.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
+
+    /// Ends with 128 + signal, unless whoever started this program wants it to ignore the signal.
     ///
     /// `_exit` is async-signal-safe (signal-safety(7)), and nothing is buffered that it could lose.
     private static func endAtOnce(on number: Int32) {
+        guard !isIgnored(number) else { return }
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _exit(128 + $0) }
         sigaction(number, &action, nil)

@@ -8,15 +8,43 @@ enum Program {
     ///
     /// The order matters: setns(2) moves the calling thread only, and threads are born where their parent is.
     static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
-        if let namespace {
-            do {
-                try enterNetworkNamespace(namespace)
-            } catch {
-                end(with: error)
-            }
+        run(in: namespace, { await body().rawValue }, whileMainThread: { while true { pause() } })
+    }
+
+    /// The same with an exit code that is somebody else's, and with work for the main thread.
+    static func run(
+        in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
+    ) -> Never {
+        enter(namespace)
+        Task.detached { exit(await body()) }
+        wait()
+    }
+
+    /// The same for a body that has something to put in order before a signal ends the process.
+    ///
+    /// The stream tells it of SIGINT or SIGTERM; then it has a tenth of a second.
+    static func run(
+        in namespace: String?, _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
+    ) -> Never {
+        enter(namespace)
+        let signals = HeldSignals()
+        let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
+        Task.detached {
+            let status = await body(interruption)
+            exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
-        Task.detached { exit(await body().rawValue) }
-        while true { pause() }
+        interrupt.yield(signals.next())
+        signals.waitForAnother(atMost: 100)
+        _exit(128 + (HeldSignals.last ?? SIGTERM))
+    }
+
+    private static func enter(_ namespace: String?) {
+        guard let namespace else { return }
+        do {
+            try enterNetworkNamespace(namespace)
+        } catch {
+            end(with: error)
+        }
     }
 
     /// Tells about an error and ends the process with its status.
@@ -25,9 +53,11 @@ enum Program {
     }
 
     /// Tells about an error and returns its status.
-    static func report(_ error: ReachabilityError) -> ExitStatus {
+    ///
+    /// - Parameter status: what it means here, if not what such errors usually mean.
+    static func report(_ error: ReachabilityError, as status: ExitStatus? = nil) -> ExitStatus {
         DescriptorOutput.complain(escapedForTerminal(error.description))
-        return ExitStatus(error)
+        return status ?? ExitStatus(error)
     }
 
     /// Tells about a failure of the output, unless it is one that nobody would care about, and returns its status.

@@ -44,10 +44,11 @@ final class CabledNetwork: Sendable {
 
     /// Runs a monitor in the machine while the body looks at it.
     func watching(
-        _ scope: Scope = .internet, configuration: ReachabilityMonitor.Configuration = .init(),
-        _ body: (Watcher) async throws -> Void
+        _ scope: Scope = .internet, on source: (any NetworkSource)? = nil,
+        configuration: ReachabilityMonitor.Configuration = .init(), _ body: (Watcher) async throws -> Void
     ) async throws {
-        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: near.path), configuration: configuration)
+        let source = source ?? KernelNetwork(networkNamespace: near.path)
+        let monitor = ReachabilityMonitor(source, configuration: configuration)
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, scope, near)
         do {

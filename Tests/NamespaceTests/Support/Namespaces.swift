@@ -9,12 +9,31 @@ enum Namespaces {
     static let isAvailable: Bool = {
         if getenv("CI") != nil { return true }
         let name = uniqueName()
-        let isPossible = system("ip netns add \(name) >/dev/null 2>&1 && ip netns del \(name) >/dev/null 2>&1") == 0
+        let isPossible = hasRun("add", name) && hasRun("del", name)
         if !isPossible {
             print("Namespace tests are skipped: `ip netns add` is not permitted. Run them as root, or through `make test`.")
         }
         return isPossible
     }()
+
+    /// Runs `ip netns` to its end, in silence.
+    ///
+    /// Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT, and so does all that other tests start then.
+    static func hasRun(_ arguments: String...) -> Bool {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for descriptor in STDOUT_FILENO...STDERR_FILENO {
+            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0)
+        }
+        var words = (["ip", "netns"] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        guard posix_spawnp(&pid, "ip", &actions, nil, &words, environ) == 0 else { return false }
+        var status: Int32 = -1
+        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+        return status == 0
+    }
 
     private static let count = Atomic(0)
 
@@ -35,7 +54,7 @@ final class Namespace: Sendable {
 
     deinit {
         // Links that were moved here die with the namespace.
-        _ = system("ip netns del \(name) 2>/dev/null")
+        _ = Namespaces.hasRun("del", name)
     }
 
     /// Runs lines of `ip` commands, without the word itself, in the namespace.

@@ -60,4 +60,35 @@ import Testing
         let outcome = core.conclude(plan, lost)
         #expect(outcome.transitions.first?.transition.cause.kind == .routeAdded)
     }
+
+    @Test func afterADumpThatCannotConfirmAChangeEverythingWaitsForTheNext() {
+        var core = core()
+        func receive(_ milliseconds: Int, _ events: NetworkEvent...) -> MonitorCore.Plan {
+            core.receive(NetworkEventBatch(events, now: .milliseconds(milliseconds), wallTime: .zero))
+        }
+        var plan = receive(1000, .overrun)
+        #expect(plan.needsInterfaces && !plan.isTableDoubtful)
+        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        plan = receive(1001, .overrun)
+        #expect(plan.isTableDoubtful && !plan.needsInterfaces && plan.questions.count == 2)
+        var failed = MonitorCore.Answers()
+        failed.failures = [ReachabilityError(.requestFailed, errno: 105, operation: "RTM_GETLINK")]
+        _ = core.conclude(plan, failed)
+        plan = receive(1002, .rule(isRemoval: false))
+        #expect(plan.questions.isEmpty && !plan.needsInterfaces)
+        _ = core.conclude(plan, MonitorCore.Answers())
+        plan = receive(1051)
+        #expect(plan.needsInterfaces && plan.questions.count == 2)
+        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        #expect(core.health.mode == .live && core.health.resyncs == 2)
+    }
+
+    @Test func dropsAndNewSocketsAreCounted() {
+        var core = core()
+        #expect(core.health.drops == 0 && core.health.reopens == 0)
+        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: 7, reopens: 1))
+        #expect(core.health.drops == 7 && core.health.reopens == 1)
+        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: .max, reopens: .max))
+        #expect(core.health.drops == .max && core.health.reopens == .max)
+    }
 }

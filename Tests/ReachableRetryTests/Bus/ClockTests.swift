@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// A bus on a clock that can only sleep, as `ContinuousClock` does.
-@Suite(.timeLimit(.minutes(1))) struct ClockTests {
+@Suite(.timeLimit(.minutes(3))) struct ClockTests {
     /// A clock of a user's own: nothing but the protocol.
     struct SleepingClock: Clock {
         let manual: ManualClock
@@ -45,10 +45,23 @@ import Testing
         for number in 1...100 { try await bus.parked(JobID("\(number)")) }
         while try await manual.nextSleep().offset > .seconds(1) {}
         while manual.sleepers != 1 { await Task.yield() }
-        tasks.forEach { $0.cancel() }
+        for task in tasks { task.cancel() }
         for task in tasks { _ = await task.result }
         while manual.sleepers > 0 { await Task.yield() }
         #expect(bus.nextWakeUp == nil)
+    }
+
+    @Test func timeMayPassToItsEnd() async throws {
+        try await Scenario(online: false).run { scenario in
+            await scenario.submit("job", .scenario, .fails(Trouble.unreachable, after: .seconds(1)))
+            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            try await scenario.at(.milliseconds(5500)) { try $0.pull("eth0") }
+            await scenario.advance(to: .seconds(7))
+            scenario.clock.advance(by: Duration(attoseconds: .max))
+            scenario.bus.cancel("job")
+            await scenario.settle()
+            #expect(scenario.result("job") == "CancellationError()")
+        }
     }
 
     @Test func theSystemsClockServes() async throws {

@@ -1,10 +1,11 @@
+import Foundation
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Testing
 
 /// Jobs that wait for more than the network.
-@Suite(.timeLimit(.minutes(1))) struct RetryConditionTests {
+@Suite(.timeLimit(.minutes(3))) struct RetryConditionTests {
     @Test func allConditionsMustBeMet() async throws {
         try await Scenario(online: false).run { scenario in
             let (login, power) = (ConditionSource("login", isSatisfied: false), ConditionSource("power", isSatisfied: false))
@@ -116,6 +117,40 @@ import Testing
             #expect(scenario.starts("job") == [0])
             try await scenario.at(.seconds(6)) { _ in scenario.bus.nudge(.internet) }
             #expect(scenario.starts("job") == [0, 6])
+        }
+    }
+
+    /// What a condition says counts from when it says so, not from when everybody has been told.
+    @Test func aChangeThatIsNotAnnouncedYetIsSeenWhenParking() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: true)
+            let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let observer = login.condition.storage.observe {
+                isTelling.signal()
+                mayGoOn.wait()
+            }
+            // From now on a thread is busy telling of this change, and others' changes wait to be told.
+            Thread { login.advanceEpoch() }.start()
+            isTelling.wait()
+            let policy = RetryPolicy.scenario.backoff(
+                .custom { _ in
+                    login.advanceEpoch()
+                    return .seconds(60)
+                })
+            await scenario.submit("job", policy, when: [login.condition], .fails(), .ok())
+            await scenario.advance(to: .milliseconds(150))
+            #expect(scenario.starts("job") == [0, 0.1])
+            login.condition.storage.removeObserver(observer)
+            for _ in 1...2 { mayGoOn.signal() }
+        }
+    }
+
+    @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())
+            try await scenario.at(.seconds(1)) { _ in scenario.bus.nudge() }
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 2] && scenario.result("job") == "ok")
         }
     }
 }

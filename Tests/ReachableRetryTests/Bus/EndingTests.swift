@@ -1,10 +1,11 @@
+import Dispatch
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Testing
 
 /// How jobs and buses are ended from outside.
-@Suite(.timeLimit(.minutes(1))) struct EndingTests {
+@Suite(.timeLimit(.minutes(3))) struct EndingTests {
     @Test func aRunningAttemptIsCancelledByTheJobsName() async throws {
         try await Scenario().run { scenario in
             let task = await scenario.submit("job", .scenario, .ok(after: .seconds(100)))
@@ -103,6 +104,19 @@ import Testing
         }
     }
 
+    @Test func aSecondShutdownWithoutALimitTakesNoneAway() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
+            let first = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
+            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let second = Task.immediate { await scenario.bus.shutdown(drain: nil) }
+            await scenario.advance(to: .seconds(200))
+            await first.value
+            await second.value
+            #expect(scenario.ended("running") == 5)
+        }
+    }
+
     @Test func eventsFinishWithTheBus() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let events = bus.events
@@ -127,5 +141,55 @@ import Testing
         #expect(bus == nil)
         #expect(source.condition.storage.listenerCount == 0)
         for await _ in events {}
+    }
+
+    /// The job may start, and its task has not had its turn yet.
+    @Test(arguments: ["cancel", "deadline", "shutdown"])
+    @MainActor func whatEndsAJobBeforeItsTaskHasItsTurnIsNotLost(cause: String) async throws {
+        let clock = ManualClock()
+        let network = SimulatedNetwork.online(clock: clock)
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        defer { running.cancel() }
+        for await _ in monitor.transitions { break }
+        try network.pull("eth0")
+        let bus = RetryBus(monitor, clock: clock)
+        let job = Task { @MainActor in
+            try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), id: "job") { _ in
+                Issue.record("an attempt of a job that is over")
+                while !Task.isCancelled { await Task.yield() }
+            }
+        }
+        try await bus.parked("job")
+        // Nothing else runs on the main actor until this suspends.
+        try network.plug("eth0")
+        switch cause {
+        case "cancel": bus.cancel("job")
+        case "deadline": clock.advance(by: .seconds(60))
+        default:
+            let isShutDown = DispatchSemaphore(value: 0)
+            Task.detached {
+                async let end: Void = bus.shutdown(drain: .zero)
+                while (try? await bus.retry { _ in }) != nil {}
+                isShutDown.signal()
+                await end
+            }
+            isShutDown.wait()
+        }
+        let error = await #expect(throws: (any Error).self) { try await job.value }
+        #expect(cause == "deadline" ? error as? RetryError == .deadline : error is CancellationError)
+    }
+
+    /// The attempt has begun, and its first steps are taken before the bus knows its task.
+    @Test func anOperationMayCancelItsOwnJob() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        await #expect(throws: CancellationError.self) {
+            try await bus.retry(id: "job") { _ in
+                bus.cancel("job")
+                while !Task.isCancelled { await Task.yield() }
+                throw Trouble.other
+            }
+        }
+        #expect(bus.usage == [0, 0, 0, 0, 0])
     }
 }

@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// Whose fault a failure is, when the bus can ask the kernel.
-@Suite(.timeLimit(.minutes(1))) struct FailureTests {
+@Suite(.timeLimit(.minutes(3))) struct FailureTests {
     @Test func anErrorThatOutrunsItsEventIsNotCharged() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
@@ -17,6 +17,33 @@ import Testing
             #expect(scenario.bus.pending.first?.state == .waiting)
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
             #expect(scenario.starts("job") == [0, 5])
+        }
+    }
+
+    @Test func aLossAfterTheAttemptsEndInterruptsNothing() async throws {
+        try await Scenario().run { scenario in
+            let network = scenario.network
+            // The attempt has failed, and while the policy looks at its error the path is lost.
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero)
+            let lost = policy.giveUpOnErrors { _ in
+                try? network.pull("eth0")
+                return true
+            }
+            await scenario.submit("permanent", lost, .fails())
+            await scenario.advance(to: .milliseconds(100))
+            #expect(scenario.result("permanent") == "other" && scenario.ended("permanent") == 0.1)
+            try network.plug("eth0")
+            let order = Act.fails(Trouble.busy(retryAfter: .seconds(30)))
+            await scenario.submit(
+                "server",
+                Trouble.classified(
+                    policy.giveUpOnErrors { _ in
+                        try? network.pull("eth0")
+                        return false
+                    }), order, .ok())
+            try await scenario.at(.seconds(1)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(60))
+            #expect(scenario.starts("server") == [0.1, 30.2], "an order is respected")
         }
     }
 
@@ -43,11 +70,12 @@ import Testing
 
     @Test func silenceLaterIsTheServers() async throws {
         try await Scenario(online: false).run { scenario in
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
+            await scenario.submit("early", policy, .fails(Trouble.unanswered, after: .milliseconds(29_900)), .ok())
+            await scenario.submit("late", policy, .fails(Trouble.unanswered, after: .milliseconds(30_100)), .ok())
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
-            await scenario.advance(to: .seconds(36))
-            await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(Trouble.unanswered), .ok())
             await scenario.advance(to: .seconds(60))
-            #expect(scenario.starts("job") == [36] && scenario.result("job") == "unanswered")
+            #expect(scenario.result("early") == "ok" && scenario.result("late") == "unanswered")
         }
     }
 
@@ -60,6 +88,7 @@ import Testing
             await scenario.submit("second", policy, .fails(Trouble.unanswered))
             await scenario.advance(to: .seconds(60))
             #expect(scenario.result("first") == "ok" && scenario.result("second") == "unanswered")
+            #expect(scenario.ended("second") == 6.1)
         }
     }
 
@@ -87,6 +116,16 @@ import Testing
             scenario.clock.jump(by: .seconds(3600))
             await scenario.settle()
             #expect(scenario.starts("job") == [0, 3601])
+        }
+    }
+
+    /// Nothing else would end it: such failures are not counted.
+    @Test func aPolicyWithoutDelaysWaitsAfterFailuresOfTheNetwork() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.immediate).giveUpAfter(elapsed: .milliseconds(2100))
+            await scenario.submit("job", policy, .fails(Trouble.unreachable))
+            await scenario.advance(to: .seconds(10))
+            #expect(scenario.starts("job") == [0, 0.6, 1.2, 1.8])
         }
     }
 }

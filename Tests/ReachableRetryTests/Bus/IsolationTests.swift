@@ -1,10 +1,11 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
+import Synchronization
 import Testing
 
 /// Where operations run, and what they may use and return.
-@Suite(.timeLimit(.minutes(1))) struct IsolationTests {
+@Suite(.timeLimit(.minutes(3))) struct IsolationTests {
     /// Something that must not leave its isolation.
     final class Notebook {
         var lines: [String] = []
@@ -80,6 +81,38 @@ import Testing
             }
         }
         #expect(try await Counter().work() == 1)
+    }
+
+    #if compiler(>=6.3)
+    private static let canInheritExecutors = true
+    #else
+    private static let canInheritExecutors = false
+    #endif
+
+    /// Runs jobs where they come from, and counts them.
+    final class CountingExecutor: TaskExecutor {
+        let jobs = Atomic(0)
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            jobs.add(1, ordering: .relaxed)
+            let job = UnownedJob(job)
+            let executor = asUnownedTaskExecutor()
+            Task.detached { job.runSynchronously(on: executor) }
+        }
+    }
+
+    @Test(.enabled(if: canInheritExecutors, "Swift 6.2 has no way to ask for the preference"))
+    func theOperationRunsWhereItsCallerPrefersTo() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let executor = CountingExecutor()
+        try await withTaskExecutorPreference(executor) {
+            try await bus.retry { _ in
+                await Task.yield()
+                let before = executor.jobs.load(ordering: .relaxed)
+                await Task.yield()
+                #expect(executor.jobs.load(ordering: .relaxed) > before)
+            }
+        }
     }
 
     enum Settings {

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What ends a job, or an attempt, by itself.
-@Suite(.timeLimit(.minutes(1))) struct LimitTests {
+@Suite(.timeLimit(.minutes(3))) struct LimitTests {
     @Test func theDeadlineEndsABackoffWithTheOperationsError() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60))).giveUpAfter(elapsed: .seconds(5))
@@ -28,6 +28,15 @@ import Testing
             #expect(scenario.result("job") == "\(RetryError.deadline)")
             let story = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
             #expect(story.reason == .deadline && story.attempts == 2 && story.elapsed == .seconds(5) && story.waited == .zero)
+        }
+    }
+
+    @Test func theDeadlineIsTheReasonThoughThePolicyRetriesOnOtherErrorsOnly() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).retryOnErrors { $0 is Trouble }
+            await scenario.submit("job", policy, .ok(after: .seconds(100)))
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("job") == 5 && scenario.result("job") == "\(RetryError.deadline)")
         }
     }
 
@@ -93,6 +102,19 @@ import Testing
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(20))
             #expect(scenario.starts("job") == [0, 10] && scenario.result("job") == "ok")
+        }
+    }
+
+    @Test func anInterruptedAttemptLeavesNoError() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero).giveUpAfter(elapsed: .seconds(5))
+            await scenario.submit("first", policy, .ok(after: .seconds(100)))
+            await scenario.submit("second", policy, .fails(), .ok(after: .seconds(100)))
+            try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
+            #expect(scenario.bus.pending.map(\.connectivityFailures) == [1, 1])
+            await scenario.advance(to: .seconds(100))
+            #expect(scenario.ended("first") == 5 && scenario.result("first") == "\(RetryError.deadline)")
+            #expect(scenario.ended("second") == 5 && scenario.result("second") == "other", "the error before it is the last")
         }
     }
 

@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// Jobs of a monitor that cannot tell: not yet, not any more, or never.
-@Suite(.timeLimit(.minutes(1))) struct StartupTests {
+@Suite(.timeLimit(.minutes(3))) struct StartupTests {
     @Test func withoutAMonitorThatRunsJobsStartAtOnceAndAreCharged() async throws {
         let scenario = Scenario(online: false)
         let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
@@ -42,6 +42,21 @@ import Testing
         await scenario.submit("job", .scenario, .fails(Trouble.unreachable), .ok())
         await scenario.advance(to: .seconds(30))
         #expect(scenario.starts("job") == [2, 3.1])
+    }
+
+    @Test(arguments: [true, false]) func theFirstWordIsWaitedForBesidesTheLimitOfAWait(online: Bool) async throws {
+        let scenario = Scenario(online: online)
+        scenario.network.failNextRequests(1, errno: 12)
+        let running = Task { try await scenario.monitor.run() }
+        defer { running.cancel() }
+        try await scenario.network.untilRunning()
+        await scenario.submit("none", .scenario.connectivity(.wait(upTo: .zero)), .ok())
+        await scenario.submit("short", .scenario.connectivity(.wait(upTo: .milliseconds(10))), .ok())
+        await scenario.advance(to: .milliseconds(20))
+        #expect(scenario.bus.pending.count == 2, "nobody has said that the network is away")
+        await scenario.advance(to: .seconds(10))
+        let result = online ? "ok" : "\(RetryError.waitLimit)"
+        #expect(scenario.result("none") == result && scenario.result("short") == result)
     }
 
     @Test func jobsThatWaitGoAheadWhenTheMonitorEnds() async throws {

@@ -1,0 +1,96 @@
+extension ByteWriter {
+    mutating func append(_ batch: NetworkEventBatch) {
+        append(batch.hasMore)
+        append(Int64(batch.forged))
+        append(Int64(batch.malformed))
+        append(batch.receiveBuffer) { $0.append(Int64($1)) }
+        append(batch.events) { writer, event in
+            writer.append(event.payload.tag)
+            writer.appendCounted { $0.append(event.payload) }
+        }
+    }
+
+    private mutating func append(_ payload: NetworkEvent.Payload) {
+        switch payload {
+        case .link(let interface): append(interface)
+        case .linkRemoved(let index): append(index)
+        case .address(let address, let interface), .addressRemoved(let address, let interface):
+            append(interface)
+            append(address)
+        case .route(let change):
+            append(change.destination.address)
+            append(UInt8(change.destination.length))
+            append(change.gateway) { $0.append($1) }
+            append(change.interface) { $0.append($1) }
+            append(change.isRemoval)
+        case .rule(let isRemoval): append(isRemoval)
+        case .nexthop(let id, let isRemoval):
+            append(id)
+            append(isRemoval)
+        case .setting(let interface): append(interface) { $0.append($1) }
+        case .overrun: break
+        case .resumed(let time): append(time)
+        }
+    }
+}
+
+extension ByteReader {
+    mutating func batch(now: Duration, wallTime: Duration, skipped: inout Int) throws(MalformedBytes) -> NetworkEventBatch {
+        var batch = NetworkEventBatch(now: now, wallTime: wallTime, hasMore: try flag())
+        batch.forged = Int(clamping: try integer(Int64.self))
+        batch.malformed = Int(clamping: try integer(Int64.self))
+        batch.receiveBuffer = try optional { reader throws(MalformedBytes) in Int(clamping: try reader.integer(Int64.self)) }
+        let count = try integer(UInt32.self)
+        for _ in 0..<count {
+            let tag = try integer(UInt16.self)
+            var event = ByteReader(try countedBytes())
+            if let payload = try event.payload(tag) { batch.events.append(NetworkEvent(payload)) } else { skipped += 1 }
+        }
+        return batch
+    }
+
+    /// Reads an event; `nil` if its tag is unknown.
+    private mutating func payload(_ tag: UInt16) throws(MalformedBytes) -> NetworkEvent.Payload? {
+        switch tag {
+        case 1: return .link(try interface())
+        case 2: return .linkRemoved(index: try integer())
+        case 3, 4:
+            let index = try integer(UInt32.self)
+            let address = try interfaceAddress()
+            return tag == 3 ? .address(address, interface: index) : .addressRemoved(address, interface: index)
+        case 5:
+            let first = try address()
+            var change = RouteChange(IPPrefix(first, length: Int(try integer(UInt8.self))))
+            change.gateway = try optionalAddress()
+            change.interface = try optionalNumber()
+            change.isRemoval = try flag()
+            return .route(change)
+        case 6: return .rule(isRemoval: try flag())
+        case 7:
+            let id = try integer(UInt32.self)
+            return .nexthop(id: id, isRemoval: try flag())
+        case 8: return .setting(interface: try optionalNumber())
+        case 9: return .overrun
+        case 10: return .resumed(after: try duration())
+        default: return nil
+        }
+    }
+}
+
+extension NetworkEvent.Payload {
+    /// The number that stands for the case in a file.
+    fileprivate var tag: UInt16 {
+        switch self {
+        case .link: 1
+        case .linkRemoved: 2
+        case .address: 3
+        case .addressRemoved: 4
+        case .route: 5
+        case .rule: 6
+        case .nexthop: 7
+        case .setting: 8
+        case .overrun: 9
+        case .resumed: 10
+        }
+    }
+}

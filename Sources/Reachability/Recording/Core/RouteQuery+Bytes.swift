@@ -1,0 +1,67 @@
+extension ByteWriter {
+    mutating func append(_ query: RouteQuery) {
+        append(query.destination)
+        append(query.interface) { $0.append($1) }
+        append(query.mark) { $0.append($1) }
+        append(query.uid) { $0.append($1) }
+        append(query.wantsMatch)
+    }
+
+    mutating func append(_ verdict: RouteVerdict) {
+        switch verdict {
+        case .route(let route):
+            append(true)
+            append(route.interface)
+            append(route.gateway) { $0.append($1) }
+            append(route.source) { $0.append($1) }
+            append(route.table)
+            append(route.metric) { $0.append($1) }
+            append(route.prefixLength) { $0.append(Int32(clamping: $1)) }
+            append(route.isLocal)
+        case .refused(let errno):
+            append(false)
+            append(errno)
+        }
+    }
+
+    mutating func append(_ scope: Scope) {
+        switch scope.destination {
+        case .internet: append(nil as IPAddress?) { $0.append($1) }
+        case .address(let address): append(address) { $0.append($1) }
+        }
+        append(scope.mark) { $0.append($1) }
+        append(scope.uid) { $0.append($1) }
+        append(scope.interface) { $0.append($1) }
+    }
+}
+
+extension ByteReader {
+    mutating func query() throws(MalformedBytes) -> RouteQuery {
+        var query = RouteQuery(to: try address())
+        query.interface = try optionalNumber()
+        query.mark = try optionalNumber()
+        query.uid = try optionalNumber()
+        query.wantsMatch = try flag()
+        return query
+    }
+
+    mutating func verdict() throws(MalformedBytes) -> RouteVerdict {
+        guard try flag() else { return .refused(errno: try integer()) }
+        var route = RouteVerdict.Route(interface: try integer())
+        route.gateway = try optionalAddress()
+        route.source = try optionalAddress()
+        route.table = try integer()
+        route.metric = try optionalNumber()
+        route.prefixLength = try optional { reader throws(MalformedBytes) in Int(try reader.integer(Int32.self)) }
+        route.isLocal = try flag()
+        return .route(route)
+    }
+
+    mutating func scope() throws(MalformedBytes) -> Scope {
+        var scope = try optionalAddress().map(Scope.address) ?? .internet
+        scope.mark = try optionalNumber()
+        scope.uid = try optionalNumber()
+        scope.interface = try optional { reader throws(MalformedBytes) in try reader.text() }
+        return scope
+    }
+}

@@ -1,0 +1,87 @@
+internal import Glibc
+
+/// A file to record into, or to replay from.
+///
+/// Closed when it is released. Reading and writing wait for the disk; one thread at a time makes sense.
+public final class RecordingFile: Sendable {
+    private static let readSize = 64 << 10
+
+    /// The path, for messages.
+    public let path: String
+    private let descriptor: Int32
+    private let isOwner: Bool
+
+    private init(_ descriptor: Int32, path: String) throws(ReachabilityError) {
+        guard descriptor >= 0 else { throw ReachabilityError(.fileFailed, errno: errno, operation: "open(\(path))") }
+        self.descriptor = descriptor
+        self.path = path
+        isOwner = true
+    }
+
+    /// Creates a file to record into.
+    ///
+    /// Nothing is overwritten.
+    ///
+    /// - Throws: ``ReachabilityError`` with EEXIST if there is such a file, or with the kernel's reason not to make one (open(2)).
+    public convenience init(creating path: String) throws(ReachabilityError) {
+        try self.init(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666), path: path)
+    }
+
+    /// Opens a file to replay from.
+    ///
+    /// - Throws: ``ReachabilityError`` with the kernel's reason not to open it (open(2)).
+    public convenience init(reading path: String) throws(ReachabilityError) {
+        try self.init(open(path, O_RDONLY | O_CLOEXEC), path: path)
+    }
+
+    /// Takes a descriptor that is open and stays the caller's, such as that of standard output.
+    ///
+    /// - Parameter name: what messages call it.
+    public init(descriptor: Int32, name: String) {
+        self.descriptor = descriptor
+        path = name
+        isOwner = false
+    }
+
+    deinit {
+        if isOwner { close(descriptor) }
+    }
+
+    /// Writes all bytes, and returns when the system has taken them.
+    ///
+    /// - Throws: ``ReachabilityError`` with the kernel's reason (write(2)); then some of the bytes may have been written.
+    public func write(_ bytes: [UInt8]) throws(ReachabilityError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count >= 0 { rest = rest.dropFirst(count) } else { try recover("write(\(path))", Int16(POLLOUT)) }
+        }
+    }
+
+    /// Reads on: some bytes, none at the end.
+    ///
+    /// - Throws: ``ReachabilityError`` with the kernel's reason (read(2)).
+    public func read() throws(ReachabilityError) -> [UInt8] {
+        while true {
+            var count = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: Self.readSize) { buffer, length in
+                count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+                length = max(count, 0)
+            }
+            if count >= 0 { return bytes }
+            try recover("read(\(path))", Int16(POLLIN))
+        }
+    }
+
+    /// Waits if that is all that is to be done about the last error.
+    private func recover(_ operation: String, _ event: Int16) throws(ReachabilityError) {
+        switch errno {
+        case EINTR: break
+        // Somebody may share the descriptor who made it non-blocking.
+        case EAGAIN:
+            var request = pollfd(fd: descriptor, events: event, revents: 0)
+            _ = poll(&request, 1, -1)
+        case let error: throw ReachabilityError(.fileFailed, errno: error, operation: operation)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Glibc
+import Reachability
+import Testing
+
+/// The time of day is set while the reader sleeps.
+@Suite(.tags(.kernel), .enabled(if: ClockStep.isPermitted, "setting the clock is not permitted"), .timeLimit(.minutes(1)))
+struct ClockTests {
+    @Test func theReaderAwakesEachTime() async throws {
+        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
+        let kernel = KernelNetwork()
+        let running = Task {
+            try await kernel.run { batch in
+                continuation.yield(batch)
+                return nil
+            }
+        }
+        var iterator = batches.makeAsyncIterator()
+        _ = await iterator.next(isolation: #isolation)
+        for nanoseconds in [1, -1] {
+            #expect(ClockStep.make(nanoseconds) >= 0)
+            // Empty but for what else may happen on this machine just now.
+            let batch = try #require(await iterator.next(isolation: #isolation))
+            #expect(!batch.events.contains { $0 == .overrun })
+        }
+        running.cancel()
+        _ = await running.result
+    }
+}
+
+/// Steps of the time of day by a nanosecond: real ones, and nobody minds.
+private enum ClockStep {
+    static let isPermitted = make(1) >= 0 && make(-1) >= 0
+
+    /// Returns a negative number if it is not permitted (adjtimex(2)).
+    static func make(_ nanoseconds: Int) -> Int32 {
+        // Not among the functions that the Glibc module declares.
+        typealias Function = @convention(c) (UnsafeMutableRawPointer) -> Int32
+        guard let symbol = dlsym(nil, "adjtimex") else { return -1 }
+        let function = unsafeBitCast(symbol, to: Function.self)
+        // struct timex of 64-bit machines: modes first, time.tv_sec and time.tv_usec at 72 and 80.
+        let change = UnsafeMutableRawPointer.allocate(byteCount: 256, alignment: 8)
+        defer { change.deallocate() }
+        change.initializeMemory(as: UInt8.self, repeating: 0, count: 256)
+        // ADJ_SETOFFSET | ADJ_NANO: a negative time is written with a positive fraction.
+        change.storeBytes(of: 0x0100 | 0x2000, as: UInt32.self)
+        change.storeBytes(of: nanoseconds < 0 ? -1 : 0, toByteOffset: 72, as: Int.self)
+        change.storeBytes(of: nanoseconds < 0 ? 1_000_000_000 + nanoseconds : nanoseconds, toByteOffset: 80, as: Int.self)
+        return function(change)
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Glibc
+import Reachability
+import Testing
+
+/// Event sockets that cannot be trusted any more.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(1)))
+struct EventSocketTests {
+    /// The kernel drops what comes, and there is nothing to read.
+    @Test func aDeafSocketIsReplaced() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            let reader = try #require(try await Self.eventSocket(in: network))
+            let deaf = try await DeafSocket.open(in: network)
+            #expect(dup2(deaf, reader) == reader)
+            close(deaf)
+            // Looking on awakes the reader.
+            for await health in watcher.monitor.healthUpdates where health.reopens > 0 { break }
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+            try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
+            let health = watcher.monitor.health
+            #expect(health.reopens == 1 && health.losses == 1 && health.drops > 0 && health.mode == .live)
+        }
+    }
+
+    @Test func afterThreeFailedDumpsTheSocketIsReplaced() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        // A path that can be taken away and put back, so that new sockets fail in between.
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name).path
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let kernel = KernelNetwork(networkNamespace: path)
+        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
+        let running = Task {
+            try await kernel.run { batch in
+                continuation.yield(batch)
+                return nil
+            }
+        }
+        var iterator = batches.makeAsyncIterator()
+        func next() async throws -> NetworkEventBatch { try #require(await iterator.next(isolation: #isolation)) }
+        // A step of the machine's clock makes batches, too.
+        func nextLoss() async throws -> NetworkEventBatch {
+            kernel.wake()
+            while true {
+                let batch = try await next()
+                if batch.events.contains(.overrun) { return batch }
+            }
+        }
+        #expect(try await next().reopens == 0)
+
+        try FileManager.default.removeItem(atPath: path)
+        for _ in 0..<2 { #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() } }
+        kernel.wake()
+        let early = try await next()
+        #expect(early.reopens == 0 && !early.events.contains(.overrun))
+        #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() }
+        // Now a new one cannot be opened either: the old one has to do.
+        #expect(try await nextLoss().reopens == 0)
+        for _ in 0..<3 { #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() } }
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
+        let loss = try await nextLoss()
+        #expect(loss.reopens == 1 && loss.receiveBuffer != nil)
+
+        #expect(try kernel.interfaces().contains { $0.name == "cable0" })
+        try await network.near.ip("route del default")
+        while true {
+            let isHeard = try await next().events.contains { if case .route = $0.payload { true } else { false } }
+            if isHeard { break }
+        }
+        running.cancel()
+        _ = await running.result
+    }
+
+    /// The descriptor of this process's socket that listens for events in a machine.
+    private static func eventSocket(in network: CabledNetwork) async throws -> Int32? {
+        let table = try await network.near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst()
+        let inodes = table.compactMap { line -> Substring? in
+            let fields = line.split(separator: " ")
+            guard fields.count > 9, fields[1] == "0", fields[2] != "0", UInt32(fields[3], radix: 16) != 0 else { return nil }
+            return fields[9]
+        }
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
+        return descriptors.first { descriptor in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+            return inodes.contains { target == "socket:[\($0)]" }
+        }
+    }
+}
+
+/// A netlink socket that was flooded, read empty, and hears nothing any more.
+private enum DeafSocket {
+    static func open(in network: CabledNetwork) async throws -> Int32 {
+        let (descriptor, error) = await withCheckedContinuation { continuation in
+            Child.thread {
+                do {
+                    try enterNetworkNamespace(network.near.path)
+                    continuation.resume(returning: (socket(16, Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue), 0), errno))
+                } catch {
+                    continuation.resume(returning: (-1, (error as? ReachabilityError)?.errno ?? -1))
+                }
+            }
+        }
+        guard descriptor >= 0 else { throw Child.Failure(description: "no socket: \(String(cString: strerror(error)))") }
+        // sockaddr_nl; the kernel tells nothing to a socket without a port.
+        let address: [UInt32] = [16, 0, 0]
+        _ = address.withUnsafeBytes { bytes in
+            bytes.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, socklen_t(bytes.count)) }
+        }
+        var (group, size): (Int32, Int32) = (1, 1)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4)
+        // SOL_NETLINK, NETLINK_ADD_MEMBERSHIP and NETLINK_DROP_MEMBERSHIP; RTNLGRP_LINK.
+        setsockopt(descriptor, 270, 1, &group, 4)
+        try await network.near.ip((0..<20).map { "link set cable1 mtu \(1400 + $0)" }.joined(separator: "\n"))
+        setsockopt(descriptor, 270, 2, &group, 4)
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while recv(descriptor, &buffer, buffer.count, 0) >= 0 || errno == ENOBUFS {}
+        return descriptor
+    }
+}

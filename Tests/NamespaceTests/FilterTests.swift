@@ -1,0 +1,100 @@
+import Glibc
+import Reachability
+import Testing
+
+/// The filter on the real kernel: what cannot matter wakes nobody, and what can comes through.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+struct FilterTests {
+    /// Without audits: what is found is found by events.
+    private let quiet = {
+        var configuration = ReachabilityMonitor.Configuration()
+        configuration.auditInterval = nil
+        configuration.auditIntervalWhileUnsatisfied = nil
+        return configuration
+    }()
+
+    @Test func aHundredThousandForeignRoutesWakeNobody() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path))
+        try await network.watching(on: tap, configuration: quiet) { watcher in
+            let before = tap.routes
+            try await network.near.ip(
+                (0..<100_000).map { "route add 10.\($0 >> 10).\($0 >> 2 & 255).\(($0 & 3) << 6)/26 via 192.0.2.1" }
+                    .joined(separator: "\n"))
+            try await network.near.ip("route flush root 10.0.0.0/8")
+            #expect(tap.routes == before)
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+            #expect(tap.routes == before + 1)
+            let health = watcher.monitor.health
+            #expect(health.losses == 0 && health.drops == 0 && health.reopens == 0)
+        }
+    }
+
+    @Test func withoutTheFilterTheyAreHeard() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path, usesFilter: false))
+        try await network.watching(on: tap, configuration: quiet) { watcher in
+            let before = tap.routes
+            try await network.near.ip("route add 10.1.0.0/16 via 192.0.2.1\nroute del 10.1.0.0/16")
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
+            #expect(tap.routes == before + 3)
+        }
+    }
+
+    @Test func routesThatDecideComeThrough() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.addIPv6()
+        let near = network.near
+        try await network.watching(configuration: quiet) { watcher in
+            try await watcher.expect(kinds: .familyLost) { try await near.ip("route del ::/0") }
+            try await watcher.expect(.unsatisfied, .noRoute) { try await near.ip("route del default") }
+            // The halves of a VPN's split default.
+            try await near.ip("route add 0.0.0.0/1 via 192.0.2.1")
+            try await watcher.expect(.satisfied) { try await near.ip("route add 128.0.0.0/1 via 192.0.2.1") }
+            try await near.ip("route add ::/1 via 2001:db8::1\nroute add 8000::/1 via 2001:db8::1")
+            try await watcher.expect(kinds: .familyGained) {}
+            try await watcher.expect(kinds: .familyLost) { try await near.ip("route add unreachable 2001:500::/30") }
+            try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route add unreachable 198.40.0.0/13") }
+        }
+    }
+
+    @Test(arguments: [("10.200.3.4", "10.200.0.0/16", "10.200.3.5/32"), ("2001:db8:7::4", "2001:db8:7::/48", "2001:db8:7::5/128")])
+    func routesToAWatchedAddressComeThrough(address: String, block: String, neighbour: String) async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.addIPv6()
+        let near = network.near
+        let host = Scope.address(try #require(IPAddress(address)))
+        let tap = KernelTap(KernelNetwork(networkNamespace: near.path))
+        try await network.watching(host, on: tap, configuration: quiet) { watcher in
+            let before = tap.routes
+            try await near.ip("route add unreachable \(neighbour)")
+            try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route add unreachable \(block)") }
+            try await watcher.expect(.unsatisfied, .prohibited) { try await near.ip("route add prohibit \(address)") }
+            try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route del prohibit \(address)") }
+            try await watcher.expect(.satisfied) { try await near.ip("route del unreachable \(block)") }
+            #expect(tap.routes == before + 4)
+        }
+    }
+
+    @Test func anAddressThatIsWatchedLaterIsHeardOf() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let near = network.near
+        try await network.watching(configuration: quiet) { watcher in
+            var others: [Watcher] = []
+            // More than the filter can tell apart, in the end.
+            for number in 1...40 {
+                let host = Scope.address(try #require(IPAddress("10.200.3.\(number)")))
+                let later = Watcher(watcher.monitor, host, near)
+                try await later.start()
+                #expect(later.path.isSatisfied)
+                others.append(later)
+                try await later.expect(.unsatisfied, .blackhole) { try await near.ip("route add blackhole 10.200.3.\(number)") }
+            }
+        }
+    }
+}

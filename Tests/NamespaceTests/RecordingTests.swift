@@ -1,0 +1,167 @@
+import Foundation
+import Glibc
+import Reachability
+import Synchronization
+import Testing
+
+/// Recordings of the real kernel.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)), .serialized)
+struct RecordingTests {
+    private final class Bytes: Sendable {
+        private let collected = Mutex<[UInt8]>([])
+        var all: [UInt8] { collected.withLock(\.self) }
+        func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
+    }
+
+    /// All that a transition says.
+    private static func text(_ transition: Transition) -> String {
+        "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.interface as Any)"
+    }
+
+    private static let scopes = { () -> [Scope] in
+        var bound = Scope.internet
+        bound.interface = "cable1"
+        return [.internet, .address(IPAddress("198.51.100.7") ?? .init(family: .ipv4, value: 0)), bound]
+    }()
+
+    private static var configuration: ReachabilityMonitor.Configuration {
+        var configuration = ReachabilityMonitor.Configuration()
+        configuration.bufferedTransitions = .max
+        return configuration
+    }
+
+    private static func streams(of monitor: ReachabilityMonitor) -> [AsyncStream<Transition>] {
+        scopes.flatMap { [monitor.transitions(to: $0, raw: true), monitor.transitions(to: $0)] }
+    }
+
+    private static func texts(_ streams: [AsyncStream<Transition>]) async -> [[String]] {
+        var heard: [[String]] = []
+        for stream in streams {
+            var texts: [String] = []
+            for await transition in stream { texts.append(text(transition)) }
+            heard.append(texts)
+        }
+        return heard
+    }
+
+    @Test func aReplayTellsExactlyWhatHappenedToARealCable() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let bytes = Bytes()
+        let recorder = NetworkRecorder(KernelNetwork(networkNamespace: network.near.path), scopes: Self.scopes) { bytes.take($0) }
+        let monitor = ReachabilityMonitor(recorder, configuration: Self.configuration)
+        let live = Self.streams(of: monitor)
+        let running = Task { try await monitor.run() }
+        let watcher = Watcher(monitor, .internet, network.near)
+        try await watcher.start()
+        // Somebody asks aside all the time.
+        let asking = Task {
+            while !Task.isCancelled {
+                _ = try monitor.path(to: .internet)
+                await Task.yield()
+            }
+        }
+        try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
+        try await watcher.expect(.satisfied, delay: Watcher.carrierDelay) { try await network.plug() }
+        try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 down") }
+        try await watcher.expect(.satisfied) { try await network.addIPv4(1, metric: 200) }
+        try await watcher.expect(kinds: .interfaceChanged) { try await network.addIPv4WithoutAddress(0, metric: 50) }
+        try await watcher.expect(.unsatisfied, .prohibited) { try await network.near.ip("route add prohibit default metric 1") }
+        try await watcher.expect(.satisfied) { try await network.near.ip("route del prohibit default metric 1") }
+        try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }
+        try await watcher.expect(kinds: .sourceChanged) { try await network.near.ip("addr flush dev patch0 scope global") }
+        try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr flush dev cable1 scope global") }
+        asking.cancel()
+        _ = await asking.result
+        running.cancel()
+        try await running.value
+        let told = await Self.texts(live)
+
+        let recorded = try RecordedNetwork(bytes.all)
+        let replayed = ReachabilityMonitor(recorded, configuration: Self.configuration)
+        let streams = Self.streams(of: replayed)
+        try await replayed.run()
+        let retold = await Self.texts(streams)
+        #expect(told[0].count >= 10 && told.allSatisfy { $0.count >= 2 })
+        #expect(retold == told)
+        #expect(replayed.health == monitor.health)
+        #expect(recorded.report.isComplete && recorded.report.malformed == 0 && recorded.report.lost == 0)
+        #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.all.count)
+    }
+
+    @Test func theCommandTellsWhatHappenedWhileItRecorded() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let file = "/tmp/\(network.near.name).reach"
+        defer { unlink(file) }
+        let watch = try WatchCommand(network, "--raw")
+        _ = try await watch.next()
+        let record = try Child([WatchCommand.path, "record", file, "--netns", network.near.name])
+        let replay = [WatchCommand.path, "replay", "--raw", "--format", "json", file]
+        // What it has heard can be replayed while it goes on.
+        func waitForRecord(of text: String) async throws {
+            while try await !Child.run(replay, allowFailure: true).output.contains(text) {}
+        }
+        try await waitForRecord(of: #""epoch":1"#)
+        try await watch.expect("unsatisfied", "adminDown") { try await network.near.ip("link set cable0 down") }
+        try await watch.expect("satisfied") { try await network.addIPv4WithoutAddress(0, metric: 100) }
+        try await waitForRecord(of: #""epoch":2"#)
+        record.signal(SIGTERM)
+        #expect(await record.exitCode() == 143)
+        let replayed = try await Child.run(replay).output.split(separator: "\n").map {
+            try JSONDecoder().decode(WatchCommand.Line.self, from: Data($0.utf8))
+        }
+        #expect(replayed.first?.event == "baseline" && replayed.first?.path.status == "satisfied")
+        #expect(replayed.contains { $0.path.reason == "adminDown" && $0.kinds == ["offline"] })
+        #expect(replayed.last?.path.status == "satisfied" && replayed.last?.epoch == 2)
+        watch.child.signal(SIGTERM)
+        _ = await watch.child.exitCode()
+    }
+
+    @Test func aFileOfRtmonIsReadToItsEnd() async throws {
+        let network = try await CabledNetwork()
+        let file = "/tmp/\(network.near.name).rtmon"
+        defer { unlink(file) }
+        let rtmon = try Child(["ip", "netns", "exec", network.near.name, "rtmon", "file", file])
+        // It has written the links when it listens, and flushes after each message.
+        while try await network.eventPorts().isEmpty {}
+        try await network.addIPv4()
+        try await network.near.ip("link set cable1 name marker0")
+        while (try? Data(contentsOf: URL(fileURLWithPath: file)))?.range(of: Data("marker0".utf8)) == nil {}
+        // It may have inherited a mask that holds back any other signal.
+        rtmon.signal(SIGKILL)
+        _ = await rtmon.exitCode()
+
+        let recorded = try RecordedNetwork(contentsOf: file)
+        let batches = Mutex<[NetworkEventBatch]>([])
+        try await recorded.run { batch in
+            batches.withLock { $0.append(batch) }
+            return nil
+        }
+        let events = batches.withLock { $0.flatMap(\.events) }
+        let address = NetworkInterface.Address(try #require(IPAddress("192.0.2.10")), prefixLength: 24)
+        let cable = try #require(try recorded.interfaces().first { $0.name == "cable0" })
+        #expect(events.contains(.address(address, interface: cable.index)) && cable.isUp && cable.addresses.contains(address))
+        #expect(events.contains { if case .route(let change) = $0.payload { change.destination == .all(.ipv4) } else { false } })
+        #expect(try recorded.interfaces().contains { $0.name == "marker0" })
+        // Each message is an event, or was left out and counted.
+        let data = try Data(contentsOf: URL(fileURLWithPath: file))
+        #expect(events.count + recorded.report.skipped == Self.messages(in: data) && recorded.report.malformed == 0)
+        #expect(!recorded.report.isTorn && !recorded.hasAnswers)
+
+        let replay = try await Child.run([WatchCommand.path, "replay", file])
+        #expect(replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
+    }
+
+    /// Counts the messages between the stamps.
+    private static func messages(in data: Data) -> Int {
+        var (count, offset) = (0, 0)
+        let bytes = Array(data)
+        while offset + 16 <= bytes.count {
+            let length = bytes[offset..<offset + 4].reversed().reduce(0) { $0 << 8 | Int($1) }
+            if bytes[offset + 4] != 15 || bytes[offset + 5] != 0 { count += 1 }
+            offset += (length + 3) & ~3
+        }
+        return count
+    }
+}

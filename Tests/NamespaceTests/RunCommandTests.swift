@@ -1,0 +1,122 @@
+import Foundation
+import Glibc
+import Reachability
+import Testing
+
+/// `run` on the real kernel, with real commands.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+struct RunCommandTests {
+    @Test func startedOfflineItWaitsForTheCable() async throws {
+        let network = try await CabledNetwork.online()
+        let marker = network.marker("plugged")
+        defer { unlink(marker) }
+        try await network.pull()
+        try await network.watching { watcher in
+            while watcher.path.isSatisfied { try await watcher.next() }
+            let child = try network.run("--", "sh", "-c", "[ -e \(marker) ] && echo there || echo early")
+            var lines = child.lines.makeAsyncIterator()
+            // It waits as soon as its event socket is there, beside the watcher's.
+            while try await network.eventPorts().count < 2 {}
+            let clock = ContinuousClock()
+            #expect(FileManager.default.createFile(atPath: marker, contents: nil))
+            try await network.plug()
+            // The kernel paces its announcements: what counts is when it tells.
+            while !watcher.path.isSatisfied { try await watcher.next() }
+            let announced = clock.now
+            #expect(await lines.next(isolation: #isolation) == "there")
+            let took = clock.now - announced
+            #expect(took < .milliseconds(300), "it took \(took)")
+            #expect(await child.exitCode() == 0)
+        }
+    }
+
+    @Test func nothingStartsWhileTheCableIsOut() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.pull()
+        let result = try await Child.run(
+            [WatchCommand.path, "run", "--netns", network.near.name, "--deadline", "2s", "--summary", "--", "echo", "never"],
+            allowFailure: true)
+        #expect(result.code == 124)
+        #expect(result.output.contains("attempts: 0, of which failed: 0") && !result.output.contains("never\n"))
+    }
+
+    @Test func itTellsHowAReconnectWent() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.pull()
+        try await network.watching { watcher in
+            while watcher.path.isSatisfied { try await watcher.next() }
+            let words = "--netns \(network.near.name) --summary -- echo there"
+            let child = try Child(["sh", "-c", "exec \"$0\" run \(words) 2>&1", WatchCommand.path])
+            var lines = child.lines.map { $0.replacing("reachability-watch: ", with: "") }.makeAsyncIterator()
+            #expect(await lines.next(isolation: #isolation) == "no network (no carrier): waiting for it")
+            try await network.plug()
+            var told: [String] = []
+            while let line = await lines.next(isolation: #isolation) { told.append(line) }
+            #expect(
+                told.contains("there") && told.contains("attempts: 1, of which failed: 0, broken off by an outage: 0"), "\(told)")
+            #expect(told.contains("attempts started while the network was away: 0"), "\(told)")
+            let prefix = "from the network's return to the attempt: "
+            let time = try #require(told.first { $0.hasPrefix(prefix) }, "\(told)").dropFirst(prefix.count).dropLast(2)
+            #expect(try #require(Double(time)) < 300, "\(told)")
+        }
+    }
+
+    @Test func aReconnectVoidsALongBackoff() async throws {
+        let network = try await CabledNetwork.online()
+        let marker = network.marker("ready")
+        defer { unlink(marker) }
+        let script = "[ -e \(marker) ]; result=$?; echo attempt; exit $result"
+        let child = try network.run("--backoff", "constant:1h", "--jitter", "none", "--", "sh", "-c", script)
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "attempt")
+        try await network.pull()
+        #expect(FileManager.default.createFile(atPath: marker, contents: nil))
+        try await network.plug()
+        #expect(await lines.next(isolation: #isolation) == "attempt")
+        #expect(await child.exitCode() == 0)
+    }
+
+    @Test func anAttemptThatAnOutageBrokeOffIsNotCharged() async throws {
+        let network = try await CabledNetwork.online()
+        let (outage, second) = (network.marker("outage"), network.marker("second"))
+        defer { for file in [outage, second] { unlink(file) } }
+        // The first attempt lasts until the cable is out, and fails; the second one succeeds.
+        let script = """
+            echo attempt; [ -e \(second) ] && exit 0; while [ ! -e \(outage) ]; do sleep 0.02; done; touch \(second); exit 1
+            """
+        try await network.watching { watcher in
+            let child = try network.run("--attempts", "1", "--", "sh", "-c", script)
+            var lines = child.lines.makeAsyncIterator()
+            #expect(await lines.next(isolation: #isolation) == "attempt")
+            try await network.pull()
+            while watcher.path.isSatisfied { try await watcher.next() }
+            #expect(FileManager.default.createFile(atPath: outage, contents: nil))
+            while access(second, F_OK) != 0 { await Task.yield() }
+            try await network.plug()
+            #expect(await lines.next(isolation: #isolation) == "attempt")
+            #expect(await child.exitCode() == 0)
+        }
+    }
+
+    @Test func theDeadlineSendsTermAndThenKill() async throws {
+        let network = try await CabledNetwork.online()
+        let clock = ContinuousClock()
+        let start = clock.now
+        let child = try network.run("--deadline", "500ms", "--", "sh", "-c", "trap 'echo TERM' TERM; while :; do sleep 0.05; done")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "TERM")
+        #expect(await child.exitCode() == 124)
+        let took = clock.now - start
+        #expect(took > .seconds(5) && took < .seconds(8), "it took \(took)")
+    }
+
+    @Test func theWholeGroupOfTheCommandIsEnded() async throws {
+        let network = try await CabledNetwork.online()
+        // Its child would hold standard output open: the lines end only when both are gone.
+        let child = try network.run("--deadline", "500ms", "--", "sh", "-c", "sleep 100 & echo up; wait")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        #expect(await child.exitCode() == 124)
+        #expect(await lines.next(isolation: #isolation) == nil)
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import Glibc
+import Testing
+
+/// The signals that `run` gets.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+struct RunSignalTests {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT]) func theyReachTheCommand(signal: Int32) async throws {
+        let network = try await CabledNetwork.online()
+        let child = try network.run(
+            "--", "sh", "-c", "trap 'echo caught; exit 7' TERM INT HUP QUIT; echo up; while :; do sleep 0.05; done")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        child.signal(signal)
+        #expect(await lines.next(isolation: #isolation) == "caught")
+        #expect(await child.exitCode() == 7)
+        #expect(await lines.next(isolation: #isolation) == nil, "no further attempt follows")
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT]) func withoutACommandTheyEndIt(signal: Int32) async throws {
+        let network = try await CabledNetwork()
+        let child = try network.run("--", "echo", "never")
+        while try await network.eventPorts().isEmpty {}
+        child.signal(signal)
+        #expect(await child.exitCode() == 128 + signal)
+    }
+
+    @Test(arguments: [SIGTERM, SIGHUP]) func theyReachAllOfTheCommandsGroup(signal: Int32) async throws {
+        let network = try await CabledNetwork.online()
+        // Its child would hold standard output open: the lines end only when both are gone.
+        let child = try network.run("--", "sh", "-c", "trap 'exit 7' TERM HUP; sh -c 'echo up; exec sleep 100' & wait")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        child.signal(signal)
+        #expect(await child.exitCode() == 7)
+        #expect(await lines.next(isolation: #isolation) == nil)
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT]) func aVolleyDoesNotEndItBeforeTheCommand(signal: Int32) async throws {
+        let network = try await CabledNetwork.online()
+        let marker = network.marker("volley")
+        defer { unlink(marker) }
+        let script = "trap '' TERM INT HUP QUIT; echo up; while [ ! -e \(marker) ]; do sleep 0.02; done; exit 7"
+        let child = try network.run("--", "sh", "-c", script)
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        for _ in 0..<500 { child.signal(signal) }
+        #expect(FileManager.default.createFile(atPath: marker, contents: nil))
+        #expect(await child.exitCode() == 7)
+    }
+
+    @Test func aCommandThatDiesOfOneIsNotTriedAgain() async throws {
+        let network = try await CabledNetwork.online()
+        let child = try network.run("--backoff", "immediate", "--", "sh", "-c", "echo up; exec sleep 100")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        child.signal(SIGTERM)
+        #expect(await child.exitCode() == 143)
+        #expect(await lines.next(isolation: #isolation) == nil)
+    }
+
+    @Test func aStoppedCommandIsEndedToo() async throws {
+        let network = try await CabledNetwork.online()
+        let child = try network.run("--", "sh", "-c", "echo $$; kill -STOP $$; exit 9")
+        var lines = child.lines.makeAsyncIterator()
+        let pid = try #require(await lines.next(isolation: #isolation))
+        while try !String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8).contains(") T ") { await Task.yield() }
+        child.signal(SIGTERM)
+        #expect(await child.exitCode() == 143)
+    }
+
+    /// As nohup(1) starts it, and a shell in the background.
+    @Test(arguments: [SIGHUP, SIGINT, SIGQUIT]) func whatIsToBeIgnoredIsIgnored(signal: Int32) async throws {
+        let network = try await CabledNetwork.online()
+        let marker = network.marker("ignored")
+        defer { unlink(marker) }
+        let command = "echo up; while [ ! -e \(marker) ]; do sleep 0.02; done; exit 5"
+        let words = "--attempts 1 --quiet --netns \(network.near.name) -- sh -c '\(command)'"
+        let child = try Child(["sh", "-c", "trap '' HUP INT QUIT; exec \"$0\" run \(words)", WatchCommand.path])
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "up")
+        child.signal(signal)
+        #expect(FileManager.default.createFile(atPath: marker, contents: nil))
+        #expect(await child.exitCode() == 5)
+    }
+}

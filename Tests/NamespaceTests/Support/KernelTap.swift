@@ -1,0 +1,29 @@
+import Glibc
+import Reachability
+import Synchronization
+
+/// The kernel, with a count of the routes that it tells of, and a consumer that can be stopped like a process by SIGSTOP.
+final class KernelTap: NetworkSource {
+    let isHeldUp = Atomic(false)
+    private let kernel: KernelNetwork
+    private let count = Atomic(0)
+
+    init(_ kernel: KernelNetwork) { self.kernel = kernel }
+
+    /// How many events about routes were delivered.
+    var routes: Int { count.load(ordering: .acquiring) }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+        try await kernel.run { [self] batch in
+            while isHeldUp.load(ordering: .acquiring) { sched_yield() }
+            let routes = batch.events.count { if case .route = $0.payload { true } else { false } }
+            count.add(routes, ordering: .acquiringAndReleasing)
+            return deliver(batch)
+        }
+    }
+
+    func wake() { kernel.wake() }
+    func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
+}

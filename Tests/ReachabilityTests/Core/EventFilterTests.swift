@@ -1,0 +1,85 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@Suite struct EventFilterTests {
+    private static let destinations: Set<IPAddress> = [
+        ip("198.41.0.4"), ip("1.1.1.1"), ip("10.200.3.4"), ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b"),
+    ]
+    private let filter = EventFilter(watching: destinations)
+
+    @Test(arguments: [
+        "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "10.200.3.4/32", "10.200.3.4/31", "10.200.0.0/16", "10.192.0.0/10", "1.0.0.0/8",
+        "0.0.0.0/2", "::/0", "::/1", "8000::/1", "2000::/3", "2001:503:ba3e::2:30/128", "2001:503:ba3e::/64", "2001:500::/30",
+        "2001:503:ba3e::/96", "2001:503:ba3e::/97", "2801:1b8:10::b/128", "2801:1b8:10::a/127", "2001:503:ba3e::/48",
+    ])
+    func aRouteThatMayDecideAboutADestinationPasses(route: String) {
+        for type in [24, 25] as [UInt16] {
+            for flags in [0, 0x100, 0x600] as [UInt16] {
+                #expect(filter.passes(RouteFrame.make(route, type: type, flags: flags)))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "10.0.0.0/16", "10.200.3.5/32", "10.200.3.6/31", "64.0.0.0/2", "203.0.113.0/24", "192.0.2.0/24", "224.0.0.0/4",
+        "2001:db8::/32", "2001:503:ba3e::2:31/128", "2001:503:ba3f::/48", "2001:503:ba3e::3:0/112", "fe80::/64", "ff00::/8",
+    ])
+    func aRouteToElsewhereIsDroppedUnlessItIsPartOfADump(route: String) {
+        for type in [24, 25] as [UInt16] {
+            #expect(!filter.passes(RouteFrame.make(route, type: type)))
+            #expect(!filter.passes(RouteFrame.make(route, type: type, flags: 0x100)))
+            #expect(filter.passes(RouteFrame.make(route, type: type, flags: 2)))
+        }
+    }
+
+    @Test(arguments: ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "::/0", "::/1", "8000::/1"])
+    func defaultRoutesAndTheirHalvesAlwaysPass(route: String) {
+        #expect(EventFilter(watching: []).passes(RouteFrame.make(route)))
+        #expect(filter.passes(RouteFrame.make(route, type: 25, flags: 0x100)))
+    }
+
+    @Test func onlyRoutesAreEverDropped() {
+        let nothing = EventFilter(watching: [])
+        for type in (0...120) as ClosedRange<UInt16> where type != 24 && type != 25 {
+            #expect(nothing.passes(RouteFrame.make("203.0.113.0/24", type: type)))
+        }
+        let route = RouteFrame.make("203.0.113.0/24")
+        #expect(!nothing.passes(route))
+        // What is no route message of these families is for the decoder to judge.
+        for family in [0, 5, 7, 28, 128] as [UInt8] { #expect(nothing.passes(RouteFrame.make(family: family, length: 24))) }
+        #expect(nothing.passes(RouteFrame.make(family: 2, length: 33, [(1, [203, 0, 113, 0])])))
+        #expect(nothing.passes(RouteFrame.make(family: 2, length: 24, [(1, [203, 0, 113])])))
+        #expect(nothing.passes(RouteFrame.make(family: 2, length: 24)))
+        for cut in 0..<28 { #expect(nothing.passes(Array(route[..<cut]))) }
+    }
+
+    @Test func beyondTheLimitAllRoutesOfTheFamilyPass() {
+        let full = (0..<UInt8(EventFilter.addressLimit)).compactMap { IPAddress(bytes: [10, 0, 0, $0]) }
+        let (ipv4, ipv6) = (RouteFrame.make("203.0.113.0/24"), RouteFrame.make("2001:db8::/32"))
+        #expect(!EventFilter(watching: Set(full)).passes(ipv4))
+        let wide = EventFilter(watching: Set(full + [ip("10.0.1.0")]))
+        #expect(wide.passes(ipv4) && !wide.passes(ipv6))
+    }
+
+    /// Of 64 addresses each family has as many as are told apart, of 65 one has more.
+    @Test(arguments: [0, 1, 2, 10, 64, 65])
+    func theKernelDecidesAsTheRuleDoes(count: Int) throws {
+        var generator = SeededGenerator(seed: .random(in: 0...(.max)))
+        let watched = (0..<count).compactMap { index in
+            IPAddress(bytes: (0..<(index % 2 == 0 ? 4 : 16)).map { _ in UInt8.random(in: 0...255, using: &generator) })
+        }
+        let filter = EventFilter(watching: Set(watched))
+        let pair = try FilteredPair(filter)
+        var passed = 0
+        for _ in 0..<20_000 {
+            let frame = RouteFrame.random(near: watched, using: &generator)
+            let isExpected = filter.passes(frame)
+            let passes = try pair.passes(frame)
+            try #require(passes == isExpected, "\(generator.seed), \(count): \(frame)")
+            if passes { passed += 1 }
+        }
+        // Both sides of the rule were seen.
+        #expect((1_000...19_000).contains(passed), "\(generator.seed): \(passed)")
+    }
+}

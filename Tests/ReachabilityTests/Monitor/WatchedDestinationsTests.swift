@@ -1,0 +1,88 @@
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+/// What the monitor tells its source about the addresses that it asks about.
+@Suite(.timeLimit(.minutes(1))) struct WatchedDestinationsTests {
+    private static let representatives: Set<IPAddress> = [
+        ip("198.41.0.4"), ip("1.1.1.1"), ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b"),
+    ]
+
+    @Test func theSourceKnowsThemBeforeItIsAsked() async throws {
+        let network = WatchedNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let early = monitor.condition(for: .address(ip("203.0.113.7")))
+        let running = Task { try await monitor.run() }
+        for await _ in monitor.transitions { break }
+        #expect(network.watched == [Self.representatives.union([ip("203.0.113.7")])])
+
+        let later = monitor.condition(for: .address(ip("::ffff:203.0.113.8")))
+        #expect(later.state.epoch == 1)
+        #expect(network.watched.count == 2 && network.watched.last?.contains(ip("203.0.113.8")) == true)
+        // The same addresses, asked differently.
+        var marked = Scope.address(ip("203.0.113.8"))
+        marked.mark = 7
+        let again = monitor.condition(for: marked)
+        #expect(again.state.epoch == 1 && network.watched.count == 2)
+        withExtendedLifetime((early, later, again)) {}
+
+        network.wake()
+        running.cancel()
+        try await running.value
+        #expect(network.askedUnwatched.isEmpty)
+    }
+
+    @Test func addressesThatNobodyAsksAboutAnyMoreAreForgotten() async throws {
+        let network = WatchedNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        for await _ in monitor.transitions { break }
+        do {
+            let condition = monitor.condition(for: .address(ip("203.0.113.7")))
+            #expect(condition.state.isSatisfied)
+        }
+        network.wake()
+        #expect(network.watched.count == 3 && network.watched.last == Self.representatives)
+        running.cancel()
+        try await running.value
+    }
+
+    @Test func aLookUpThatRacesWithAnInterfaceThatVanishesIsAskedOnceMore() async throws {
+        let network = WatchedNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        for await _ in monitor.transitions { break }
+        network.races.store(1, ordering: .relaxed)
+        network.network.announce(.rule(isRemoval: false))
+        #expect(monitor.path.isSatisfied && network.races.load(ordering: .relaxed) == 0)
+        running.cancel()
+        try await running.value
+    }
+}
+
+/// A simulated network that notes which addresses it was told.
+private final class WatchedNetwork: NetworkSource {
+    let network = SimulatedNetwork.online()
+    private let sets = Mutex<[Set<IPAddress>]>([])
+    private let unwatched = Mutex<Set<IPAddress>>([])
+    /// How many look-ups are still to be answered as if an interface were vanishing.
+    let races = Atomic(0)
+
+    var watched: [Set<IPAddress>] { sets.withLock { $0 } }
+    var askedUnwatched: Set<IPAddress> { unwatched.withLock { $0 } }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
+    func wake() { network.wake() }
+    func watch(_ destinations: Set<IPAddress>) { sets.withLock { $0.append(destinations) } }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+        if watched.last?.contains(query.destination) != true { unwatched.withLock { _ = $0.insert(query.destination) } }
+        if races.load(ordering: .relaxed) > 0 {
+            races.subtract(1, ordering: .relaxed)
+            return .refused(errno: 19)
+        }
+        return try network.route(to: query)
+    }
+}

@@ -1,0 +1,97 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct NetworkRecorderTests {
+    private struct DiskFull: Error {}
+
+    /// A sink that can be held up.
+    private final class SlowSink: Sendable {
+        let isHeldUp = Atomic(true)
+        /// How often it was called.
+        let calls = Atomic(0)
+        let collector = RecordingCollector()
+
+        func take(_ bytes: [UInt8]) {
+            calls.add(1, ordering: .acquiringAndReleasing)
+            while isHeldUp.load(ordering: .acquiring) { sched_yield() }
+            collector.take(bytes)
+        }
+    }
+
+    @Test func aSlowSinkHoldsUpNobodyAndTheGapIsMarked() async throws {
+        let sink = SlowSink()
+        let network = SimulatedNetwork.online()
+        let recorder = NetworkRecorder(network, bufferLimit: 4000) { sink.take($0) }
+        let live = try await listen(to: recorder) { monitor in
+            try await network.untilRunning()
+            while sink.calls.load(ordering: .acquiring) == 0 { await Task.yield() }
+            for _ in 0..<40 {
+                try network.pull("eth0")
+                try network.plug("eth0")
+            }
+            // All of that was published although the sink has not returned from its first call.
+            #expect(monitor.condition(for: .internet).state.epoch == 41 && recorder.progress.bytesWritten == 0)
+            #expect(recorder.progress.entriesLost > 0)
+            sink.isHeldUp.store(false, ordering: .releasing)
+            while recorder.progress.bytesWritten < 200 { await Task.yield() }
+            network.suspend(for: .seconds(1))
+            network.stop()
+        }
+        let recorded = try RecordedNetwork(sink.collector.bytes)
+        let replayed = try await listen(to: recorded)
+        #expect(recorded.report.lost == recorder.progress.entriesLost && recorded.report.isComplete)
+        #expect(recorder.progress.bytesWritten == sink.collector.bytes.count)
+        // It begins and ends the same.
+        #expect(replayed.transitions[0].prefix(2) == live.transitions[0].prefix(2) && replayed != live)
+    }
+
+    @Test func aSinkThatFailsEndsTheRecordingAndNothingElse() async throws {
+        let network = SimulatedNetwork.online()
+        let recorder = NetworkRecorder(network) { _ in throw DiskFull() }
+        _ = try await listen(to: recorder) { monitor in
+            try await network.untilRunning()
+            while recorder.progress.failure == nil { await Task.yield() }
+            try network.pull("eth0")
+            #expect(!monitor.path.isSatisfied)
+            network.stop()
+        }
+        #expect(recorder.progress.failure is DiskFull && recorder.progress.bytesWritten == 0)
+    }
+
+    @Test func itsErrorsAreTheSources() async throws {
+        let network = SimulatedNetwork.online()
+        let recorder = NetworkRecorder(network) { _ in }
+        network.failNextRequests(2, errno: 12)
+        let dump = #expect(throws: ReachabilityError.self) { _ = try recorder.interfaces() }
+        let lookup = #expect(throws: ReachabilityError.self) { _ = try recorder.route(to: RouteQuery(to: ip("1.1.1.1"))) }
+        #expect(dump?.errno == 12 && lookup?.errno == 12)
+    }
+
+    @Test func itRunsOnce() async throws {
+        let network = SimulatedNetwork.online()
+        let recorder = NetworkRecorder(network) { _ in }
+        network.stop()
+        try await recorder.run { _ in nil }
+        let error = await #expect(throws: ReachabilityError.self) { try await recorder.run { _ in nil } }
+        #expect(error?.code == .alreadyRun)
+    }
+
+    @Test func theSameSessionGivesTheSameBytes() async throws {
+        #expect(try await RandomSession(seed: 9).run(20).recording == RandomSession(seed: 9).run(20).recording)
+    }
+
+    @Test func aFileIsNeverOverwritten() throws {
+        let path = "/tmp/reachability-recording-\(getpid())"
+        defer { unlink(path) }
+        let file = try RecordingFile(creating: path)
+        try file.write(RecordingFormat.header)
+        let error = #expect(throws: ReachabilityError.self) { _ = try RecordingFile(creating: path) }
+        #expect(error?.errno == EEXIST && error?.code == .fileFailed)
+        #expect(try RecordedNetwork(contentsOf: path).report == RecordingReport())
+        let missing = #expect(throws: ReachabilityError.self) { _ = try RecordedNetwork(contentsOf: path + ".none") }
+        #expect(missing?.errno == ENOENT)
+    }
+}

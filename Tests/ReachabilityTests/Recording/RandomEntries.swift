@@ -1,0 +1,133 @@
+import Reachability
+import ReachabilityTesting
+
+/// Anything that can be in a recording, by chance.
+struct RandomEntries {
+    private var generator: SeededGenerator
+
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &generator) }
+
+    mutating func bool() -> Bool { Bool.random(using: &generator) }
+
+    mutating func number() -> UInt32 { UInt32.random(in: 0...(.max), using: &generator) >> UInt32(below(32)) }
+
+    /// Now and then one of the extremes.
+    mutating func time() -> Duration {
+        switch below(20) {
+        case 0: .nanoseconds(Int64.max)
+        case 1: .nanoseconds(Int64.min)
+        case 2: .zero
+        default: .nanoseconds(Int64.random(in: 0...1_000_000_000_000, using: &generator))
+        }
+    }
+
+    mutating func address() -> IPAddress {
+        let count = bool() ? 4 : 16
+        var bytes: [UInt8] = []
+        for _ in 0..<count { bytes.append(UInt8(below(256))) }
+        return IPAddress(bytes: bytes) ?? ip("::")
+    }
+
+    mutating func text() -> String {
+        let samples: [Character] = ["e", "t", "h", "0", "\\", "ü", "\u{202e}", "\n", "😀", "\0"]
+        var text = ""
+        for _ in 0..<below(16) { text.append(samples[below(samples.count)]) }
+        return text
+    }
+
+    private mutating func maybe<Value>(_ body: (inout RandomEntries) -> Value) -> Value? { bool() ? body(&self) : nil }
+
+    private mutating func some<Value>(_ bound: Int, _ body: (inout RandomEntries) -> Value) -> [Value] {
+        var values: [Value] = []
+        for _ in 0..<below(bound) { values.append(body(&self)) }
+        return values
+    }
+
+    private mutating func heldAddress() -> NetworkInterface.Address {
+        .init(address(), prefixLength: below(129), isTentative: bool(), isOptimistic: bool(), hasFailedDetection: bool())
+    }
+
+    mutating func interface() -> NetworkInterface {
+        NetworkInterface(
+            index: number(), name: text(), kind: .init(rawValue: text()), isUp: bool(), hasCarrier: bool(),
+            operationalState: .init(rawValue: UInt8(below(7))) ?? .up, carrierChanges: number(),
+            addresses: some(4) { $0.heldAddress() })
+    }
+
+    mutating func event() -> NetworkEvent {
+        switch below(10) {
+        case 0: .link(interface())
+        case 1: .linkRemoved(index: number())
+        case 2: .address(heldAddress(), interface: number())
+        case 3: .addressRemoved(heldAddress(), interface: number())
+        case 4:
+            .route(
+                RouteChange(
+                    IPPrefix(address(), length: below(129)), gateway: maybe { $0.address() }, interface: maybe { $0.number() },
+                    isRemoval: bool()))
+        case 5: .rule(isRemoval: bool())
+        case 6: .nexthop(id: number(), isRemoval: bool())
+        case 7: .setting(interface: maybe { $0.number() })
+        case 8: .overrun
+        default: .resumed(after: time())
+        }
+    }
+
+    mutating func batch() -> NetworkEventBatch {
+        NetworkEventBatch(
+            some(6) { $0.event() }, now: time(), wallTime: time(), hasMore: bool(), forged: below(3), malformed: below(3),
+            receiveBuffer: maybe { Int($0.number()) })
+    }
+
+    mutating func error() -> ReachabilityError {
+        ReachabilityError(.init(rawValue: text()), errno: Int32(below(200)) - 50, operation: text())
+    }
+
+    mutating func query() -> RouteQuery {
+        RouteQuery(
+            to: address(), interface: maybe { $0.number() }, mark: maybe { $0.number() }, uid: maybe { $0.number() },
+            wantsMatch: bool())
+    }
+
+    mutating func verdict() -> RouteVerdict {
+        guard bool() else { return .refused(errno: Int32(below(200)) - 50) }
+        return .route(
+            .init(
+                interface: number(), gateway: maybe { $0.address() }, source: maybe { $0.address() }, table: number(),
+                metric: maybe { $0.number() }, prefixLength: maybe { $0.below(129) }, isLocal: bool()))
+    }
+
+    mutating func scope() -> Scope {
+        var scope = bool() ? Scope.internet : .address(address())
+        scope.mark = maybe { $0.number() }
+        scope.uid = maybe { $0.number() }
+        scope.interface = maybe { $0.text() }
+        return scope
+    }
+
+    private mutating func answer<Value>(_ body: (inout RandomEntries) -> Value) -> RecordingEntry.Answer<Value> {
+        .init(below(4) > 0 ? .success(body(&self)) : .failure(error()), isForBatch: bool())
+    }
+
+    mutating func content(_ kind: Int) -> RecordingEntry.Content {
+        switch kind {
+        case 0: .session(scopes: some(4) { $0.scope() })
+        case 1: .interfaces(answer { random in random.some(4) { $0.interface() } })
+        case 2: .route(query(), answer { $0.verdict() })
+        case 3: .gap(lost: UInt64(number()))
+        case 4: .end(maybe { $0.error() })
+        default: .batch(batch())
+        }
+    }
+
+    /// An entry of any kind, a batch more often than others.
+    mutating func entry() -> RecordingEntry {
+        let content = content(below(8))
+        if case .batch(let batch) = content { return RecordingEntry(content, now: batch.now, wallTime: batch.wallTime) }
+        return RecordingEntry(content, now: time(), wallTime: time())
+    }
+
+    mutating func entries(_ count: Int) -> [RecordingEntry] { (0..<count).map { _ in entry() } }
+}

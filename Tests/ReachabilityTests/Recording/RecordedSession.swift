@@ -1,0 +1,96 @@
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+/// Takes the bytes of a recording.
+final class RecordingCollector: Sendable {
+    private let collected = Mutex<[UInt8]>([])
+
+    var bytes: [UInt8] { collected.withLock(\.self) }
+
+    func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
+}
+
+/// What the listeners of a monitor heard: each scope's raw and damped transitions.
+struct Heard: Equatable {
+    var transitions: [[String]] = []
+    /// All but the monitor's own end.
+    var withoutEnd: [[String]] = []
+}
+
+/// Runs a monitor to the end of its source, and returns what it told.
+func listen(
+    to source: some NetworkSource, _ scopes: [Scope] = [.internet],
+    while body: @Sendable (ReachabilityMonitor) async throws -> Void = { _ in }
+) async throws -> Heard {
+    var configuration = ReachabilityMonitor.Configuration()
+    configuration.bufferedTransitions = .max
+    let monitor = ReachabilityMonitor(source, configuration: configuration)
+    let streams = scopes.flatMap { [monitor.transitions(to: $0, raw: true), monitor.transitions(to: $0)] }
+    let running = Task { try await monitor.run() }
+    do {
+        try await body(monitor)
+    } catch {
+        running.cancel()
+        throw error
+    }
+    _ = try? await running.value
+    var heard = Heard()
+    for stream in streams {
+        var transitions: [Transition] = []
+        for await transition in stream { transitions.append(transition) }
+        heard.transitions.append(transitions.map(text))
+        heard.withoutEnd.append(transitions.filter { $0.cause.kind != .ended }.map(text))
+    }
+    return heard
+}
+
+/// A session on a simulated network in which things happen by chance.
+struct RandomSession {
+    static let scopes = { () -> [Scope] in
+        var bound = Scope.internet
+        bound.interface = "eth1"
+        return [.internet, .address(ip("1.1.1.1")), .address(ip("203.0.113.9")), bound]
+    }()
+
+    let seed: UInt64
+
+    /// Plays it; returns what was heard and what was recorded.
+    func run(_ steps: Int = 60) async throws -> (heard: Heard, recording: [UInt8]) {
+        let collector = RecordingCollector()
+        let network = SimulatedNetwork.online()
+        let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.take($0) }
+        let heard = try await listen(to: recorder, Self.scopes) { monitor in
+            try await network.untilRunning()
+            var random = RandomEntries(seed: seed)
+            for _ in 0..<steps { step(network, monitor, &random) }
+            network.stop()
+        }
+        return (heard, collector.bytes)
+    }
+
+    private func step(_ network: SimulatedNetwork, _ monitor: ReachabilityMonitor, _ random: inout RandomEntries) {
+        let name = "eth\(random.below(2))"
+        let isOn = random.bool()
+        // What makes no sense just then is refused by the model, and nothing happens.
+        switch random.below(16) {
+        case 0: _ = try? network.addLink("eth1")
+        case 1: try? network.removeLink("eth1")
+        case 2: try? network.setUp(name, isOn)
+        case 3, 4: try? network.setCarrier(name, isOn)
+        case 5: try? network.addAddress(name, name == "eth0" ? "192.0.2.10/24" : "198.51.100.10/24")
+        case 6: try? network.removeAddress(name, name == "eth0" ? "192.0.2.10/24" : "198.51.100.10/24")
+        case 7: try? network.addRoute(to: "default", via: name == "eth0" ? "192.0.2.1" : "198.51.100.1", dev: name, metric: 7)
+        case 8: try? network.removeRoute(to: "default")
+        case 9: try? network.changeSilently { try $0.setCarrier(name, isOn) }
+        case 10: try? network.loseEvents { try $0.setUp(name, isOn) }
+        case 11: network.suspend(for: .seconds(random.below(100)))
+        case 12: network.failNextRequests(random.below(3), errno: 105)
+        case 13: _ = try? monitor.path(to: Self.scopes[random.below(Self.scopes.count)])
+        case 14: try? network.batch(hasMore: isOn) { try $0.setCarrier("eth0", !$0.interfaces[1].hasCarrier) }
+        default: network.announceMalformed(1)
+        }
+        network.clock.advance(by: .microseconds(random.below([10, 5000, 400_000, 40_000_000][random.below(4)])))
+    }
+}

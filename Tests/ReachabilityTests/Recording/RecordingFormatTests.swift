@@ -1,0 +1,144 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@Suite struct RecordingFormatTests {
+    /// RFC 3720, appendix B.4.
+    @Test(
+        arguments: [
+            (Array(repeating: 0, count: 32), 0x8a91_36aa), (Array(repeating: 0xff, count: 32), 0x62a8_ab43),
+            (Array(0...31), 0x46dd_794e), ([], 0),
+        ] as [([UInt8], UInt32)])
+    func theChecksumIsThatOfTheStandard(_ bytes: [UInt8], _ checksum: UInt32) {
+        #expect(Checksum.of(bytes) == checksum)
+    }
+
+    /// Files of this version are read for ever: their bytes stay as they are.
+    @Test func theBytesOfVersionOneStay() throws {
+        let batch = NetworkEventBatch([.linkRemoved(index: 7)], now: .seconds(1), wallTime: .seconds(2))
+        let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
+        let expected: [UInt8] =
+            [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 1, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
+            + [0xf7, 0x52, 2, 0, 32, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
+            + little(Checksum.of(bytes[16..<40])) + little(Checksum.of(bytes[48...]))
+            + [0] + Array(repeating: 0, count: 16) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0]
+        #expect(bytes == expected)
+    }
+
+    private func little(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
+
+    @Test(arguments: 0..<40) func whatIsWrittenIsReadAgain(_ seed: UInt64) throws {
+        var random = RandomEntries(seed: seed)
+        let entries = random.entries(50)
+        let (read, report) = try decode(file(entries), pieces: 1 + random.below(300))
+        #expect(read.map(text) == entries.map(text), "seed \(seed)")
+        #expect(report.malformed == 0 && report.skipped == 0 && !report.isTorn, "seed \(seed)")
+    }
+
+    @Test func whatIsCutAnywhereIsReadUpToThere() throws {
+        var random = RandomEntries(seed: 1)
+        let entries = random.entries(8)
+        let whole = file(entries)
+        var ends = [RecordingFormat.headerSize]
+        for entry in entries { ends.append(ends[ends.count - 1] + (entry.bytes?.count ?? 0)) }
+        for length in 0..<whole.count {
+            let (read, report) = try decode(whole.prefix(length), pieces: 1 + random.below(100))
+            let complete = ends.count { $0 <= length } - 1
+            #expect(read.map(text) == entries.prefix(max(complete, 0)).map(text), "\(length) bytes")
+            #expect(report.isTorn == !ends.contains(length) && report.malformed == 0, "\(length) bytes")
+        }
+    }
+
+    @Test func eachFlippedBitSpoilsOneRecordAndIsCounted() throws {
+        var random = RandomEntries(seed: 2)
+        let entries = random.entries(3)
+        let whole = file(entries)
+        var ends = [RecordingFormat.headerSize]
+        for entry in entries { ends.append(ends[ends.count - 1] + (entry.bytes?.count ?? 0)) }
+        for position in whole.indices {
+            for bit in 0..<8 {
+                var damaged = whole
+                damaged[position] ^= 1 << bit
+                guard position >= RecordingFormat.headerSize else {
+                    #expect(throws: ReachabilityError.self) { _ = try decode(damaged) }
+                    continue
+                }
+                let (read, report) = try decode(damaged)
+                let spoiled = ends.count { $0 <= position } - 1
+                var expected = entries
+                expected.remove(at: spoiled)
+                #expect(read.map(text) == expected.map(text), "bit \(bit) of byte \(position)")
+                #expect(report.malformed == 1 && !report.isTorn, "bit \(bit) of byte \(position)")
+            }
+        }
+    }
+
+    @Test(arguments: 0..<200) func nonsenseIsCountedAndNeverTraps(_ seed: UInt64) throws {
+        var random = RandomEntries(seed: seed)
+        // The checksums are right, so that the payload is looked at.
+        var bytes = RecordingFormat.header
+        for _ in 0..<20 {
+            var payload = Array((random.entry().bytes ?? []).dropFirst(RecordingFormat.recordHeaderSize))
+            for _ in 0..<random.below(4) where !payload.isEmpty { payload[random.below(payload.count)] = UInt8(random.below(256)) }
+            bytes += RecordingFormat.record(
+                UInt16(random.below(8)), now: random.time(), wallTime: random.time(), payload.dropLast(random.below(3)))
+        }
+        let (read, report) = try decode(bytes, pieces: 64)
+        // An event of an unknown kind may be skipped within an entry that is read.
+        #expect(read.count + report.malformed <= 20 && read.count + report.malformed + report.skipped >= 20, "seed \(seed)")
+    }
+
+    @Test func aNumberThatLiesTakesNoMemory() throws {
+        // Four thousand million interfaces, by its own account.
+        let bytes = RecordingFormat.header + RecordingFormat.record(3, now: .zero, wallTime: .zero, [1, 1, 255, 255, 255, 255, 0])
+        #expect(try decode(bytes).report.malformed == 1)
+    }
+
+    @Test func aLengthBeyondAllLimitsIsNotWaitedFor() throws {
+        var long = RecordingFormat.record(2, now: .zero, wallTime: .zero, [])
+        var header = ByteWriter()
+        for byte in long.prefix(4) { header.append(byte) }
+        header.append(UInt32.max)
+        for byte in long[8..<24] { header.append(byte) }
+        header.append(Checksum.of(header.bytes))
+        long = header.bytes + [0, 0, 0, 0]
+        let entry = RecordingEntry(.gap(lost: 3), now: .zero, wallTime: .zero)
+        let (read, report) = try decode(RecordingFormat.header + long + (entry.bytes ?? []))
+        #expect(read.map(text) == [text(entry)] && report.malformed == 1 && report.lost == 3)
+    }
+
+    @Test func recordsAndEventsOfLaterVersionsAreSkippedAndCounted() throws {
+        let before = RecordingEntry(.gap(lost: 1), now: .zero, wallTime: .zero)
+        let after = RecordingEntry(.end(nil), now: .zero, wallTime: .zero)
+        var batch = ByteWriter()
+        for byte in [0] + Array(repeating: 0, count: 17) as [UInt8] { batch.append(byte) }
+        batch.append(UInt32(1))
+        batch.append(UInt16(999))
+        batch.appendCounted([1, 2, 3])
+        let file =
+            RecordingFormat.header + (before.bytes ?? [])
+            + RecordingFormat.record(77, now: .zero, wallTime: .zero, [1, 2, 3])
+            + RecordingFormat.record(2, now: .zero, wallTime: .zero, batch.bytes + [9, 9]) + (after.bytes ?? [])
+        let (read, report) = try decode(file)
+        #expect(read.count == 3 && report.skipped == 2 && report.malformed == 0 && report.isComplete && report.batches == 1)
+    }
+
+    @Test func whatIsNoRecordingIsRefused() throws {
+        for bytes in [Array("#!/bin/sh\n".utf8), Array(repeating: 0, count: 100)] as [[UInt8]] {
+            #expect(throws: ReachabilityError.self) { _ = try decode(bytes) }
+            let error = #expect(throws: ReachabilityError.self) { _ = try RecordedNetwork(bytes) }
+            #expect(error?.code == .invalidRecording)
+        }
+    }
+
+    @Test func aLaterVersionIsRefusedByName() {
+        var header = ByteWriter()
+        for byte in RecordingFormat.magic { header.append(byte) }
+        header.append(UInt16(2))
+        header.append(UInt16(0))
+        header.append(Checksum.of(header.bytes))
+        let bytes = header.bytes
+        let error = #expect(throws: ReachabilityError.self) { _ = try decode(bytes) }
+        #expect(error?.operation.contains("version 2") == true && error?.code == .invalidRecording)
+    }
+}

@@ -1,0 +1,61 @@
+import Reachability
+import Synchronization
+
+/// All that an entry says, to compare it by.
+func text(_ entry: RecordingEntry) -> String { String(reflecting: entry) }
+
+/// All that a transition says.
+func text(_ transition: Transition) -> String {
+    "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.detail) \(transition.cause.interface as Any)"
+}
+
+/// A file with the entries in it.
+func file(_ entries: [RecordingEntry]) -> [UInt8] {
+    entries.reduce(RecordingFormat.header) { $0 + ($1.bytes ?? []) }
+}
+
+/// Reads a file that arrives in pieces of a size.
+func decode(_ file: some Collection<UInt8>, pieces: Int = .max) throws -> (entries: [RecordingEntry], report: RecordingReport) {
+    var decoder = RecordingDecoder()
+    var rest = Array(file)[...]
+    var entries: [RecordingEntry] = []
+    while true {
+        switch try decoder.next() {
+        case .entry(let entry): entries.append(entry)
+        case .end: return (entries, decoder.report)
+        case .needsMore:
+            if rest.isEmpty { decoder.finish() } else { decoder.append(Array(rest.prefix(pieces))) }
+            rest = rest.dropFirst(pieces)
+        }
+    }
+}
+
+/// A file that is read in pieces of a size.
+final class Pieces: Sendable {
+    private let rest: Mutex<ArraySlice<UInt8>>
+    private let size: Int
+
+    init(_ file: [UInt8], _ size: Int) {
+        rest = Mutex(file[...])
+        self.size = size
+    }
+
+    func next() -> [UInt8] {
+        rest.withLock { rest in
+            defer { rest = rest.dropFirst(size) }
+            return Array(rest.prefix(size))
+        }
+    }
+}
+
+/// Takes batches, and never wants another.
+final class Batches: Sendable {
+    private let taken = Mutex<[NetworkEventBatch]>([])
+
+    var all: [NetworkEventBatch] { taken.withLock(\.self) }
+
+    func take(_ batch: NetworkEventBatch) -> Duration? {
+        taken.withLock { $0.append(batch) }
+        return nil
+    }
+}

@@ -1,0 +1,125 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ReplayTests {
+    @Test(arguments: 0..<30) func aReplayTellsExactlyWhatWasTold(_ seed: UInt64) async throws {
+        let (live, recording) = try await RandomSession(seed: seed).run()
+        let network = try RecordedNetwork(recording)
+        #expect(network.scopes == RandomSession.scopes)
+        let replayed = try await listen(to: network, network.scopes)
+        #expect(live.transitions.allSatisfy { $0.count > 1 }, "seed \(seed): nothing happened")
+        #expect(replayed == live, "seed \(seed)")
+        #expect(network.report.isComplete && network.report.malformed == 0, "seed \(seed)")
+    }
+
+    @Test func aRecordingThatWasCutTellsTheBeginningAndMakesNothingUp() async throws {
+        let (live, recording) = try await RandomSession(seed: 3).run(12)
+        for length in stride(from: 0, through: recording.count, by: 101) {
+            let network = try RecordedNetwork(Array(recording.prefix(length)))
+            let replayed = try await listen(to: network, RandomSession.scopes)
+            let isBeginning = zip(live.withoutEnd, replayed.withoutEnd).allSatisfy { $0.starts(with: $1) }
+            try #require(isBeginning, "\(length) of \(recording.count) bytes")
+        }
+    }
+
+    @Test(arguments: 0..<60) func aMonitorSurvivesWhateverARecordingSays(_ seed: UInt64) async throws {
+        var random = RandomEntries(seed: seed)
+        let network = try RecordedNetwork(file(random.entries(60)))
+        _ = try await listen(to: network, [.internet, random.scope()])
+        #expect(network.report.malformed == 0, "seed \(seed)")
+    }
+
+    @Test func aReplayGoesAtTheRecordedPaceOrAMultiple() async throws {
+        let entries = [100, 102, 110].map { second in
+            RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)
+        }
+        let clock = ManualClock()
+        let network = try RecordedNetwork(file(entries), pace: .following(clock, speed: 2))
+        let times = Mutex<[Duration]>([])
+        async let running: Void = network.run { batch in
+            times.withLock { $0.append(batch.now) }
+            return nil
+        }
+        for (sleep, delivered) in [(0, 0), (1, 1), (5, 2)] {
+            if sleep > 0 { #expect(try await clock.nextSleep().offset == .seconds(sleep)) }
+            #expect(times.withLock(\.count) == delivered)
+            clock.advance(to: .init(offset: .seconds(sleep)))
+        }
+        try await running
+        #expect(times.withLock(\.self) == [.seconds(100), .seconds(102), .seconds(110)])
+    }
+
+    @Test(arguments: [0, -1, .nan, .infinity, 1e-300] as [Double]) func aSenselessSpeedIsClamped(_ speed: Double) async throws {
+        let times: [Duration] = [.zero, .nanoseconds(Int64.max), .nanoseconds(Int64.min)]
+        let entries = times.map { RecordingEntry(.batch(.init(now: $0, wallTime: .zero)), now: $0, wallTime: .zero) }
+        let clock = ManualClock()
+        let network = try RecordedNetwork(file(entries), pace: .following(clock, speed: speed))
+        async let running: Void = network.run { _ in nil }
+        let due = try await clock.nextSleep()
+        clock.advance(to: due)
+        try await running
+        #expect(network.report.batches == 3)
+    }
+
+    @Test func theErrorThatEndedTheSourceEndsTheReplay() async throws {
+        let network = SimulatedNetwork.online()
+        let collector = RecordingCollector()
+        let error = ReachabilityError(.requestFailed, errno: 105, operation: "recvmsg(netlink)")
+        _ = try await listen(to: NetworkRecorder(network) { collector.take($0) }) { _ in
+            try await network.untilRunning()
+            network.stop(throwing: error)
+        }
+        let recorded = try RecordedNetwork(collector.bytes)
+        await #expect(throws: error) { try await recorded.run { _ in nil } }
+        #expect(recorded.report.failure == error)
+    }
+
+    @Test func aReplayCanBeCancelled() async throws {
+        let entries = [0, 1000].map { second in
+            RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)
+        }
+        let clock = ManualClock()
+        let network = try RecordedNetwork(file(entries), pace: .following(clock))
+        let running = Task { try await network.run { _ in nil } }
+        _ = try await clock.nextSleep()
+        running.cancel()
+        await #expect(throws: CancellationError.self) { try await running.value }
+    }
+
+    @Test func aRecordingIsReplayedOnce() async throws {
+        let network = try RecordedNetwork(file([]))
+        try await network.run { _ in nil }
+        let error = await #expect(throws: ReachabilityError.self) { try await network.run { _ in nil } }
+        #expect(error?.code == .alreadyRun)
+    }
+
+    @Test func whatNobodyAskedHasNoAnswer() async throws {
+        let (_, recording) = try await RandomSession(seed: 1).run(3)
+        let network = try RecordedNetwork(recording)
+        let before = #expect(throws: ReachabilityError.self) { _ = try network.interfaces() }
+        #expect(before?.code == .notRecorded)
+        try await network.run { _ in nil }
+        #expect(throws: Never.self) { _ = try network.interfaces() }
+        let error = #expect(throws: ReachabilityError.self) { _ = try network.route(to: RouteQuery(to: ip("192.0.2.77"))) }
+        #expect(error?.code == .notRecorded && error?.description.contains("ask what was asked") == true)
+    }
+
+    @Test func aGapMakesTheMonitorAskAboutEverything() async throws {
+        let link = NetworkInterface.cable
+        func batch(_ second: Int) -> RecordingEntry {
+            RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)
+        }
+        let dump = RecordingEntry(.interfaces(.init(.success([link]), isForBatch: true)), now: .zero, wallTime: .zero)
+        let gap = RecordingEntry(.gap(lost: 5), now: .zero, wallTime: .zero)
+        let network = try RecordedNetwork(file([batch(0), dump, gap, batch(1), batch(2)]))
+        let events = Mutex<[[NetworkEvent]]>([])
+        try await network.run { batch in
+            events.withLock { $0.append(batch.events) }
+            return nil
+        }
+        #expect(events.withLock(\.self) == [[], [.overrun], []] && network.report.lost == 5)
+    }
+}

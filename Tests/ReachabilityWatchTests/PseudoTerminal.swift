@@ -1,0 +1,67 @@
+import Glibc
+
+/// A terminal with the command in its foreground, and this test at its keyboard (pty(7)).
+struct PseudoTerminal {
+    let pid: pid_t
+    private let keyboard: Int32
+
+    // Not in Swift's view of glibc: TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, POSIX_SPAWN_SETSID of spawn.h.
+    private static let unlock: UInt = 0x4004_5431
+    private static let getNumber: UInt = 0x8004_5430
+    private static let newSession: Int16 = 0x80
+
+    init(_ arguments: [String]) throws {
+        keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var number: Int32 = 0
+        var isLocked: Int32 = 0
+        guard keyboard >= 0, ioctl(keyboard, Self.unlock, &isLocked) == 0, ioctl(keyboard, Self.getNumber, &number) == 0 else {
+            throw WatchProcess.Failure(operation: "open(/dev/ptmx)", errno: errno)
+        }
+        let screen = "/dev/pts/\(number)"
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        // Opened by the leader of a new session, it becomes the session's terminal.
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, screen, O_RDWR, 0)
+        posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setflags(&attributes, Self.newSession)
+        let path = try WatchProcess.path()
+        var words = ([path] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var pid = pid_t()
+        let error = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
+        guard error == 0 else { throw WatchProcess.Failure(operation: "posix_spawn(\(path))", errno: error) }
+        self.pid = pid
+    }
+
+    /// Presses keys.
+    func type(_ text: String) {
+        let bytes = Array(text.utf8)
+        _ = write(keyboard, bytes, bytes.count)
+    }
+
+    /// Reads what appears on the screen until it contains a text, or until nobody writes any more.
+    func read(until text: String? = nil) -> String {
+        var screen = ""
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while text.map({ !screen.contains($0) }) ?? true {
+            let count = Glibc.read(keyboard, &buffer, buffer.count)
+            // EIO: the last one has closed the other side.
+            guard count > 0 else { break }
+            screen += String(decoding: buffer[..<count], as: UTF8.self)
+        }
+        return screen
+    }
+
+    /// Waits for the end of the command and returns its exit code, or 1000 + the signal that killed it.
+    func end() -> Int32 {
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+        close(keyboard)
+        return status & 0x7f == 0 ? status >> 8 & 0xff : 1000 + status & 0x7f
+    }
+}

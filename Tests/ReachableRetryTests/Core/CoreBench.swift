@@ -1,0 +1,203 @@
+@testable import ReachableRetry
+
+/// The core with its clock and its conditions in a test's hand; what it decides is written down.
+///
+/// Times are in seconds. Time passes as a bus lets it pass: from one thing that is due to the next.
+struct CoreBench {
+    private struct Life {
+        var starts: [Double] = []
+        var failures: [String] = []
+        var waits: [Double] = []
+        var interruption: JobState.Interruption?
+        var interruptions: [String] = []
+        var end: (at: Double, result: String)?
+    }
+
+    private(set) var core = RetryBusCore()
+    private(set) var now = 0.0
+    private var levels: [Level] = []
+    private var lives: [JobKey: Life] = [:]
+    /// The jobs in the order in which their attempts started.
+    private(set) var order: [JobKey] = []
+    /// A scope of a monitor that sees.
+    let scope: ConditionIndex = 0
+
+    /// A scope that has been satisfied, or not, since its baseline.
+    init(online: Bool = true) {
+        _ = add(Level(isSatisfied: online, epoch: online ? 1 : 0), isReachability: true)
+    }
+
+    /// A scope at which nobody has looked.
+    static var unknown: CoreBench {
+        var bench = CoreBench()
+        bench.levels = []
+        bench.core = RetryBusCore()
+        _ = bench.add(Level(isSatisfied: false, isKnown: false), isReachability: true)
+        return bench
+    }
+
+    private var time: BusTime { Self.time(now) }
+
+    private static func time(_ seconds: Double) -> BusTime {
+        BusTime(nanoseconds: Int64((seconds * 1000).rounded()) * 1_000_000)
+    }
+
+    private static func seconds(_ time: BusTime) -> Double { (Double(time.nanoseconds) / 1_000_000).rounded() / 1000 }
+
+    // MARK: - Time
+
+    /// When something happens by itself; `nil` if nothing does.
+    var next: Double? {
+        var core = core
+        let time = core.nextTime()
+        return time.isNever ? nil : Self.seconds(time)
+    }
+
+    /// Lets time pass, and everything happen that is due meanwhile.
+    mutating func pass(to seconds: Double) {
+        while let next, next <= seconds {
+            now = max(now, next)
+            note(core.tick(at: time))
+        }
+        now = seconds
+    }
+
+    /// Lets time pass unnoticed: the timer is late.
+    mutating func skip(to seconds: Double) { now = seconds }
+
+    // MARK: - Conditions
+
+    mutating func add(_ level: Level, isReachability: Bool = false) -> ConditionIndex {
+        let index = core.addCondition(level, isReachability: isReachability, unknownUntil: Self.time(now + 2))
+        while levels.count <= index { levels.append(level) }
+        levels[Int(index)] = level
+        return index
+    }
+
+    mutating func add(isSatisfied: Bool) -> ConditionIndex {
+        add(Level(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0))
+    }
+
+    /// Changes a condition, and tells the core.
+    mutating func tell(_ index: ConditionIndex, _ change: (inout Level) -> Void) {
+        change(&levels[Int(index)])
+        note(core.update(index, levels[Int(index)], at: time))
+    }
+
+    mutating func up(_ index: ConditionIndex = 0) {
+        tell(index) { level in
+            if !level.isSatisfied || !level.isKnown { level.epoch += 1 }
+            (level.isSatisfied, level.isKnown) = (true, true)
+        }
+    }
+
+    mutating func down(_ index: ConditionIndex = 0) { tell(index) { ($0.isSatisfied, $0.isKnown) = (false, true) } }
+
+    /// Another interface, or a resume: satisfied before and after.
+    mutating func edge(_ index: ConditionIndex = 0) { tell(index) { $0.epoch += 1 } }
+
+    mutating func finish(_ index: ConditionIndex = 0) { tell(index) { $0.isFinished = true } }
+
+    mutating func nudge(_ index: ConditionIndex? = nil) { note(core.nudge(index, at: time)) }
+
+    mutating func distrust() { core.distrust(scope, at: time) }
+
+    mutating func stopWaitingForTheFirstLook() { note(core.stopWaitingForTheFirstLook(scope, at: time)) }
+
+    // MARK: - Jobs
+
+    mutating func submit(
+        _ policy: RetryPolicy = .plain, to scope: ConditionIndex = 0, when conditions: [ConditionIndex] = [],
+        destination: String? = nil, priority: JobPriority = .normal
+    ) -> JobKey {
+        let (key, _, effects) = core.submit(
+            policy.rules, scope: scope, conditions: conditions, destination: destination, priority: priority, at: time)
+        lives[key] = Life()
+        note(effects)
+        return key
+    }
+
+    mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
+
+    mutating func cancel(_ job: JobKey) { note(core.cancel(job, at: time)) }
+
+    mutating func shutDown(drain: Double?) {
+        note(core.shutDown(drainEnd: drain.map { Self.time(now + $0) } ?? .never, at: time))
+    }
+
+    /// The attempt fails; a delay, if one has to be computed, is not known yet.
+    mutating func judge(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) -> Judgement {
+        let (judgement, effects) = core.fail(
+            job, report, interruption: lives[job]?.interruption, isGone: isGone, at: time)
+        note(effects)
+        return judgement
+    }
+
+    mutating func park(_ job: JobKey, for delay: Duration) { note(core.park(job, for: delay, at: time)) }
+
+    /// The attempt fails, and the job waits for as long as its policy says.
+    mutating func fail(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) {
+        let backoff = core[job]?.rules.backoff
+        guard case .backOff(let index, let previous) = judge(job, report, isGone: isGone), let backoff else { return }
+        park(job, for: backoff.delay(afterFailure: index, previous: previous, chance: 0))
+    }
+
+    mutating func takeIdleConditions() -> [ConditionIndex] { core.takeIdleConditions() }
+
+    mutating func removeCondition(_ index: ConditionIndex) -> Bool { core.removeCondition(index) }
+
+    // MARK: - What became of a job
+
+    func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
+
+    /// The classes of its failures, and whether they were charged.
+    func failures(_ job: JobKey) -> [String] { lives[job]?.failures ?? [] }
+
+    /// Why and when its attempts were cancelled.
+    func interruptions(_ job: JobKey) -> [String] { lives[job]?.interruptions ?? [] }
+
+    /// When it was told that it waits.
+    func waits(_ job: JobKey) -> [Double] { lives[job]?.waits ?? [] }
+
+    func ended(_ job: JobKey) -> Double? { lives[job]?.end?.at }
+
+    /// `ok`, `cancelled`, or the reason for giving up, with `, cut` if the attempt's error is of no interest.
+    func result(_ job: JobKey) -> String? { lives[job]?.end?.result }
+
+    func unmet(_ job: JobKey) -> [ConditionIndex] { core.description(of: job, at: time)?.unmet ?? [] }
+
+    func state(_ job: JobKey) -> PendingJob.State? { core.description(of: job, at: time)?.state }
+
+    private mutating func note(_ effects: [Effect]) {
+        for effect in effects {
+            switch effect {
+            case .start(let key):
+                lives[key, default: Life()].starts.append(now)
+                lives[key]?.interruption = nil
+                order.append(key)
+            case .interrupt(let key, let interruption):
+                lives[key]?.interruption = interruption
+                lives[key]?.interruptions.append("\(interruption) at \(now)")
+            case .end: break
+            case .tell(let subject, let news): note(news, subject.key)
+            }
+        }
+    }
+
+    private mutating func note(_ news: News, _ key: JobKey) {
+        switch news {
+        case .waiting: lives[key, default: Life()].waits.append(now)
+        case .failed(let failure, let isCharged): lives[key]?.failures.append("\(failure)\(isCharged ? ", charged" : "")")
+        case .succeeded: lives[key]?.end = (now, "ok")
+        case .ended(.cancelled): lives[key]?.end = (now, "cancelled")
+        case .ended(.gaveUp(let reason, _, let isCut)):
+            lives[key, default: Life()].end = (now, reason.rawValue + (isCut ? ", cut" : ""))
+        case .started, .backingOff: break
+        }
+    }
+}
+
+extension RetryPolicy {
+    /// 1, 2, 4, 8… seconds without jitter, four attempts.
+    static let plain = RetryPolicy(.exponential(initial: .seconds(1), multiplier: 2)).giveUpAfter(maxAttempts: 4)
+}

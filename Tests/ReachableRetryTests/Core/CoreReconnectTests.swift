@@ -1,0 +1,287 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// What edges, losses and nudges make of delays.
+struct CoreReconnectTests {
+    private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
+
+    // MARK: - Soft delays
+
+    @Test func anEdgeEndsADelayOncePerEpoch() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job)
+        bench.pass(to: 5)
+        bench.edge()
+        #expect(bench.starts(job) == [0, 5])
+        bench.pass(to: 6)
+        bench.fail(job)
+        for _ in 1...20 { bench.tell(0) { _ in } }
+        #expect(bench.starts(job) == [0, 5] && bench.next == 66, "the same edge ends no second delay")
+        bench.pass(to: 7)
+        bench.edge()
+        #expect(bench.starts(job) == [0, 5, 7])
+    }
+
+    @Test func aLossEndsTheTimerAndAReturnTheDelay() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job)
+        bench.down()
+        #expect(bench.next == nil && bench.core.timerCount == 0 && bench.state(job) == .waiting)
+        bench.pass(to: 3)
+        bench.up()
+        #expect(bench.starts(job) == [0, 3])
+    }
+
+    @Test(arguments: [FailureReport.unclassified, .unreachable, .classified(.server(retryAfter: nil))])
+    func anEdgeDuringTheAttemptEndsTheDelayAfterIt(report: FailureReport) {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.pass(to: 1)
+        bench.edge()
+        bench.pass(to: 2)
+        bench.fail(job, report)
+        #expect(bench.starts(job) == [0, 2])
+        bench.pass(to: 3)
+        bench.fail(job, report)
+        #expect(bench.starts(job) == [0, 2] && bench.next == 63)
+    }
+
+    @Test(arguments: [true, false]) func anEdgeWhileTheDelayIsComputedEndsIt(isEdge: Bool) {
+        var bench = CoreBench()
+        let job = bench.submit()
+        let judgement = bench.judge(job)
+        #expect(judgement == .backOff(index: 1, previous: nil))
+        bench.pass(to: 1)
+        if isEdge { bench.edge() } else { bench.nudge() }
+        #expect(bench.starts(job) == [0], "it is neither running nor parked")
+        bench.park(job, for: .seconds(60))
+        #expect(bench.starts(job) == [0, 1])
+    }
+
+    @Test func aLossWhileTheDelayIsComputedIsWaitedOut() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        _ = bench.judge(job)
+        bench.down()
+        bench.park(job, for: .zero)
+        #expect(bench.starts(job) == [0] && bench.state(job) == .waiting && bench.next == nil)
+    }
+
+    @Test func anEdgeWhileItWaitsForSomethingElseCounts() {
+        var bench = CoreBench()
+        let login = bench.add(isSatisfied: true)
+        let job = bench.submit(slow, when: [login])
+        bench.fail(job)
+        bench.down(login)
+        bench.edge()
+        bench.pass(to: 1)
+        bench.up(login)
+        #expect(bench.starts(job) == [0, 1])
+    }
+
+    @Test func anotherScopesEdgeEndsNothing() {
+        var bench = CoreBench()
+        let other = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
+        let login = bench.add(isSatisfied: true)
+        let job = bench.submit(slow)
+        bench.fail(job)
+        for condition in [other, login] {
+            bench.edge(condition)
+            bench.down(condition)
+            bench.up(condition)
+        }
+        #expect(bench.starts(job) == [0] && bench.next == 60)
+    }
+
+    @Test(arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore])
+    func anotherConditionsEdgeEndsADelay(rule: RetryPolicy.Connectivity) {
+        var bench = CoreBench()
+        let login = bench.add(isSatisfied: true)
+        let job = bench.submit(slow.connectivity(rule), when: [login])
+        bench.fail(job)
+        bench.pass(to: 1)
+        bench.edge(login)
+        #expect(bench.starts(job) == [0, 1])
+    }
+
+    @Test func whoAcceleratesStartsOfflineAndAtTheReconnect() {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(slow.connectivity(.accelerate))
+        bench.fail(job)
+        bench.pass(to: 60)
+        bench.fail(job)
+        bench.pass(to: 70)
+        bench.up()
+        #expect(bench.starts(job) == [0, 60, 70])
+    }
+
+    @Test func whoIgnoresTheNetworkIsNotWokenByIt() {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(slow.connectivity(.ignore))
+        bench.fail(job)
+        bench.up()
+        bench.pass(to: 100)
+        #expect(bench.starts(job) == [0, 60])
+    }
+
+    // MARK: - Hard delays
+
+    @Test(arguments: [true, false]) func anOrderIsNeverUndercut(isEdge: Bool) {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.pass(to: 5)
+        if isEdge { bench.edge() } else { bench.nudge() }
+        #expect(bench.next == 30, "the soft delay is gone, the order is not")
+        bench.pass(to: 100)
+        #expect(bench.starts(job) == [0, 30])
+    }
+
+    @Test func anOrderOutlastsAnOutage() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.down()
+        #expect(bench.next == nil)
+        bench.pass(to: 10)
+        bench.up()
+        #expect(bench.state(job) == .backingOff && bench.next == 30)
+        bench.down()
+        bench.pass(to: 40)
+        bench.up()
+        #expect(bench.starts(job) == [0, 40])
+    }
+
+    @Test func theLongerDelayCounts() {
+        var bench = CoreBench()
+        let jobs = [2, 0, -5, 1].map { order in
+            let job = bench.submit()
+            bench.fail(job, .classified(.server(retryAfter: .seconds(order))))
+            return job
+        }
+        bench.pass(to: 10)
+        #expect(jobs.map { bench.starts($0) } == [[0, 2], [0, 1], [0, 1], [0, 1]])
+    }
+
+    // MARK: - The growth of delays
+
+    @Test(arguments: [
+        (RetryPolicy.ReconnectRule.automatic, FailureReport.unreachable, 1), (.automatic, .unclassified, 3),
+        (.automatic, .refused, 3), (.resetBackoff, .unreachable, 1), (.resetBackoff, .unclassified, 1),
+        (.keepBackoff, .unreachable, 2), (.keepBackoff, .unclassified, 3),
+    ])
+    func aReconnectStartsTheGrowthAnewOrNot(rule: RetryPolicy.ReconnectRule, report: FailureReport, index: Int) {
+        var bench = CoreBench()
+        let job = bench.submit(.plain.onReconnect(rule))
+        bench.fail(job)
+        bench.pass(to: 1)
+        bench.fail(job, report)
+        bench.edge()
+        #expect(bench.starts(job) == [0, 1, 1])
+        let judgement = bench.judge(job)
+        #expect(judgement == .backOff(index: index, previous: index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
+    }
+
+    @Test func withoutAReconnectNothingStartsAnew() {
+        for rule in [RetryPolicy.ReconnectRule.automatic, .resetBackoff, .keepBackoff] {
+            var bench = CoreBench()
+            let job = bench.submit(.plain.onReconnect(rule))
+            for report in [FailureReport.unclassified, .unreachable, .unclassified] {
+                bench.fail(job, report)
+                bench.pass(to: bench.now + 5)
+                bench.nudge()
+            }
+            let judgement = bench.judge(job)
+            #expect(judgement == .backOff(index: 3, previous: .seconds(2)))
+        }
+    }
+
+    @Test func failuresOfTheNetworkHaveDelaysOfTheirOwn() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.fail(job)
+        bench.pass(to: 1)
+        for second in [1, 2, 4] {
+            bench.pass(to: Double(second))
+            bench.fail(job, .unreachable)
+        }
+        #expect(bench.starts(job) == [0, 1, 2, 4] && bench.next == 8)
+        bench.edge()
+        bench.fail(job, .unreachable)
+        #expect(bench.next == 5, "an edge starts their growth anew")
+    }
+
+    @Test func failuresOfTheNetworkAreFollowedByHalfASecondAtLeast() {
+        var bench = CoreBench()
+        let job = bench.submit(.plain.backoff(.immediate))
+        bench.fail(job)
+        #expect(bench.starts(job) == [0, 0])
+        bench.fail(job, .unreachable)
+        #expect(bench.next == 0.5)
+    }
+
+    // MARK: - Nudges
+
+    @Test func aNudgeEndsDelaysOfItsScope() {
+        var bench = CoreBench()
+        let other = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
+        let jobs = [bench.submit(slow), bench.submit(slow, to: other), bench.submit(slow, to: other, when: [0])]
+        for job in jobs { bench.fail(job) }
+        bench.pass(to: 1)
+        bench.nudge(0)
+        #expect(jobs.map { bench.starts($0) } == [[0, 1], [0], [0]])
+        bench.nudge()
+        #expect(jobs.map { bench.starts($0) } == [[0, 1], [0, 1], [0, 1]])
+    }
+
+    @Test func aNudgeDoesNotReplaceTheNetwork() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job)
+        bench.down()
+        bench.nudge()
+        #expect(bench.starts(job) == [0] && bench.next == nil)
+    }
+
+    @Test func aNudgeChangesNoFailure() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.pass(to: 1)
+        bench.nudge()
+        bench.fail(job)
+        #expect(bench.failures(job) == ["transient, charged"] && bench.starts(job) == [0, 1])
+        bench.fail(job)
+        #expect(bench.starts(job) == [0, 1] && bench.next == 61, "it counts once")
+    }
+
+    // MARK: - Distrust
+
+    @Test func whatTheKernelContradictsIsLookedAtALittleLater() {
+        var bench = CoreBench()
+        let jobs = [bench.submit(), bench.submit(.plain.connectivity(.accelerate))]
+        for job in jobs { bench.fail(job) }
+        bench.skip(to: 3600)
+        #expect(bench.core.dueScopes(at: BusTime(.seconds(3600))) == [0])
+        bench.distrust()
+        bench.pass(to: 3600)
+        #expect(jobs.map { bench.starts($0) } == [[0], [0, 3600]] && bench.next == 3601)
+        let late = bench.submit()
+        #expect(bench.starts(late).isEmpty)
+        bench.pass(to: 3601)
+        #expect(bench.starts(jobs[0]) == [0, 3601] && bench.starts(late) == [3601])
+    }
+
+    @Test func distrustEndsWithTheNextChange() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.fail(job)
+        bench.skip(to: 3600)
+        bench.distrust()
+        bench.pass(to: 3600.5)
+        bench.edge()
+        #expect(bench.starts(job) == [0, 3600.5])
+    }
+}

@@ -1,0 +1,84 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// Silence after a reconnect: a network that comes up, or a server that is gone.
+struct CoreSilenceTests {
+    /// A bench that came online at 10, with a job whose attempt started then.
+    private func reconnected(destination: String? = nil) -> (CoreBench, JobKey) {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(destination: destination)
+        bench.pass(to: 10)
+        bench.up()
+        return (bench, job)
+    }
+
+    @Test(arguments: [(0, true), (29.9, true), (30, true), (30.001, false), (100, false)] as [(Double, Bool)])
+    func forThirtySecondsItIsTheNetworks(after seconds: Double, isTheNetworks: Bool) {
+        var (bench, job) = reconnected()
+        bench.pass(to: 10 + seconds)
+        bench.fail(job, .unanswered)
+        #expect(bench.failures(job) == [isTheNetworks ? "connectivity" : "server(retryAfter: nil), charged"])
+    }
+
+    @Test func aBaselineIsNoReconnect() {
+        for var bench in [CoreBench(), .unknown] {
+            let job = bench.submit()
+            bench.up()
+            bench.fail(job, .unanswered)
+            #expect(bench.failures(job) == ["server(retryAfter: nil), charged"])
+        }
+    }
+
+    @Test func whoGotThroughSpeaksForHisDestination() {
+        var (bench, job) = reconnected(destination: "a")
+        let others = ["a", "b", nil].map { bench.submit(destination: $0) }
+        bench.pass(to: 11)
+        bench.succeed(job)
+        for other in others { bench.fail(other, .unanswered) }
+        #expect(others.map { bench.failures($0)[0] } == ["server(retryAfter: nil), charged", "connectivity", "connectivity"])
+    }
+
+    @Test func whoGotThroughSpeaksForHisScope() {
+        var (bench, job) = reconnected()
+        let scope = bench.add(Level(isSatisfied: false), isReachability: true)
+        bench.up(scope)
+        let other = bench.submit(to: scope)
+        bench.succeed(job)
+        bench.fail(other, .unanswered)
+        #expect(bench.failures(other) == ["connectivity"])
+    }
+
+    @Test func aSuccessOfAnAttemptFromBeforeTheReconnectProvesNothing() {
+        var bench = CoreBench()
+        let early = bench.submit()
+        bench.pass(to: 10)
+        bench.edge()
+        let late = bench.submit()
+        bench.succeed(early)
+        bench.fail(late, .unanswered)
+        #expect(bench.failures(late) == ["connectivity"])
+    }
+
+    @Test func theNextReconnectBeginsAnew() {
+        var (bench, job) = reconnected()
+        bench.succeed(job)
+        bench.pass(to: 60)
+        bench.edge()
+        let next = bench.submit()
+        bench.pass(to: 61)
+        bench.fail(next, .unanswered)
+        #expect(bench.failures(next) == ["connectivity"])
+    }
+
+    @Test func itsDelaysGrowByThemselves() {
+        var (bench, job) = reconnected()
+        bench.fail(job, .unanswered)
+        bench.pass(to: 11)
+        bench.fail(job, .unanswered)
+        bench.pass(to: 13)
+        bench.fail(job)
+        bench.pass(to: 14)
+        #expect(bench.starts(job) == [10, 11, 13, 14], "the first charged failure is followed by the first delay")
+    }
+}

@@ -1,0 +1,215 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// Jobs that wait: for a network, for a monitor's first look, for other conditions.
+struct CoreWaitingTests {
+    private let limited = RetryPolicy.plain.connectivity(.wait(upTo: .seconds(3)))
+
+    // MARK: - The limit of a wait
+
+    @Test func aWaitThatIsTooLongEndsTheJob() {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(limited)
+        #expect(bench.next == 3)
+        bench.pass(to: 10)
+        #expect(bench.ended(job) == 3 && bench.result(job) == "waitLimit" && bench.starts(job).isEmpty)
+    }
+
+    @Test func eachWaitIsMeasuredByItself() {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(limited)
+        bench.pass(to: 2)
+        bench.up()
+        bench.down()
+        bench.pass(to: 3)
+        bench.fail(job)
+        bench.pass(to: 5.9)
+        bench.up()
+        #expect(bench.starts(job) == [2, 5.9])
+        bench.pass(to: 7)
+        bench.down()
+        bench.fail(job)
+        bench.pass(to: 20)
+        #expect(bench.ended(job) == 10 && bench.result(job) == "waitLimit")
+    }
+
+    @Test func backingOffIsNoWait() {
+        var bench = CoreBench()
+        let job = bench.submit(limited.backoff(.constant(.seconds(60))))
+        bench.fail(job)
+        bench.pass(to: 60)
+        #expect(bench.starts(job) == [0, 60])
+    }
+
+    @Test func whatElseIsWaitedForDoesNotCount() {
+        var bench = CoreBench()
+        let login = bench.add(isSatisfied: false)
+        let job = bench.submit(limited, when: [login])
+        #expect(bench.next == nil && bench.unmet(job) == [login])
+        bench.pass(to: 100)
+        bench.down()
+        #expect(bench.next == 103, "the network's absence counts, whatever else is missing")
+        bench.pass(to: 101)
+        bench.up()
+        #expect(bench.next == nil)
+        bench.down()
+        bench.pass(to: 200)
+        #expect(bench.ended(job) == 104 && bench.result(job) == "waitLimit")
+    }
+
+    @Test func withoutPatienceThereIsNoWait() {
+        var bench = CoreBench(online: false)
+        let job = bench.submit(.plain.connectivity(.wait(upTo: .zero)))
+        bench.pass(to: 0)
+        #expect(bench.ended(job) == 0 && bench.result(job) == "waitLimit")
+    }
+
+    @Test func withoutALimitNothingIsTimed() {
+        var bench = CoreBench(online: false)
+        for _ in 1...100 { _ = bench.submit() }
+        #expect(bench.next == nil && bench.core.timerCount == 0)
+        _ = bench.submit(limited)
+        let last = bench.submit(.plain.connectivity(.accelerate))
+        bench.fail(last)
+        #expect(bench.next == 1 && bench.core.timerCount == 2)
+    }
+
+    // MARK: - A monitor that has not looked
+
+    @Test func theFirstLookIsWaitedForTwoSeconds() {
+        var bench = CoreBench.unknown
+        let job = bench.submit()
+        let patient = bench.submit(.plain.giveUpAfter(elapsed: .seconds(1)))
+        bench.pass(to: 1.9)
+        #expect(bench.starts(job).isEmpty && bench.result(patient) == "deadline")
+        bench.pass(to: 2)
+        #expect(bench.starts(job) == [2] && bench.waits(job).isEmpty, "nobody said that the network is away")
+        let late = bench.submit()
+        #expect(bench.starts(late) == [2])
+    }
+
+    @Test(arguments: [true, false]) func theFirstLookDecides(isSatisfied: Bool) {
+        var bench = CoreBench.unknown
+        let job = bench.submit(limited)
+        bench.pass(to: 1.5)
+        if isSatisfied { bench.up() } else { bench.down() }
+        bench.pass(to: 10)
+        #expect(bench.starts(job) == (isSatisfied ? [1.5] : []))
+        #expect(bench.ended(job) == (isSatisfied ? nil : 4.5), "the wait counts from the monitor's word")
+        #expect(bench.waits(job) == (isSatisfied ? [] : [1.5]))
+    }
+
+    @Test func aLateFirstLookCounts() {
+        var bench = CoreBench.unknown
+        let (job, running) = (bench.submit(), bench.submit())
+        bench.pass(to: 2)
+        bench.fail(job)
+        bench.pass(to: 2.5)
+        bench.down()
+        #expect(bench.next == nil && bench.state(job) == .waiting)
+        bench.fail(running)
+        #expect(bench.failures(running) == ["connectivity"])
+        bench.pass(to: 10)
+        bench.up()
+        #expect(bench.starts(job) == [2, 10] && bench.starts(running) == [2, 10])
+    }
+
+    @Test func aFirstLookIsNoReconnect() {
+        var bench = CoreBench.unknown
+        let job = bench.submit(.plain.backoff(.constant(.seconds(60))))
+        bench.pass(to: 2)
+        bench.fail(job)
+        bench.pass(to: 5)
+        bench.up()
+        bench.pass(to: 100)
+        #expect(bench.starts(job) == [2, 62])
+    }
+
+    @Test func nobodyWaitsForAMonitorThatWillNotLook() {
+        var bench = CoreBench.unknown
+        let job = bench.submit()
+        bench.stopWaitingForTheFirstLook()
+        #expect(bench.starts(job) == [0])
+        bench.down()
+        let late = bench.submit()
+        #expect(bench.starts(late).isEmpty && bench.next == nil, "if it looks all the same, its word counts")
+    }
+
+    @Test(arguments: [true, false]) func whenTheMonitorEndsJobsGoAhead(hasLooked: Bool) {
+        var bench = hasLooked ? CoreBench(online: false) : .unknown
+        let jobs = [bench.submit(), bench.submit(limited)]
+        bench.pass(to: 1)
+        bench.finish()
+        #expect(jobs.map { bench.starts($0) } == [[1], [1]])
+    }
+
+    // MARK: - Several conditions
+
+    @Test func allConditionsMustBeMetAtOnce() {
+        var bench = CoreBench(online: false)
+        let (login, power) = (bench.add(isSatisfied: false), bench.add(isSatisfied: false))
+        let job = bench.submit(when: [login, power])
+        #expect(bench.unmet(job) == [0, login, power])
+        for change in [power, 0, login] {
+            bench.up(change)
+            if change != login { bench.down(change) }
+        }
+        #expect(bench.starts(job).isEmpty)
+        bench.up(power)
+        #expect(bench.starts(job).isEmpty && bench.unmet(job) == [0])
+        bench.up()
+        #expect(bench.starts(job).count == 1 && bench.waits(job).count == 1, "it is told once that it waits")
+    }
+
+    @Test func whoDoesNotWaitForTheNetworkWaitsForTheRest() {
+        for rule in [RetryPolicy.Connectivity.accelerate, .ignore] {
+            var bench = CoreBench(online: false)
+            let login = bench.add(isSatisfied: false)
+            let jobs = [bench.submit(.plain.connectivity(rule)), bench.submit(.plain.connectivity(rule), when: [login])]
+            #expect(jobs.map { bench.starts($0) } == [[0], []])
+            bench.up(login)
+            #expect(jobs.map { bench.starts($0) } == [[0], [0]])
+        }
+    }
+
+    @Test func whatEndsSatisfiedStaysSatisfied() {
+        var bench = CoreBench()
+        let login = bench.add(isSatisfied: true)
+        let job = bench.submit(when: [login])
+        bench.finish(login)
+        bench.fail(job)
+        bench.pass(to: 1)
+        let late = bench.submit(when: [login])
+        #expect(bench.starts(job) == [0, 1] && bench.starts(late) == [1])
+    }
+
+    /// Whatever the job does: wait for it, for another condition, for a time, for its delay, or for its attempt.
+    @Test func whatEndsUnsatisfiedEndsItsJobs() {
+        var bench = CoreBench()
+        let (login, power) = (bench.add(isSatisfied: true), bench.add(isSatisfied: true))
+        let (backingOff, judged, running) = (
+            bench.submit(when: [login]), bench.submit(when: [login]), bench.submit(when: [power, login])
+        )
+        let (other, free) = (bench.submit(when: [power]), bench.submit())
+        bench.fail(backingOff)
+        let judgement = bench.judge(judged)
+        #expect(judgement == .backOff(index: 1, previous: nil))
+        bench.down(login)
+        let waiting = bench.submit(when: [login])
+        bench.down()
+        let elsewhere = bench.submit(when: [login])
+        bench.pass(to: 1)
+        bench.finish(login)
+        for job in [backingOff, judged, waiting, elsewhere] {
+            #expect(bench.ended(job) == 1 && bench.result(job) == "conditionEnded")
+        }
+        bench.park(judged, for: .zero)
+        #expect(bench.ended(running) == nil)
+        bench.fail(running)
+        #expect(bench.result(running) == "conditionEnded")
+        let late = bench.submit(when: [login])
+        #expect(bench.result(late) == "conditionEnded" && bench.core.count == 2)
+        #expect(bench.ended(other) == nil && bench.ended(free) == nil && bench.next == nil)
+    }
+}

@@ -1,0 +1,23 @@
+import Glibc
+import ReachableRetry
+import Testing
+
+/// The numbers in the core are the C library's.
+struct FailureReportTests {
+    private static let meanings: [Int32: FailureReport] = [
+        ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
+        EHOSTUNREACH: .unanswered, EADDRNOTAVAIL: .unanswered, ETIMEDOUT: .unanswered, EAI_AGAIN: .unanswered,
+        ECONNREFUSED: .refused,
+    ]
+
+    @Test func theNumbersOfANetworkThatIsGoneAreKnown() {
+        for (number, meaning) in Self.meanings { #expect(FailureReport(systemError: number) == meaning, "\(number)") }
+    }
+
+    @Test func allOtherNumbersAreUnclassified() {
+        let others = [ECONNRESET, EPIPE, EAI_NONAME, EAI_FAIL, -ENETUNREACH, -EAI_AGAIN, .min, .max] + Array(-300...300)
+        for number in others where Self.meanings[number] == nil {
+            #expect(FailureReport(systemError: number) == .unclassified, "\(number)")
+        }
+    }
+}

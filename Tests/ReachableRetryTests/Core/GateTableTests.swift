@@ -1,0 +1,41 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// Which gates are remembered.
+struct GateTableTests {
+    @Test func aGateIsRememberedWithoutJobs() {
+        var table = GateTable()
+        let gate = table.use(0, "a")
+        table[gate].noteSuccess(in: 3)
+        table.release(gate)
+        #expect(table.use(0, "b") != gate && table.use(1, "a") != gate && table.use(0, nil) != gate)
+        #expect(table.use(0, "a") == gate && table[gate].uses == 1)
+        #expect(!table[gate].blamesTheNetwork(epoch: 3, edgeAt: .start, now: .start))
+        #expect(table.destination(gate) == "a" && table.count == 4)
+    }
+
+    @Test func aScopeTakesItsGatesAlong() {
+        var table = GateTable()
+        let gates = ["a", "b", nil].map { table.use(0, $0) }
+        let other = table.use(1, "a")
+        for gate in gates { table.release(gate) }
+        table.removeAll(of: 0)
+        #expect(table.count == 1)
+        // The places are used again, and nothing is known of those who had them.
+        let new = table.use(0, "a")
+        #expect(gates.contains(new) && table[new].uses == 1 && table.destination(new) == "a")
+        #expect(table.use(1, "a") == other && table.count == 2)
+    }
+
+    @Test func ofGatesWithoutJobsSoManyAreRemembered() {
+        var table = GateTable()
+        let used = table.use(0, "used")
+        for number in 0..<GateTable.mostIdle { table.release(table.use(ConditionIndex(number % 7), "\(number)")) }
+        #expect(table.count == GateTable.mostIdle + 1)
+        table.release(table.use(0, "one more"))
+        #expect(table.count == 1 && table.use(0, "used") == used)
+        for number in 0..<GateTable.mostIdle { table.release(table.use(0, "\(number)")) }
+        #expect(table.count == GateTable.mostIdle + 1, "the count of those without jobs began anew")
+    }
+}

@@ -1,0 +1,181 @@
+@testable import ReachableRetry
+
+/// What must be true of jobs, computed anew each time from what happened: no indices, no lists, no shortcuts.
+struct CoreModel {
+    struct Condition {
+        var isReachability: Bool
+        var isSatisfied = false
+        /// How often it was told to have become satisfied, or to have changed.
+        var told: UInt64 = 0
+        /// The same, not counting what was there when it was first looked at.
+        var epoch = 0
+        var isFinished = false
+        var isKnown: Bool
+        var unknownUntil = 0
+        var edgeAt: Int?
+
+        func isOpen(at now: Int) -> Bool {
+            if isReachability, isFinished || (!isKnown && now >= unknownUntil) { return true }
+            return isKnown && isSatisfied
+        }
+
+        var isLive: Bool { isKnown && !isFinished }
+    }
+
+    enum State: Equatable {
+        case parked
+        case running
+        case judged
+        case ended
+    }
+
+    struct Job {
+        var variant: Variant
+        var scope: Int
+        var extras: [Int]
+        var destination: String?
+        var priority: JobPriority
+        var submitted: Int
+        var state = State.parked
+        var soft = Int.min
+        var hard = Int.min
+        var started = 0
+        var charged = 0
+        var connectivityFailures = 0
+        var failureIndex = 0
+        var connectivityIndex = 0
+        var previousDelay: Int?
+        var lastWasConnectivity = false
+        var lastWasCharged = false
+        var armedEpoch = 0
+        var armedScopeEpoch = 0
+        var armedNudges = 0
+        var startedAt = 0
+        var isInterrupted = false
+        var isCancelled = false
+        var interruptedBy: JobState.Interruption?
+        /// Since when it waits for its scope, and since when something that it needs is missing.
+        var scopeWaitSince: Int?
+        var missingSince: Int?
+        /// Since when it waits for anything, and how long it had waited before.
+        var waitSince: Int?
+        var waitedBefore = 0
+        /// Whether listeners know that it waits.
+        var hasToldOfWaiting = false
+
+        var deadline: Int { variant.elapsed.map { submitted + $0 } ?? .max }
+    }
+
+    var now = 0
+    var conditions: [Condition]
+    var jobs: [Job] = []
+    var nudges: [Int: Int] = [:]
+    var allNudges = 0
+    /// The scope's epoch in which a destination was reached last.
+    var reached: [String: Int] = [:]
+    var isShutDown = false
+    var drainEnd = Int.max
+
+    func epoch(_ job: Job) -> Int {
+        (job.variant.mode == .ignore ? 0 : conditions[job.scope].epoch) + job.extras.reduce(0) { $0 + conditions[$1].epoch }
+    }
+
+    func nudges(_ job: Job) -> Int { allNudges + (nudges[job.scope] ?? 0) }
+
+    func isMet(_ job: Job) -> Bool {
+        (job.variant.mode != .wait || conditions[job.scope].isOpen(at: now))
+            && job.extras.allSatisfy { conditions[$0].isOpen(at: now) }
+    }
+
+    /// When the job's delays end.
+    func release(_ job: Job) -> Int {
+        let isVoided = epoch(job) != job.armedEpoch || nudges(job) != job.armedNudges
+        return max(job.hard, isVoided ? .min : job.soft)
+    }
+
+    /// The conditions that the job waits for, the first of which is the one that it says it waits for.
+    func unmet(_ job: Job) -> [Int] {
+        ((job.variant.mode == .wait ? [job.scope] : []) + job.extras).filter { !conditions[$0].isOpen(at: now) }
+    }
+
+    func isHopeless(_ job: Job) -> Bool {
+        job.extras.contains { !conditions[$0].isReachability && conditions[$0].isFinished && !conditions[$0].isSatisfied }
+    }
+
+    /// Follows what has to be measured from the moment when it began.
+    mutating func measure() {
+        for index in jobs.indices where jobs[index].state != .ended {
+            let job = jobs[index]
+            // A monitor that has not looked does not say that the network is away.
+            let lacksScope =
+                job.variant.mode == .wait && conditions[job.scope].isKnown && !conditions[job.scope].isOpen(at: now)
+            if job.state != .parked || !lacksScope { jobs[index].scopeWaitSince = nil }
+            if job.state == .parked, lacksScope, job.scopeWaitSince == nil { jobs[index].scopeWaitSince = now }
+            if let since = job.waitSince, job.state != .parked || isMet(job) {
+                jobs[index].waitedBefore += now - since
+                jobs[index].waitSince = nil
+            }
+            if job.state == .parked, !isMet(job), job.waitSince == nil { jobs[index].waitSince = now }
+            if job.state != .running || isMet(job) { jobs[index].missingSince = nil }
+            if job.state == .running, !isMet(job), job.missingSince == nil { jobs[index].missingSince = now }
+        }
+    }
+
+    /// When something happens to a job by itself.
+    func nextTime(_ job: Job) -> Int {
+        switch job.state {
+        case .ended, .judged: return .max
+        case .running:
+            guard !job.isInterrupted else { return .max }
+            let timeout = job.variant.timeout.map { job.startedAt + $0 } ?? .max
+            let interruption = job.variant.grace.flatMap { grace in job.missingSince.map { $0 + grace } } ?? .max
+            return min(job.deadline, timeout, interruption)
+        case .parked:
+            if isMet(job) { return min(job.deadline, release(job)) }
+            var time = job.deadline
+            if let since = job.scopeWaitSince {
+                if let limit = job.variant.waitLimit { time = min(time, since + limit) }
+            }
+            let scope = conditions[job.scope]
+            if job.variant.mode == .wait, !scope.isKnown, !scope.isOpen(at: now) { time = min(time, scope.unknownUntil) }
+            return time
+        }
+    }
+
+    var nextTime: Int {
+        let jobs = jobs.map(nextTime).min() ?? .max
+        return min(jobs, self.jobs.contains { $0.state != .ended } ? drainEnd : .max)
+    }
+
+    /// Whose fault a failure is, in the words of the rules.
+    func failureClass(_ job: Job, _ report: FailureReport, isGone: Bool) -> FailureClass {
+        if job.interruptedBy == .unsatisfied { return .connectivity }
+        let scope = conditions[job.scope]
+        let overlaps =
+            job.variant.mode != .ignore && scope.isLive && (isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied)
+        switch report {
+        case .classified(.permanent): return .permanent
+        case .classified(.server(let delay)): return .server(retryAfter: delay)
+        case .classified(.connectivity), .unreachable: return .connectivity
+        case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
+        case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
+        case .unanswered:
+            let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[place(job)] != scope.epoch
+            return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)
+        }
+    }
+
+    func isCharged(_ job: Job, _ failure: FailureClass) -> Bool {
+        if job.interruptedBy == .unsatisfied { return false }
+        return failure != .connectivity || job.variant.mode != .wait || !conditions[job.scope].isLive
+    }
+
+    /// What is known of a condition goes with it.
+    mutating func forget(_ index: Int) {
+        (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
+        nudges[index] = nil
+        reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
+    }
+
+    func place(_ job: Job) -> String { "\(job.scope) \(job.destination ?? "-")" }
+}

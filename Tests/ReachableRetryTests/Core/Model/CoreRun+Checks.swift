@@ -1,0 +1,190 @@
+@testable import ReachableRetry
+
+/// What must hold: of each effect when it comes, and of everything between any two events.
+extension CoreRun {
+    func check(_ isTrue: Bool, _ text: @autoclosure () -> String, _ index: Int? = nil) throws(Fault) {
+        guard !isTrue else { return }
+        let job = index.map { "\njob \($0): \(model.jobs[$0])" } ?? ""
+        throw Fault(description: "at \(model.now): \(text())\(job)\nconditions: \(model.conditions)")
+    }
+
+    /// What happens to a condition or a scope touches its own jobs only, and they start in their order.
+    func check(_ effects: [Effect], isOwn: (CoreModel.Job) -> Bool) throws(Fault) {
+        var starts: [Int] = []
+        for effect in effects {
+            let index =
+                switch effect {
+                case .start(let key), .interrupt(let key, _), .end(let key, _): index(key)
+                case .tell(let subject, _): index(subject.key)
+                }
+            try check(isOwn(model.jobs[index]), "it has nothing to do with \(effect)", index)
+            if case .start = effect { starts.append(index) }
+        }
+        let order = starts.sorted { left, right in
+            let (first, second) = (model.jobs[left].priority, model.jobs[right].priority)
+            return first == second ? left < right : first > second
+        }
+        try check(starts == order, "they start in the order \(starts), not \(order)")
+    }
+
+    mutating func apply(_ effects: [Effect]) throws(Fault) {
+        model.measure()
+        for effect in effects {
+            switch effect {
+            case .start(let key): try started(index(key))
+            case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
+            case .end(let key, let ending): try ended(index(key), ending)
+            case .tell(let subject, let news): try told(subject, news, index(subject.key))
+            }
+        }
+        model.measure()
+    }
+
+    /// The job's number; a job may start before its key is known.
+    private func index(_ key: JobKey) -> Int { keys.firstIndex(of: key) ?? keys.count }
+
+    // MARK: - Effects
+
+    private mutating func started(_ index: Int) throws(Fault) {
+        let job = model.jobs[index]
+        try check(job.state == .parked, "it starts while \(job.state)", index)
+        try check(model.isMet(job), "it starts though something is missing", index)
+        try check(model.release(job) <= model.now, "it starts too early", index)
+        try check(job.deadline > model.now, "it starts after its deadline", index)
+        try check(!model.isShutDown, "it starts after the end", index)
+        let epoch = model.epoch(job)
+        if epoch != job.armedEpoch {
+            let isReset =
+                job.variant.rule == .resetBackoff || (job.variant.rule == .automatic && job.lastWasConnectivity)
+            if isReset { (model.jobs[index].failureIndex, model.jobs[index].previousDelay) = (0, nil) }
+            model.jobs[index].connectivityIndex = 0
+        }
+        model.jobs[index].state = .running
+        model.jobs[index].started += 1
+        model.jobs[index].startedAt = model.now
+        model.jobs[index].soft = .min
+        model.jobs[index].armedEpoch = epoch
+        model.jobs[index].armedScopeEpoch = model.conditions[job.scope].epoch
+        model.jobs[index].armedNudges = model.nudges(job)
+        (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (false, nil)
+    }
+
+    private mutating func interrupted(_ index: Int, _ interruption: JobState.Interruption) throws(Fault) {
+        let job = model.jobs[index]
+        try check(job.state == .running && !job.isInterrupted, "it is interrupted while \(job.state)", index)
+        let isRight =
+            switch interruption {
+            case .cancelled: job.isCancelled
+            case .deadline: job.deadline <= model.now
+            case .timeout: job.variant.timeout.map { job.startedAt + $0 <= model.now } ?? false
+            case .unsatisfied: job.variant.grace.map { (job.missingSince ?? .max) <= model.now - $0 } ?? false
+            }
+        try check(isRight, "it is interrupted because \(interruption)", index)
+        (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (true, interruption)
+    }
+
+    private mutating func ended(_ index: Int, _ ending: Ending) throws(Fault) {
+        let job = model.jobs[index]
+        try check(job.state != .ended, "it ends twice", index)
+        switch ending {
+        case .cancelled: try check(job.isCancelled, "it is cancelled by nobody", index)
+        case .gaveUp(let reason, let tally, _):
+            let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
+            let expected = Tally(
+                started: job.started, charged: job.charged, connectivityFailures: job.connectivityFailures,
+                waited: .milliseconds(waited), elapsed: .milliseconds(model.now - job.submitted))
+            try check(tally == expected, "its story is \(tally), not \(expected)", index)
+            try check(isRight(reason, job), "\(reason) is no reason to give up", index)
+        }
+        model.jobs[index].state = .ended
+        ends.append(index)
+    }
+
+    private func isRight(_ reason: GiveUp.Reason, _ job: CoreModel.Job) -> Bool {
+        switch reason {
+        case .waitLimit: job.variant.waitLimit.map { (job.scopeWaitSince ?? .max) <= model.now - $0 } ?? false
+        case .conditionEnded: model.isHopeless(job)
+        case .deadline: job.deadline <= model.now || job.hard > job.deadline
+        // Reasons that end a job with its attempt; that they are right was checked there.
+        default: job.state == .parked && job.started > 0
+        }
+    }
+
+    private mutating func told(_ subject: Subject, _ news: News, _ index: Int) throws(Fault) {
+        let job = model.jobs[index]
+        try check(
+            Int(subject.scope) == job.scope && subject.destination == job.destination && Int(subject.sequence) == index,
+            "\(subject) is not it", index)
+        switch news {
+        case .waiting:
+            let isKnown = model.unmet(job).first.map { model.conditions[$0].isKnown } ?? false
+            try check(isKnown && !job.hasToldOfWaiting, "it should not tell that it waits", index)
+            model.jobs[index].hasToldOfWaiting = true
+        case .started(let number): try check(number == job.started + 1, "it starts attempt \(number)", index)
+        case .failed: try check(!job.isCancelled, "it has failed though it was cancelled", index)
+        case .backingOff: try check(job.state == .parked, "it backs off", index)
+        case .succeeded, .ended: toldEnds.append(index)
+        }
+    }
+
+    // MARK: - States
+
+    /// Lets happen what is due, and checks what must be true between any two events.
+    mutating func settle() throws(Fault) {
+        var rounds = 0
+        while core.nextTime() <= now {
+            try pass(to: model.now)
+            rounds += 1
+            try check(rounds < 100, "its time never passes")
+        }
+        model.measure()
+        for index in model.jobs.indices { try settled(index) }
+        let (next, wanted) = (core.nextTime(), model.nextTime)
+        let expected = wanted == .max ? BusTime.never : BusTime(.milliseconds(wanted))
+        try check(next == expected, "the next time is \(next), not \(expected)")
+        try check(core.count == model.jobs.count { $0.state != .ended }, "\(core.count) jobs")
+    }
+
+    private func settled(_ index: Int) throws(Fault) {
+        let job = model.jobs[index]
+        try check((core[keys[index]] == nil) == (job.state == .ended), "the core disagrees about its end", index)
+        guard job.state != .ended else { return }
+        if job.state == .parked {
+            try check(!(model.isMet(job) && model.release(job) <= model.now), "its wake-up was lost", index)
+            try check(job.deadline > model.now, "it outlives its deadline", index)
+            try check(!model.isHopeless(job), "it waits for what cannot come", index)
+            try check(!model.isShutDown, "it waits after the end", index)
+            let isKnown = model.unmet(job).first.map { model.conditions[$0].isKnown } ?? false
+            try check(!isKnown || job.hasToldOfWaiting, "nobody was told that it waits", index)
+        }
+        if job.state == .running, !job.isInterrupted {
+            try check(job.deadline > model.now && !job.isCancelled, "it should have been interrupted", index)
+            let end = min(job.deadline, job.variant.timeout.map { job.startedAt + $0 } ?? .max)
+            let limit = end == .max ? nil : Duration.milliseconds(end - model.now)
+            let start = core.currentStart(of: keys[index], at: now)
+            try check(start?.number == job.started && start?.limit == limit, "it is told \(String(describing: start))", index)
+        }
+        try check(job.charged <= job.variant.most ?? .max, "it was charged too often", index)
+        let isOpen = job.state == .running || job.isCancelled ? 1 : 0
+        try check(job.started <= job.charged + job.connectivityFailures + isOpen, "it started too often", index)
+    }
+
+    /// Ends all jobs, and looks whether anything is left.
+    mutating func endAll() throws(Fault) {
+        for index in model.jobs.indices {
+            try play(.cancel(job: index))
+            if model.jobs[index].state == .running { try fail(index, .unclassified, false) }
+            try settle()
+        }
+        try check(core.count == 0 && core.timerCount == 0 && core.nextTime() == .never, "jobs or timers are left")
+        let all = Array(model.jobs.indices)
+        try check(ends.sorted() == all && toldEnds.sorted() == all, "\(ends) ended, \(toldEnds) were told of")
+        for index in model.conditions.indices {
+            let record = core.conditions[index]
+            let isEmpty =
+                record.map { $0.waiting.isEmpty && $0.attentive.isEmpty && $0.interruptible.isEmpty && $0.uses == 0 } ?? false
+            try check(isEmpty && core.removeCondition(ConditionIndex(index)), "condition \(index) is still used")
+        }
+        try check(core.gates.count == 0, "gates are left")
+    }
+}

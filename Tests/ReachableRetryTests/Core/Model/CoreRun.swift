@@ -1,0 +1,264 @@
+@testable import ReachableRetry
+
+/// A script, played to the core and to the model; what they disagree on is a fault of one of them.
+struct CoreRun {
+    struct Fault: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    var core = RetryBusCore()
+    var model: CoreModel
+    var keys: [JobKey] = []
+    /// The jobs that have ended, and those of which that was told.
+    var ends: [Int] = []
+    var toldEnds: [Int] = []
+    /// What an unknown scope will turn out to be.
+    private var wanted = [true, true]
+    /// The conditions that jobs used, and those that the core said are no longer used, since the last time that some were forgotten.
+    private var used: Set<Int> = []
+    private var idle: Set<Int> = []
+
+    init() {
+        model = CoreModel(conditions: [
+            .init(isReachability: true, isKnown: false, unknownUntil: 2000), .init(isReachability: true, isKnown: true),
+            .init(isReachability: false, isSatisfied: true, told: 1, isKnown: true), .init(isReachability: false, isKnown: true),
+        ])
+        for index in model.conditions.indices { _ = addCondition(index) }
+    }
+
+    /// Plays a script, then ends all jobs, and looks whether anything is left.
+    static func play(_ script: [CoreStep]) throws(Fault) {
+        var run = CoreRun()
+        for step in script {
+            try run.play(step)
+            try run.settle()
+        }
+        try run.endAll()
+    }
+
+    var now: BusTime { BusTime(.milliseconds(model.now)) }
+
+    private func level(_ index: Int) -> Level {
+        let condition = model.conditions[index]
+        return Level(
+            isSatisfied: condition.isSatisfied, epoch: condition.told, isFinished: condition.isFinished, isKnown: condition.isKnown)
+    }
+
+    private mutating func addCondition(_ index: Int) -> ConditionIndex {
+        core.addCondition(
+            level(index), isReachability: model.conditions[index].isReachability,
+            unknownUntil: BusTime(.milliseconds(model.now + 2000)))
+    }
+
+    mutating func play(_ step: CoreStep) throws(Fault) {
+        switch step {
+        case .submit(let variant, let scope, let extra, let destination, let priority):
+            guard !model.isShutDown else { return }
+            try submit(
+                CoreModel.Job(
+                    variant: Variant.all[variant], scope: scope, extras: [[], [], [], [2], [3], [2, 3]][extra],
+                    destination: ["a", "b", nil][destination], priority: JobPriority.allCases[priority], submitted: model.now))
+        case .level(let index, let isSatisfied):
+            if !model.conditions[index].isKnown { return wanted[index] = isSatisfied }
+            guard !model.conditions[index].isFinished else { return }
+            if isSatisfied, !model.conditions[index].isSatisfied { advanceEpoch(index) }
+            model.conditions[index].isSatisfied = isSatisfied
+            try tell(index)
+        case .edge(let index):
+            guard model.conditions[index].isLive else { return }
+            advanceEpoch(index)
+            try tell(index)
+        case .again(let index): try tell(index)
+        case .finish(let index):
+            model.conditions[index].isFinished = true
+            try tell(index)
+        case .know(let index):
+            guard !model.conditions[index].isKnown, !model.conditions[index].isFinished else { return }
+            model.conditions[index].isKnown = true
+            model.conditions[index].isSatisfied = wanted[index]
+            if wanted[index] { model.conditions[index].told += 1 }
+            try tell(index)
+        case .lookNoMore(let index):
+            model.conditions[index].unknownUntil = min(model.now, model.conditions[index].unknownUntil)
+            try apply(core.stopWaitingForTheFirstLook(ConditionIndex(index), at: now))
+        case .forget: try forget()
+        case .succeed(let index):
+            guard let index = pick(index, .running) else { return }
+            model.reached[model.place(model.jobs[index])] = model.jobs[index].armedScopeEpoch
+            model.jobs[index].state = .ended
+            ends.append(index)
+            try apply(core.succeed(keys[index], at: now))
+        case .fail(let index, let report, let isGone, let isOvertaken):
+            guard let index = pick(index, .running) else { return }
+            if isOvertaken { model.jobs[index].interruptedBy = nil }
+            try fail(index, CoreStep.reports[report], isGone)
+        case .park(let index, let delay):
+            guard let index = pick(index, .judged) else { return }
+            try park(index, delay)
+        case .cancel(let index):
+            guard !model.jobs.isEmpty else { return }
+            model.jobs[index % model.jobs.count].isCancelled = true
+            try apply(core.cancel(keys[index % keys.count], at: now))
+        case .late(let index):
+            guard let index = pick(index, .ended) else { return }
+            try late(index)
+        case .nudge(let index):
+            if let index { model.nudges[index, default: 0] += 1 } else { model.allNudges += 1 }
+            let effects = core.nudge(index.map { ConditionIndex($0) }, at: now)
+            if let index { try check(effects) { $0.scope == index } }
+            try apply(effects)
+        case .pass(let milliseconds): try pass(to: model.now + milliseconds)
+        case .passToNext:
+            if model.nextTime < .max { try pass(to: max(model.now, model.nextTime)) }
+        case .shutDown(let drain):
+            model.isShutDown = true
+            model.drainEnd = min(model.drainEnd, model.now + drain)
+            let isOver = model.drainEnd <= model.now
+            for index in model.jobs.indices where model.jobs[index].state != .running || isOver {
+                model.jobs[index].isCancelled = true
+            }
+            try apply(core.shutDown(drainEnd: BusTime(.milliseconds(model.now + drain)), at: now))
+            if isOver { model.drainEnd = .max }
+        }
+    }
+
+    private func pick(_ number: Int, _ state: CoreModel.State) -> Int? {
+        let candidates = model.jobs.indices.filter { model.jobs[$0].state == state }
+        return candidates.isEmpty ? nil : candidates[number % candidates.count]
+    }
+
+    // MARK: - Conditions
+
+    private mutating func advanceEpoch(_ index: Int) {
+        model.conditions[index].told += 1
+        model.conditions[index].epoch += 1
+        model.conditions[index].edgeAt = model.now
+    }
+
+    private mutating func tell(_ index: Int) throws(Fault) {
+        let effects = core.update(ConditionIndex(index), level(index), at: now)
+        try check(effects) { $0.scope == index || $0.extras.contains(index) }
+        try apply(effects)
+    }
+
+    /// Lets go of the conditions that no job needs, as a bus does; one, as the bus its monitor's own, is kept.
+    private mutating func forget() throws(Fault) {
+        idle.formUnion(core.takeIdleConditions().map { Int($0) })
+        for index in model.conditions.indices where used.contains(index) {
+            let isUsed = model.jobs.contains { $0.state != .ended && ($0.scope == index || $0.extras.contains(index)) }
+            try check(isUsed || idle.contains(index), "nobody said that condition \(index) is no longer used")
+            if index == 0 { continue }
+            try check(core.removeCondition(ConditionIndex(index)) != isUsed, "condition \(index) is used: \(isUsed)")
+            guard !isUsed else { continue }
+            model.forget(index)
+            try check(addCondition(index) == index, "its place was not free")
+        }
+        idle = []
+        used = used.filter { index in
+            model.jobs.contains { $0.state != .ended && ($0.scope == index || $0.extras.contains(index)) }
+        }
+    }
+
+    // MARK: - Jobs
+
+    private mutating func submit(_ job: CoreModel.Job) throws(Fault) {
+        var job = job
+        job.armedEpoch = model.epoch(job)
+        job.armedNudges = model.nudges(job)
+        model.jobs.append(job)
+        used.formUnion([job.scope] + job.extras)
+        let (key, number, effects) = core.submit(
+            job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.extras.map { ConditionIndex($0) },
+            destination: job.destination, priority: job.priority, at: now)
+        try check(number == keys.count, "job \(keys.count) has the number \(number)")
+        keys.append(key)
+        try apply(effects)
+    }
+
+    mutating func pass(to time: Int) throws(Fault) {
+        model.now = time
+        if model.drainEnd <= time {
+            for index in model.jobs.indices where model.jobs[index].state == .running { model.jobs[index].isCancelled = true }
+        }
+        try apply(core.tick(at: now))
+        if model.drainEnd <= time { model.drainEnd = .max }
+    }
+
+    private mutating func park(_ index: Int, _ delay: Int) throws(Fault) {
+        model.jobs[index].soft = model.now + max(model.jobs[index].lastWasCharged ? 0 : 500, delay)
+        model.jobs[index].state = .parked
+        model.jobs[index].previousDelay = delay
+        let job = model.jobs[index]
+        let effects = core.park(keys[index], for: .milliseconds(delay), at: now)
+        let rest = max(model.release(job), model.now) - model.now
+        let isTold = effects.contains { if case .tell(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
+        let backsOff = model.isMet(job) && rest > 0 && job.deadline > model.now && !model.isHopeless(job)
+        try check(isTold == backsOff, "it backs off: \(backsOff); told: \(effects)", index)
+        try apply(effects)
+    }
+
+    /// What is said about a job that has ended touches nobody, also not who has its place now.
+    private mutating func late(_ index: Int) throws(Fault) {
+        let (judgement, effects) = core.fail(keys[index], .unclassified, interruption: nil, isGone: false, at: now)
+        let others =
+            core.succeed(keys[index], at: now) + core.park(keys[index], for: .zero, at: now) + core.cancel(keys[index], at: now)
+        try check(judgement == .settled && effects.isEmpty && others.isEmpty, "it has ended: \(effects) \(others)", index)
+    }
+
+    mutating func fail(_ index: Int, _ report: FailureReport, _ isGone: Bool) throws(Fault) {
+        let job = model.jobs[index]
+        let failure = model.failureClass(job, report, isGone: isGone)
+        let isCharged = model.isCharged(job, failure)
+        model.jobs[index].state = .parked
+        let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
+        guard !job.isCancelled else {
+            try apply(effects)
+            return try check(model.jobs[index].state == .ended, "a cancelled job goes on", index)
+        }
+        let told = effects.contains {
+            if case .tell(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
+        }
+        try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
+        model.jobs[index].lastWasConnectivity = failure == .connectivity
+        model.jobs[index].lastWasCharged = isCharged
+        if isCharged {
+            model.jobs[index].charged += 1
+            model.jobs[index].failureIndex += 1
+        } else {
+            model.jobs[index].connectivityFailures += 1
+        }
+        if let reason = reasonToStop(index, failure) {
+            let isCut = reason == .deadline && job.interruptedBy == .deadline
+            let isRight = effects.contains { if case .end(_, .gaveUp(reason, _, isCut: isCut)) = $0 { true } else { false } }
+            try check(isRight && judgement == .settled, "it should give up for \(reason): \(effects)", index)
+        } else if isCharged {
+            try expect(judgement, model.jobs[index].failureIndex, index)
+        } else if model.isMet(job), model.epoch(job) == job.armedEpoch {
+            model.jobs[index].connectivityIndex += 1
+            try expect(judgement, model.jobs[index].connectivityIndex, index)
+        } else {
+            try check(judgement == .settled, "it should not back off", index)
+        }
+        try apply(effects)
+    }
+
+    private mutating func expect(_ judgement: Judgement, _ number: Int, _ index: Int) throws(Fault) {
+        let previous = model.jobs[index].previousDelay.map { Duration.milliseconds($0) }
+        try check(judgement == .backOff(index: number, previous: previous), "\(judgement), not failure \(number)", index)
+        model.jobs[index].state = .judged
+    }
+
+    private mutating func reasonToStop(_ index: Int, _ failure: FailureClass) -> GiveUp.Reason? {
+        let job = model.jobs[index]
+        if job.interruptedBy == .deadline { return .deadline }
+        if failure == .permanent { return .permanent }
+        if model.isShutDown { return .shutDown }
+        if job.deadline <= model.now { return .deadline }
+        if let most = job.variant.most, job.charged >= most { return .attempts }
+        if case .server(let delay?) = failure {
+            model.jobs[index].hard = max(job.hard, model.now + max(0, Int(delay / .milliseconds(1))))
+            if model.jobs[index].hard > job.deadline { return .deadline }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,102 @@
+import ReachabilityTesting
+import ReachableRetry
+
+/// One thing that happens to the core, in numbers that always mean something: jobs are named modulo how many there are.
+enum CoreStep: Sendable {
+    case submit(variant: Int, scope: Int, extra: Int, destination: Int, priority: Int)
+    case level(condition: Int, isSatisfied: Bool)
+    case edge(condition: Int)
+    case again(condition: Int)
+    case finish(condition: Int)
+    case know(condition: Int)
+    /// Nobody will look: its jobs go ahead.
+    case lookNoMore(condition: Int)
+    /// What no job needs any more is forgotten, and made known anew.
+    case forget
+    case succeed(job: Int)
+    /// `isOvertaken` if the attempt was over before the interruption reached it.
+    case fail(job: Int, report: Int, isGone: Bool, isOvertaken: Bool)
+    case park(job: Int, delay: Int)
+    case cancel(job: Int)
+    /// Something is said about a job that has ended.
+    case late(job: Int)
+    case nudge(condition: Int?)
+    case pass(milliseconds: Int)
+    case passToNext
+    case shutDown(drain: Int)
+}
+
+/// A policy, and what the model has to know of it.
+struct Variant: Sendable {
+    enum Mode: Sendable {
+        case wait
+        case accelerate
+        case ignore
+    }
+
+    var mode = Mode.wait
+    var most: Int? = 3
+    var elapsed: Int?
+    var waitLimit: Int?
+    var timeout: Int?
+    var grace: Int?
+    var rule = RetryPolicy.ReconnectRule.automatic
+
+    var policy: RetryPolicy {
+        let connectivity: RetryPolicy.Connectivity =
+            switch mode {
+            case .wait: .wait(upTo: waitLimit.map { .milliseconds($0) })
+            case .accelerate: .accelerate
+            case .ignore: .ignore
+            }
+        return RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: most)
+            .giveUpAfter(elapsed: elapsed.map { .milliseconds($0) }).attemptTimeout(timeout.map { .milliseconds($0) })
+            .connectivity(connectivity).interruptsAttemptWhenUnsatisfied(grace: grace.map { .milliseconds($0) }).onReconnect(rule)
+    }
+
+    static let all: [Variant] = [
+        Variant(), Variant(), Variant(most: nil), Variant(elapsed: 3000), Variant(waitLimit: 700), Variant(timeout: 400),
+        Variant(grace: 0), Variant(grace: 300), Variant(mode: .accelerate), Variant(mode: .ignore), Variant(rule: .keepBackoff),
+        Variant(rule: .resetBackoff), Variant(mode: .accelerate, elapsed: 2000, timeout: 500),
+        Variant(most: nil, elapsed: 5000, waitLimit: 1500, timeout: 800, grace: 100), Variant(mode: .ignore, elapsed: 1500),
+        Variant(most: 1), Variant(elapsed: 0),
+    ]
+}
+
+extension CoreStep {
+    static let reports: [FailureReport] = [
+        .unclassified, .unclassified, .unreachable, .unanswered, .refused, .classified(.transient), .classified(.connectivity),
+        .classified(.server(retryAfter: nil)), .classified(.server(retryAfter: .milliseconds(700))),
+        .classified(.server(retryAfter: .milliseconds(-5))), .classified(.permanent),
+    ]
+
+    /// A script by chance.
+    static func script(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
+        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        return (0..<count).map { _ in
+            switch number(100) {
+            case 0..<18:
+                .submit(
+                    variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3),
+                    priority: number(3))
+            case 18..<34: .level(condition: number(4), isSatisfied: Bool.random(using: &random))
+            case 34..<37: .edge(condition: number(4))
+            case 37..<39: .again(condition: number(4))
+            case 39: .forget
+            case 40: number(4) == 0 ? .finish(condition: number(4)) : .again(condition: number(4))
+            case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
+            case 44..<50: .succeed(job: number(100))
+            case 50..<66:
+                .fail(
+                    job: number(100), report: number(Self.reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
+            case 66..<74: .park(job: number(100), delay: [0, 1, 100, 500, 1000, 60_000][number(6)])
+            case 74..<76: .cancel(job: number(100))
+            case 76: .late(job: number(100))
+            case 77..<80: .nudge(condition: number(2) == 0 ? nil : number(2))
+            case 80..<90: .passToNext
+            case 90: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
+            default: .pass(milliseconds: [0, 1, 10, 100, 400, 1000, 5000][number(7)])
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+import ReachableRetry
+
+extension RetryPolicy {
+    static func hurried(log: @escaping @Sendable (String) -> Void) -> RetryPolicy {
+        upload
+            .giveUpAfter(maxAttempts: 5)
+            .giveUpAfter(elapsed: .seconds(3600))
+            .attemptTimeout(.seconds(60))
+            .connectivity(.wait(upTo: .seconds(600)))
+            .onGiveUp { story in
+                log("\(story.job) gave up (\(story.reason.rawValue)): \(story.attempts) attempts, \(story.waited) of waiting")
+            }
+    }
+}

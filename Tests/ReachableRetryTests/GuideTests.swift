@@ -1,0 +1,244 @@
+import Foundation
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What the guide "Offline-first in ten minutes" shows, and what it says about that.
+@Suite(.timeLimit(.minutes(3))) struct GuideTests {
+    @Test func itShowsTheFilesThatAreCompiledHere() throws {
+        let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md")
+        let folder = Documents.root.appendingPathComponent("Tests/ReachableRetryTests/Guide")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        var compiled: [String: String] = [:]
+        for name in names {
+            compiled[try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)] = name
+        }
+        for block in shown { #expect(compiled[block] != nil, "no file in \(folder.path) says this:\n\(block)") }
+        for (text, name) in compiled { #expect(shown.contains(text), "\(name) is not in the guide as it is") }
+        #expect(shown.count == names.count)
+    }
+
+    @Test func thePlainLoopEndsWithTheFirstFailure() async throws {
+        let server = FakeServer(failingWith: POSIXError(.ENETUNREACH))
+        await #expect(throws: POSIXError.self) { try await upload([Photo(name: "a"), Photo(name: "b")], to: server) }
+        #expect(await server.stored.isEmpty)
+    }
+
+    @Test func theSteadyLoopWaitsOutAPulledCable() async throws {
+        try await Scenario().run { scenario in
+            let events = scenario.bus.events
+            let stored = Mutex<[String]>([])
+            let isPulled = Mutex(false)
+            let server = ScriptedServer { photo in
+                if photo.name == "b", isPulled.withLock({ isPulled in !exchange(&isPulled, with: true) }) {
+                    try scenario.network.pull("eth0")
+                    throw POSIXError(.ECONNRESET)
+                }
+                stored.withLock { $0.append(photo.name) }
+            }
+            let uploading = Task {
+                try await upload([Photo(name: "a"), Photo(name: "b"), Photo(name: "c")], to: server, over: scenario.bus)
+            }
+            let failed = try #require(await events.first { $0.kind == .attemptFailed })
+            #expect(failed.failure?.failureClass == .connectivity && failed.failure?.isCharged == false)
+            _ = await events.first { $0.kind == .waitingForConnectivity }
+            #expect(stored.withLock { $0 } == ["a"])
+            try scenario.network.plug("eth0")
+            try await uploading.finished()
+            #expect(stored.withLock { $0 } == ["a", "b", "c"])
+            #expect(scenario.clock.now.offset == .zero, "nothing was waited for but the cable")
+        }
+    }
+
+    struct Judged: Sendable, CustomTestStringConvertible {
+        var error: any Error
+        var failureClass: FailureClass
+        var isCharged = true
+        /// Whether the network has come back just before.
+        var isFresh = false
+
+        var testDescription: String { "\(error)\(isFresh ? " after a reconnect" : "")" }
+    }
+
+    @Test(arguments: [
+        Judged(error: Refusal(status: 503, retryAfter: .seconds(30)), failureClass: .server(retryAfter: .seconds(30))),
+        Judged(error: Refusal(status: 500), failureClass: .server(retryAfter: nil)),
+        Judged(error: Refusal(status: 401), failureClass: .transient),
+        Judged(error: Refusal(status: 404), failureClass: .permanent),
+        Judged(error: POSIXError(.ENETUNREACH), failureClass: .connectivity, isCharged: false),
+        Judged(error: POSIXError(.ECONNREFUSED), failureClass: .server(retryAfter: nil)),
+        Judged(error: POSIXError(.ETIMEDOUT), failureClass: .server(retryAfter: nil)),
+        Judged(error: POSIXError(.ETIMEDOUT), failureClass: .connectivity, isCharged: false, isFresh: true),
+        Judged(error: POSIXError(.ECONNRESET), failureClass: .transient),
+        Judged(error: URLError(.cannotFindHost), failureClass: .server(retryAfter: nil)),
+        Judged(error: URLError(.cannotFindHost), failureClass: .connectivity, isCharged: false, isFresh: true),
+        Judged(error: URLError(.cannotConnectToHost), failureClass: .server(retryAfter: nil), isFresh: true),
+        Judged(error: URLError(.timedOut), failureClass: .transient),
+    ]) func thePolicyKnowsWhoseFaultAFailureIs(_ judged: Judged) async throws {
+        try await Scenario().run { scenario in
+            let events = scenario.bus.events
+            // A bus notices a reconnect only if it looked before.
+            try await scenario.bus.retry { _ in }
+            if judged.isFresh {
+                try scenario.network.pull("eth0")
+                try scenario.network.plug("eth0")
+            }
+            let server = FakeServer(failingWith: judged.error)
+            let adding = Task { try await Album().add(Photo(name: "a"), to: server, over: scenario.bus) }
+            let failure = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failure.failureClass == judged.failureClass && failure.isCharged == judged.isCharged)
+            scenario.bus.cancel("a")
+            _ = try? await adding.finished()
+        }
+    }
+
+    @Test func theHurriedGiveUpOnANetworkThatStaysAway() async throws {
+        try await Scenario(online: false).run { scenario in
+            let stories = Mutex<[String]>([])
+            let policy = RetryPolicy.hurried { story in stories.withLock { $0.append(story) } }
+            let uploading = Task { try await scenario.bus.retry(policy, id: "a") { _ in } }
+            try await scenario.bus.parked("a")
+            scenario.clock.advance(by: .seconds(599))
+            #expect(try await scenario.bus.parked("a").attempts == 0)
+            scenario.clock.advance(by: .seconds(1))
+            await #expect(throws: RetryError.waitLimit) { try await uploading.finished() }
+            #expect(stories.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
+        }
+    }
+
+    @Test func theHurriedGiveUpAfterFiveAttemptsOfAMinute() async throws {
+        try await Scenario().run { scenario in
+            let clock = scenario.clock
+            let policy = RetryPolicy.hurried { _ in }.backoff(.immediate)
+            let uploading = Task { try await scenario.bus.retry(policy) { _ in try await clock.sleep(for: .seconds(3600)) } }
+            for _ in 1...5 {
+                _ = try await clock.nextSleep()
+                clock.advance(by: .seconds(60))
+            }
+            await #expect(throws: RetryError.attemptTimedOut) { try await uploading.finished() }
+            #expect(clock.now.offset == .seconds(300))
+        }
+    }
+
+    @Test func theAlbumKeepsCountByItself() async throws {
+        try await Scenario().run { scenario in
+            let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 500)))
+            let adding = Task { try await album.add(Photo(name: "a"), to: server, over: scenario.bus) }
+            try await scenario.bus.parked("a")
+            #expect(await album.progress == "a, attempt 1")
+            retryNow(scenario.bus)
+            try await adding.finished()
+            #expect(await album.progress == "a, attempt 2")
+            #expect(await album.stored.map(\.name) == ["a"])
+        }
+    }
+
+    @Test func theAccountsUploadsWaitForALogin() async throws {
+        try await Scenario().run { scenario in
+            let (account, server) = (Account(), FakeServer(failingWith: Refusal(status: 401)))
+            let uploading = Task { try await account.upload(Photo(name: "a"), to: server, over: scenario.bus) }
+            #expect(try await scenario.bus.parked("a").unmet == ["login"])
+            account.logIn()
+            let job = try await scenario.bus.parked("a")
+            #expect(job.unmet == ["login"] && job.attempts == 1 && job.charged == 1)
+            account.logIn()
+            try await uploading.finished()
+            #expect(scenario.clock.now.offset == .zero)
+        }
+    }
+
+    @Test func anAnswerFromBeforeTheLoginEndsNoLogin() async throws {
+        try await Scenario().run { scenario in
+            let account = Account()
+            let gate = Gate()
+            let attempts = Mutex<[String: Int]>([:])
+            let server = ScriptedServer { photo in
+                let number = attempts.withLock { attempts in
+                    attempts[photo.name, default: 0] += 1
+                    return attempts[photo.name, default: 0]
+                }
+                if photo.name == "late", number == 1 { await gate.pass() }
+                if number == 1 { throw Refusal(status: 401) }
+            }
+            account.logIn()
+            let late = Task { try await account.upload(Photo(name: "late"), to: server, over: scenario.bus) }
+            await gate.untilReached()
+            let first = Task { try await account.upload(Photo(name: "first"), to: server, over: scenario.bus) }
+            #expect(try await scenario.bus.parked("first").unmet == ["login"])
+            account.logIn()
+            try await first.finished()
+            gate.open()
+            try await late.finished()
+            #expect(scenario.clock.now.offset == .zero, "the login voids the delay of the one that comes late")
+        }
+    }
+
+    @Test func theWaitingListSaysWhatEachJobWaitsFor() async throws {
+        try await Scenario().run { scenario in
+            let gate = Gate()
+            let running = Task { try await scenario.bus.retry(id: "running") { _ in await gate.pass() } }
+            await gate.untilReached()
+            let busy = Task {
+                try await scenario.bus.retry(.upload, id: "busy") { attempt in
+                    if attempt.number == 1 { throw Refusal(status: 503, retryAfter: .seconds(30)) }
+                }
+            }
+            try await scenario.bus.parked("busy")
+            let account = Account()
+            let server = FakeServer()
+            let waiting = Task { try await account.upload(Photo(name: "waiting"), to: server, over: scenario.bus) }
+            try await scenario.bus.parked("waiting")
+            #expect(
+                waitingList(of: scenario.bus) == ["running: attempt 1", "busy: again in 30.0 seconds", "waiting: waits for login"])
+            retryNow(scenario.bus)
+            #expect(waitingList(of: scenario.bus).contains("busy: again in 30.0 seconds"), "the server's order stands")
+            gate.open()
+            try await running.finished()
+            scenario.clock.advance(by: .seconds(30))
+            try await busy.finished()
+            account.logIn()
+            try await waiting.finished()
+            #expect(waitingList(of: scenario.bus).isEmpty)
+        }
+    }
+
+    @Test func aDiscardedPhotoIsNotUploaded() async throws {
+        try await Scenario(online: false).run { scenario in
+            let server = FakeServer()
+            let adding = Task { try await Album().add(Photo(name: "a"), to: server, over: scenario.bus) }
+            try await scenario.bus.parked("a")
+            discard(Photo(name: "a"), on: scenario.bus)
+            await #expect(throws: CancellationError.self) { try await adding.finished() }
+            try scenario.network.plug("eth0")
+            #expect(await server.stored.isEmpty && scenario.bus.pending.isEmpty)
+        }
+    }
+
+    @Test func whoQuitsWaitsForAttemptsButNotForTheNetwork() async throws {
+        try await Scenario().run { scenario in
+            let gate = Gate()
+            let running = Task { try await scenario.bus.retry(id: "running") { _ in await gate.pass() } }
+            await gate.untilReached()
+            try scenario.network.pull("eth0")
+            let waiting = Task { try await scenario.bus.retry(id: "waiting") { _ in } }
+            try await scenario.bus.parked("waiting")
+            let quitting = Task { () async throws in await quit(scenario.bus) }
+            await #expect(throws: CancellationError.self) { try await waiting.finished() }
+            gate.open()
+            try await running.finished()
+            try await quitting.finished()
+            await #expect(throws: RetryError.shutDown) { try await scenario.bus.retry { _ in } }
+        }
+    }
+}
+
+/// A server that does what a test says.
+private struct ScriptedServer: PhotoServer {
+    let answer: @Sendable (Photo) async throws -> Void
+
+    init(_ answer: @escaping @Sendable (Photo) async throws -> Void) { self.answer = answer }
+
+    func store(_ photo: Photo) async throws { try await answer(photo) }
+}

@@ -1,0 +1,167 @@
+import Glibc
+import Reachability
+import Synchronization
+import Testing
+
+@testable import ReachableRetry
+
+/// What a policy says about errors, and how its modifiers work.
+struct PolicyTests {
+    private enum Fault: Error {
+        case a
+        case b
+        case c
+    }
+
+    private final class Asked: Sendable {
+        let names = Mutex<[String]>([])
+    }
+
+    private func report(_ policy: RetryPolicy, _ error: any Error = Fault.a) -> FailureReport {
+        policy.rules.classification.report(error)
+    }
+
+    @Test func withoutAnOpinionAnErrorIsUnclassified() {
+        #expect(report(.default) == .unclassified)
+    }
+
+    @Test func predicatesAreAskedInTheirOrder() {
+        let asked = Asked()
+        @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
+        let policy = RetryPolicy.default
+            .systemErrors { _ in
+                note("systemErrors")
+                return nil
+            }
+            .classify { _ in
+                note("classify")
+                return nil
+            }
+            .retryOnErrors { _ in
+                note("retryOnErrors")
+                return true
+            }
+            .giveUpOnErrors { _ in
+                note("giveUpOnErrors")
+                return false
+            }
+        #expect(report(policy) == .unclassified)
+        #expect(asked.names.withLock(\.self) == ["giveUpOnErrors", "retryOnErrors", "classify", "systemErrors"])
+    }
+
+    @Test func theFirstOpinionCounts() {
+        let policy = RetryPolicy.default.classify { _ in .transient }.giveUpOnErrors { $0 as? Fault == .a }
+        #expect(report(policy, Fault.a) == .classified(.permanent))
+        #expect(report(policy, Fault.b) == .classified(.transient))
+        let twice = RetryPolicy.default.classify { $0 as? Fault == .a ? .connectivity : nil }.classify { _ in .permanent }
+        #expect(report(twice, Fault.a) == .classified(.connectivity))
+        #expect(report(twice, Fault.b) == .classified(.permanent))
+    }
+
+    @Test func predicatesAddUp() {
+        let givesUp = RetryPolicy.default.giveUpOnErrors { $0 as? Fault == .a }.giveUpOnErrors { $0 as? Fault == .b }
+        #expect(
+            [Fault.a, .b, .c].map { report(givesUp, $0) } == [.classified(.permanent), .classified(.permanent), .unclassified])
+        let retries = RetryPolicy.default.retryOnErrors { $0 as? Fault == .a }.retryOnErrors { $0 as? Fault == .b }
+        #expect([Fault.a, .b, .c].map { report(retries, $0) } == [.unclassified, .unclassified, .classified(.permanent)])
+    }
+
+    @Test func attemptsThatTookTooLongNeedNoPermission() {
+        let policy = RetryPolicy.default.retryOnErrors { $0 is Fault }
+        #expect(report(policy, RetryError.attemptTimedOut) == .unclassified)
+        let givesUp = policy.giveUpOnErrors { $0 as? RetryError == .attemptTimedOut }
+        #expect(report(givesUp, RetryError.attemptTimedOut) == .classified(.permanent))
+    }
+
+    /// Each is asked about an error of which those that are asked later think otherwise.
+    @Test func whoIsAskedFirstIsRight() {
+        let system = RetryPolicy.default.systemErrors { _ in nil }.systemErrors { _ in ECONNREFUSED }.systemErrors { _ in ENETDOWN }
+        let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
+        #expect(report(system, kernels) == .refused)
+        let classified = system.classify { _ in nil }.classify { _ in .server(retryAfter: .seconds(3)) }
+        #expect(report(classified) == .classified(.server(retryAfter: .seconds(3))))
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .a }) == .classified(.server(retryAfter: .seconds(3))))
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .b }) == .classified(.permanent))
+        #expect(report(classified.retryOnErrors { _ in true }.giveUpOnErrors { _ in true }) == .classified(.permanent))
+    }
+
+    @Test func handlersOfGivingUpAddUp() {
+        let told = Asked()
+        let policy = RetryPolicy.default
+            .onGiveUp { giveUp in told.names.withLock { $0.append("first \(giveUp.charged)") } }
+            .onGiveUp { giveUp in told.names.withLock { $0.append("second \(giveUp.charged)") } }
+        let story = GiveUp(
+            job: "sync", reason: .attempts, attempts: 3, charged: 2, connectivityFailures: 1, waited: .zero, elapsed: .seconds(1),
+            lastError: nil)
+        for handler in policy.rules.giveUpHandlers { handler(story) }
+        #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
+    }
+
+    /// What a policy says, rule by rule; of functions it says how many there are.
+    private func rules(_ policy: RetryPolicy) -> [String: String] {
+        let parts = [Mirror(reflecting: policy.rules), Mirror(reflecting: policy.rules.classification)].flatMap(\.children)
+        let named = parts.map { ($0.label ?? "", "\($0.value)") }.filter { $0.0 != "classification" }
+        return Dictionary(named) { first, _ in first }
+    }
+
+    private let modifiers: [String: @Sendable (RetryPolicy) -> RetryPolicy] = [
+        "backoff": { $0.backoff(.constant(.seconds(1))) },
+        "maxAttempts": { $0.giveUpAfter(maxAttempts: 7) },
+        "elapsed": { $0.giveUpAfter(elapsed: .seconds(60)) },
+        "attemptTimeout": { $0.attemptTimeout(.seconds(5)) },
+        "connectivity": { $0.connectivity(.accelerate) },
+        "interruptionGrace": { $0.interruptsAttemptWhenUnsatisfied(grace: .seconds(2)) },
+        "reconnect": { $0.onReconnect(.keepBackoff) },
+        "giveUp": { $0.giveUpOnErrors { _ in false } },
+        "retry": { $0.retryOnErrors { _ in true } },
+        "classifiers": { $0.classify { _ in nil } },
+        "systemErrors": { $0.systemErrors { _ in nil } },
+        "giveUpHandlers": { $0.onGiveUp { _ in } },
+    ]
+
+    @Test func modifiersChangeOneRuleAndNotWhatTheyAreCalledOn() {
+        #expect(Set(rules(.default).keys) == Set(modifiers.keys), "every rule has a modifier here")
+        let original = rules(.default)
+        // Once with all other rules as they are by default, and once with all of them set.
+        let rich = modifiers.values.reduce(RetryPolicy.default) { $1($0) }
+        for (rule, modifier) in modifiers {
+            #expect(changes(original, rules(modifier(.default))) == [rule])
+            let others = modifiers.filter { $0.key != rule }.values.reduce(RetryPolicy.default) { $1($0) }
+            #expect(changes(rules(others), rules(modifier(others))) == [rule])
+            #expect(rules(modifier(others)) == rules(rich))
+        }
+        #expect(rules(.default) == original)
+    }
+
+    private func changes(_ before: [String: String], _ after: [String: String]) -> Set<String> {
+        Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
+    }
+
+    @Test func theDefaultDoublesHalfASecondUpToThirtyWithFullJitter() {
+        let rules = RetryPolicy.default.rules
+        var (least, half) = (ConstantGenerator.least, ConstantGenerator.half)
+        #expect((1...8).map { rules.backoff.delay(afterFailure: $0, using: &least) }.allSatisfy { $0 == .zero })
+        #expect(
+            (1...8).map { rules.backoff.delay(afterFailure: $0, using: &half) }
+                == [0.25, 0.5, 1, 2, 4, 8, 15, 15].map { .seconds($0) })
+        #expect(rules.maxAttempts == 10 && rules.connectivity == .wait(upTo: nil) && rules.reconnect == .automatic)
+        #expect(rules.elapsed == nil && rules.attemptTimeout == nil && rules.interruptionGrace == nil)
+    }
+
+    @Test func limitsAreHeldWithinReason() {
+        #expect(RetryPolicy.default.giveUpAfter(maxAttempts: 0).rules.maxAttempts == 1)
+        #expect(RetryPolicy.default.giveUpAfter(maxAttempts: .min).rules.maxAttempts == 1)
+        #expect(RetryPolicy.default.giveUpAfter(maxAttempts: nil).rules.maxAttempts == nil)
+        #expect(RetryPolicy.default.giveUpAfter(elapsed: .seconds(-1)).rules.elapsed == .zero)
+        #expect(RetryPolicy.default.attemptTimeout(.seconds(-1)).rules.attemptTimeout == .zero)
+        #expect(RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: .seconds(-1)).rules.interruptionGrace == .zero)
+    }
+
+    @Test func numbersOfTheSystemAreUnderstood() {
+        #expect(report(RetryPolicy.default.systemErrors { _ in ENETUNREACH }) == .unreachable)
+        #expect(report(RetryPolicy.default.systemErrors { _ in EAI_AGAIN }) == .unanswered)
+        #expect(report(RetryPolicy.default.systemErrors { _ in EPIPE }) == .unclassified)
+        #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
+        #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")
+    }
+}
