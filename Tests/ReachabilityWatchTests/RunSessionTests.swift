@@ -102,6 +102,19 @@ import Testing
             ])
     }
 
+    @Test func aReconnectIsTimedAlsoIfTheOutageWasKnownBefore() async throws {
+        try network.pull("eth0")
+        let watching = Task { try? await monitor.run() }
+        for await health in monitor.healthUpdates where health.mode != .starting { break }
+        let session = session(try policy("--attempts", "1")) {}
+        let running = Task { await session.run() }
+        await untilSaid("no network (no carrier): waiting for it")
+        try network.plug("eth0")
+        #expect(await running.value.summary.reconnectToAttempt == .zero)
+        watching.cancel()
+        await watching.value
+    }
+
     @Test func everyOutageIsTold() async throws {
         let session = session(try policy("--backoff", "constant:1h")) { [network] () async throws(ChildFailure) in
             // An outage of the network breaks off each of them.

@@ -41,10 +41,16 @@ struct RunSession: Sendable {
         let bus = RetryBus(monitor, clock: clock)
         let notebook = Notebook()
         let condition = monitor.condition(for: scopes[0])
-        let observer = condition.storage.observe { [storage = condition.storage] in
-            let isSatisfied = storage.state.isSatisfied
-            notebook.record.withLock { $0.note(isSatisfied: isSatisfied, at: now()) }
+        let note: @Sendable () -> Void = { [storage = condition.storage] in
+            // Read inside, so that of two threads the later one notes what is later.
+            notebook.record.withLock { record in
+                let (state, isKnown) = storage.reading
+                if isKnown { record.note(isSatisfied: state.isSatisfied, at: now()) }
+            }
         }
+        let observer = condition.storage.observe(note)
+        // The monitor's first word may have come before there was anybody to hear it.
+        note()
         let events = bus.events
         let narrating = Task { await narrate(events, notebook) }
         let hasSucceeded = await retry(on: bus, condition, notebook, now)

@@ -14,7 +14,7 @@ struct CoreRun {
     var toldEnds: [Int] = []
     /// What an unknown scope will turn out to be.
     private var wanted = [true, true]
-    /// The conditions that jobs used, and those that the core said are no longer used, since the last time that some were forgotten.
+    /// The conditions that jobs used, and those that the core said are no longer used, since some were last forgotten.
     private var used: Set<Int> = []
     private var idle: Set<Int> = []
 
