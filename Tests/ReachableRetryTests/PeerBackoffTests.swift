@@ -97,7 +97,7 @@ struct PeerBackoffTests {
         #expect(delays(.exponential(initial: .seconds(3), maximum: .seconds(10)), 1...4) == seconds([3, 6, 10, 10]))
         // A least delay is a function of another backoff's delays.
         let atLeast7 = Backoff.custom { n in
-            var generator = SystemRandomNumberGenerator()
+            var generator = SeededGenerator(seed: 100)
             return max(.seconds(7), exponential.delay(afterFailure: n, using: &generator))
         }
         #expect(delays(atLeast7, 1...4) == seconds([7, 7, 12, 24]))
