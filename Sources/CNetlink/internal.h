@@ -37,6 +37,13 @@ static inline int32_t cnl_positive_errno(int32_t error) {
 /// Opens the network namespace at `path` and moves the calling thread there. Returns 0 or a negative errno.
 int32_t cnl_switch_namespace(const char *_Nonnull path, const char *_Nonnull *_Nonnull operation);
 
+/// Does some work in the network namespace at `path`; NULL is the calling thread's own. A socket belongs for ever to the
+/// namespace of the thread that made it, so a thread that lives no longer than this call does the travelling.
+/// Returns what the work returns, or a negative errno.
+int32_t cnl_in_namespace(const char *_Nullable path,
+                         int32_t (*_Nonnull work)(void *_Nullable argument, const char *_Nullable *_Nonnull operation),
+                         void *_Nullable argument, const char *_Nullable *_Nonnull operation);
+
 /// The attributes behind a header of `size` bytes. False if the message is too short for that header.
 bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first,
                     int *_Nonnull length);

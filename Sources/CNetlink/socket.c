@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
@@ -38,47 +36,11 @@ static int32_t open_here(cnl_socket **result, const char **operation) {
     return 0;
 }
 
-struct opening {
-    const char *path;
-    cnl_socket *socket;
-    const char *operation;
-    int32_t error;
-};
-
-static void *open_there(void *argument) {
-    struct opening *opening = argument;
-    opening->error = cnl_switch_namespace(opening->path, &opening->operation);
-    if (opening->error == 0) { opening->error = open_here(&opening->socket, &opening->operation); }
-    return NULL;
-}
-
-// A socket belongs for ever to the namespace of the thread that made it, so a thread that lives no longer than this
-// call does the travelling. It inherits a full signal mask: a handler must not run in another namespace.
-static int32_t open_elsewhere(struct opening *opening) {
-    sigset_t all, before;
-    sigfillset(&all);
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error != 0) {
-        opening->operation = "pthread_sigmask";
-        return -error;
-    }
-    pthread_t thread;
-    error = pthread_create(&thread, NULL, open_there, opening);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
-        opening->operation = "pthread_create";
-        return -error;
-    }
-    pthread_join(thread, NULL);
-    return opening->error;
-}
+static int32_t open_socket(void *result, const char **operation) { return open_here(result, operation); }
 
 int32_t cnl_open(cnl_socket **socket, const char *namespace_path, const char **operation) {
-    struct opening opening = { .path = namespace_path };
-    int32_t error = namespace_path == NULL ? open_here(&opening.socket, &opening.operation) : open_elsewhere(&opening);
-    *socket = opening.socket;
-    *operation = opening.operation;
-    return error;
+    *socket = NULL;
+    return cnl_in_namespace(namespace_path, open_socket, socket, operation);
 }
 
 void cnl_close(cnl_socket *socket) {

@@ -39,6 +39,8 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         public static let audit = Kind(rawValue: "audit")
         /// Events were lost, and everything was asked anew.
         public static let eventsLost = Kind(rawValue: "eventsLost")
+        /// The name of a host was looked up.
+        public static let hostLookedUp = Kind(rawValue: "hostLookedUp")
         /// The machine woke from suspension.
         public static let resumed = Kind(rawValue: "resumed")
     }

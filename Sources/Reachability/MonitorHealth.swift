@@ -15,6 +15,8 @@ public struct MonitorHealth: Hashable, Sendable {
         public static let live = Mode(rawValue: "live")
         /// Events were lost, and asking anew has not succeeded yet.
         public static let resyncing = Mode(rawValue: "resyncing")
+        /// Hears no events, and asks at intervals instead: a sandbox or the kernel refuses multicast, or netlink altogether.
+        public static let polling = Mode(rawValue: "polling")
         /// Sees nothing: the source failed or ended.
         public static let blind = Mode(rawValue: "blind")
     }

@@ -12,6 +12,7 @@ public struct NetworkEvent: Hashable, Sendable {
         case setting(interface: UInt32?)
         case overrun
         case resumed(after: Duration)
+        case host(String, HostAnswer)
     }
 
     package let payload: Payload
@@ -47,6 +48,8 @@ public struct NetworkEvent: Hashable, Sendable {
     public static let overrun = NetworkEvent(.overrun)
     /// The machine was suspended for a time.
     public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
+    /// A host was looked up, as ``NetworkSource/resolve(_:)`` asked for.
+    public static func host(_ name: String, _ answer: HostAnswer) -> NetworkEvent { NetworkEvent(.host(name, answer)) }
 }
 
 /// A route that was added, replaced or removed.
@@ -85,6 +88,9 @@ public struct NetworkEventBatch: Sendable {
     public var malformed: Int
     /// How many datagrams the kernel dropped because the receive buffer was full (SO_MEMINFO, socket(7)).
     public var drops: Int
+    /// Whether the source hears no events, so that the monitor has to ask at intervals
+    /// (``ReachabilityMonitor/Configuration/pollInterval``).
+    public var isPolled: Bool
     /// How often a new event socket took the place of one that could not be trusted any more.
     public var reopens: Int
     /// The size of the socket's receive buffer in bytes, when it is first known or changes.
@@ -93,7 +99,7 @@ public struct NetworkEventBatch: Sendable {
     /// Makes a batch.
     public init(
         _ events: [NetworkEvent] = [], now: Duration, wallTime: Duration, hasMore: Bool = false, forged: Int = 0,
-        malformed: Int = 0, drops: Int = 0, reopens: Int = 0, receiveBuffer: Int? = nil
+        malformed: Int = 0, drops: Int = 0, reopens: Int = 0, isPolled: Bool = false, receiveBuffer: Int? = nil
     ) {
         self.events = events
         self.now = now
@@ -103,6 +109,7 @@ public struct NetworkEventBatch: Sendable {
         self.malformed = malformed
         self.drops = drops
         self.reopens = reopens
+        self.isPolled = isPolled
         self.receiveBuffer = receiveBuffer
     }
 }

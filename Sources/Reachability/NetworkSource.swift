@@ -23,6 +23,16 @@ public protocol NetworkSource: Sendable {
     /// a source that wraps another one should pass it on. Callable from any thread.
     func watch(_ destinations: Set<IPAddress>)
 
+    /// Begins to look up a host's addresses; the answer is delivered as an event, ``NetworkEvent/host(_:_:)``.
+    ///
+    /// Called within `deliver`; must not block. The default does nothing, so that hosts stay unresolved.
+    func resolve(_ host: String)
+
+    /// Looks a host's addresses up, now and by blocking, for questions outside of `run`. Callable from any thread.
+    ///
+    /// The default cannot: ``HostAnswer/failed``.
+    func addresses(of host: String) -> HostAnswer
+
     /// All links with their addresses, read now. Callable from any thread.
     func interfaces() throws(ReachabilityError) -> [NetworkInterface]
 
@@ -35,6 +45,12 @@ public protocol NetworkSource: Sendable {
 extension NetworkSource {
     /// Does nothing: all events are delivered.
     public func watch(_ destinations: Set<IPAddress>) {}
+
+    /// Does nothing: the host stays unresolved.
+    public func resolve(_ host: String) {}
+
+    /// Fails.
+    public func addresses(of host: String) -> HostAnswer { .failed }
 }
 
 /// A question to the forwarding table.

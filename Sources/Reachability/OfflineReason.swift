@@ -36,11 +36,13 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     public static let prohibited = OfflineReason("prohibited")
     /// A route or rule of type "blackhole" swallows everything (EINVAL).
     public static let blackhole = OfflineReason("blackhole")
+    /// The host's name has no address: there is none, or no name server answers.
+    public static let unresolved = OfflineReason("unresolved")
 
     /// All reasons, in order.
     public static let all: [OfflineReason] = [
         .noInterface, .adminDown, .noCarrier, .dormant, .noAddress, .addressTentative, .noRoute, .unreachable, .prohibited,
-        .blackhole,
+        .blackhole, .unresolved,
     ]
 
     private var rank: Int { Self.all.firstIndex(of: self) ?? Self.all.count }
@@ -61,6 +63,7 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
         case .unreachable: "a route says unreachable"
         case .prohibited: "a route says prohibited"
         case .blackhole: "a route is a blackhole"
+        case .unresolved: "the host's name has no address"
         default: rawValue
         }
     }

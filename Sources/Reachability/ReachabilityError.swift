@@ -13,6 +13,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
 
         /// Netlink is not to be had: a sandbox forbids it, or the kernel lacks it.
         public static let netlinkUnavailable = Code(rawValue: "netlinkUnavailable")
+        /// The kernel or a sandbox refuses to announce changes; questions may be answered all the same.
+        public static let eventsUnavailable = Code(rawValue: "eventsUnavailable")
         /// The operation needs a privilege that this process lacks.
         public static let permissionDenied = Code(rawValue: "permissionDenied")
         /// The network namespace does not exist or cannot be entered.
@@ -58,6 +60,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         switch code {
         case .netlinkUnavailable:
             "Allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)."
+        case .eventsUnavailable: "Changes are found by asking at intervals; allow netlink's multicast groups to hear of them at once."
         case .permissionDenied: "Run it as root or with CAP_SYS_ADMIN."
         case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
         case .resourcesExhausted: "Close what is not needed, or raise the limits (ulimit -n, ulimit -u)."

@@ -2,20 +2,23 @@ extension ReachabilityMonitor {
     /// Asks the kernel now whether and how a scope can be reached, and answers without telling listeners.
     ///
     /// Costs one dump of links and addresses and a look-up for each address of the scope: tens of microseconds on most machines.
-    /// Works whether or not the monitor runs. Corresponds to RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE.
+    /// Works whether or not the monitor runs. A host that is not watched has to be looked up first, which blocks until a name server
+    /// answers; of one that is watched, what is known is used. Corresponds to RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE.
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
+        let host = addresses(ofHostOf: scope)
         let table = InterfaceTable(try source.interfaces())
-        return try path(to: scope, table, known: nil)
+        return try path(to: scope, host: host, table, known: nil)
     }
 
     /// The steps that lead to the verdict about a scope, asked now.
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     package func explanation(of scope: Scope) throws(ReachabilityError) -> Explanation {
+        let host = addresses(ofHostOf: scope)
         let table = InterfaceTable(try source.interfaces())
-        let queries = evaluator.queries(for: scope, table)
+        let queries = evaluator.queries(for: scope, host: host, table)
         var lookups: [Explanation.Lookup] = []
         for query in queries ?? [] {
             let verdict = try ask(query)
@@ -26,7 +29,7 @@ extension ReachabilityMonitor {
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
         let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
-        var path = evaluator.path(for: scope, queries == nil ? nil : answers, table)
+        var path = evaluator.path(for: scope, host: host, queries == nil ? nil : answers, table)
         try describe(&path, queries ?? [], answers)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
@@ -59,28 +62,39 @@ extension ReachabilityMonitor {
     private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
         for question in questions {
             do {
-                answers.paths.append((question.scope, try path(to: question.scope, table, known: question.known)))
+                let path = try path(to: question.scope, host: question.host, table, known: question.known)
+                answers.paths.append((question.scope, path))
             } catch {
                 answers.failures.append(error)
             }
         }
     }
 
-    private func path(to scope: Scope, _ table: InterfaceTable, known: NetworkPath?) throws(ReachabilityError) -> NetworkPath {
-        let queries = evaluator.queries(for: scope, table)
+    private func path(
+        to scope: Scope, host: [IPAddress], _ table: InterfaceTable, known: NetworkPath?
+    ) throws(ReachabilityError) -> NetworkPath {
+        let queries = evaluator.queries(for: scope, host: host, table)
         var answers: [RouteAnswer]?
         if let queries {
             var verdicts: [RouteAnswer] = []
             for query in queries { verdicts.append(RouteAnswer(query.destination, try ask(query))) }
             answers = verdicts
         }
-        var path = evaluator.path(for: scope, answers, table)
+        var path = evaluator.path(for: scope, host: host, answers, table)
         if let known, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
         } else {
             try describe(&path, queries ?? [], answers ?? [])
         }
         return path
+    }
+
+    /// The addresses of the host that a scope names: what the monitor knows if it watches the scope, and otherwise looked up now.
+    private func addresses(ofHostOf scope: Scope) -> [IPAddress] {
+        guard let name = scope.host else { return [] }
+        if let known = guarded.withLock({ $0.core.addresses(ofHost: name) }) { return known }
+        guard case .addresses(let addresses) = source.addresses(of: name) else { return [] }
+        return addresses
     }
 
     /// Fills in what only the table's entry tells: prefix length and metric.

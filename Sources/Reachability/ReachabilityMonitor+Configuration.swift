@@ -18,6 +18,14 @@ extension ReachabilityMonitor {
         public var auditInterval: Duration? = .seconds(30)
         /// The same while a watched scope is unsatisfied.
         public var auditIntervalWhileUnsatisfied: Duration? = .seconds(5)
+        /// How often everything is asked when the source hears no events (``MonitorHealth/Mode/polling``).
+        ///
+        /// At least a millisecond; an audit that is due earlier comes earlier.
+        public var pollInterval: Duration = .seconds(2)
+        /// How often the names of watched hosts are looked up again though nothing happened; `nil` for never.
+        ///
+        /// At least a second. The system's resolver does not tell how long its answers hold.
+        public var hostRefreshInterval: Duration? = .seconds(60)
         /// How many transitions wait for a listener that is slow; then the oldest are dropped.
         ///
         /// At least 1.

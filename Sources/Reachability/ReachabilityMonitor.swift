@@ -170,6 +170,7 @@ public final class ReachabilityMonitor: Sendable {
             return (outcome, Deliveries(outcome, oldHealth, &guarded))
         }
         deliveries.perform()
+        for host in outcome.hosts { source.resolve(host) }
         return outcome.wait
     }
 

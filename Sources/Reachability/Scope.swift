@@ -1,8 +1,9 @@
-/// What is to be reached: the internet, or one address; asked as the caller's own sockets would be.
+/// What is to be reached: the internet, an address or a host; asked as the caller's own sockets would be.
 public struct Scope: Hashable, Sendable, CustomStringConvertible {
     package enum Destination: Hashable, Sendable {
         case internet
         case address(IPAddress)
+        case host(String)
     }
 
     package let destination: Destination
@@ -20,6 +21,11 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
 
     private init(_ destination: Destination) { self.destination = destination }
 
+    /// The name of the host, if it is one.
+    package var host: String? {
+        if case .host(let name) = destination { name } else { nil }
+    }
+
     /// The internet: every representative address of at least one family (see ``ReachabilityMonitor/Configuration``).
     public static let internet = Scope(.internet)
 
@@ -28,12 +34,24 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     /// An IPv4-mapped IPv6 address means its IPv4 address.
     public static func address(_ address: IPAddress) -> Scope { Scope(.address(address.unmapped)) }
 
-    /// `internet`, or the address; followed by what qualifies it.
+    /// A host, by a name that the system can look up (getaddrinfo(3)): reachable if any of its addresses is.
+    ///
+    /// The name is looked up away from the thread that listens to the kernel, and again when the machine's way to the internet
+    /// changes, after a failure, and every ``ReachabilityMonitor/Configuration/hostRefreshInterval``; looking up may send packets to a
+    /// name server. While it has no address the scope is unsatisfied: with ``OfflineReason/unresolved``, or with what is missing
+    /// for any network. When a name server does not answer, the addresses known before go on to count. The first verdict waits a
+    /// second for the first answer. A text that is an address means that address; letters are compared without their case.
+    public static func host(_ name: String) -> Scope {
+        IPAddress(name).map(Scope.address) ?? Scope(.host(name.lowercased()))
+    }
+
+    /// The internet, or the address or host; followed by what qualifies it.
     public var description: String {
         var text: String
         switch destination {
         case .internet: text = "internet"
         case .address(let address): text = "\(address)"
+        case .host(let name): text = name
         }
         if let interface { text += "%\(interface)" }
         if let mark { text += " mark \(mark)" }

@@ -35,7 +35,8 @@ extension SimulatedNetwork {
             let pause = run.deliver(
                 NetworkEventBatch(
                     letter.events, now: now.offset, wallTime: Self.startOfTime.saturatingAdd(now.offset), hasMore: letter.hasMore,
-                    forged: letter.forged, malformed: letter.malformed, receiveBuffer: letter.receiveBuffer))
+                    forged: letter.forged, malformed: letter.malformed, drops: letter.drops, reopens: letter.reopens,
+                    receiveBuffer: letter.receiveBuffer))
             if let timer = delivery.timer { clock.cancel(timer) }
             delivery.timer = pause.map { pause in
                 clock.schedule(at: now.advanced(by: max(pause, .zero))) { [weak self] in self?.deliverTick() }

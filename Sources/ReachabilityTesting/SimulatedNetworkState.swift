@@ -24,6 +24,8 @@ struct SimulatedNetworkState: Sendable {
         var hasMore = false
         var forged = 0
         var malformed = 0
+        var drops = 0
+        var reopens = 0
         var receiveBuffer: Int?
     }
 
@@ -41,6 +43,10 @@ struct SimulatedNetworkState: Sendable {
     var modelTimer: ManualClock.Timer?
     var lookups = 0
     var dumps = 0
+    /// What name servers know.
+    var hosts: [String: [IPAddress]] = [:]
+    var nameServersAnswer = true
+    var hostLookups = 0
     var failures: (count: Int, errno: Int32) = (0, 0)
     private var letters: [Letter] = []
     /// Whether an empty batch was asked for.

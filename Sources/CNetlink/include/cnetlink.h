@@ -128,6 +128,8 @@ typedef struct {
 // The kernel's numbers that callers compare with, so that they need no kernel header; checked where they are defined again.
 #define CNL_LINK_UP 0x1u             ///< IFF_UP
 #define CNL_LINK_LOWER_UP 0x10000u   ///< IFF_LOWER_UP
+#define CNL_STATE_UNKNOWN 0u         ///< IF_OPER_UNKNOWN
+#define CNL_STATE_DOWN 2u            ///< IF_OPER_DOWN
 #define CNL_HARDWARE_ETHERNET 1u     ///< ARPHRD_ETHER
 #define CNL_HARDWARE_PPP 512u        ///< ARPHRD_PPP
 #define CNL_HARDWARE_LOOPBACK 772u   ///< ARPHRD_LOOPBACK
@@ -142,6 +144,8 @@ typedef struct {
 #define CNL_ROUTE_UNREACHABLE 7u     ///< RTN_UNREACHABLE
 #define CNL_ROUTE_PROHIBIT 8u        ///< RTN_PROHIBIT
 #define CNL_ROUTE_THROW 9u           ///< RTN_THROW
+
+#define CNL_GROUP_LINK 1u            ///< RTNLGRP_LINK
 
 /// Multicast groups (RTNLGRP_* of linux/rtnetlink.h) that can announce a change of reachability.
 const uint32_t *_Nonnull cnl_groups(void);
@@ -244,6 +248,29 @@ void cnl_clock_steps_clear(int32_t descriptor);
 
 /// Closes a descriptor of `cnl_clock_steps_open`.
 void cnl_clock_steps_close(int32_t descriptor);
+
+/// Links and addresses, as they are known without netlink.
+typedef struct {
+    cnl_link *_Nullable links;
+    size_t link_count;
+    cnl_interface_address *_Nullable addresses;
+    size_t address_count;
+} cnl_interfaces;
+
+/// Asks, without netlink and without sending anything, from which address a datagram would be sent: connect(2) looks the
+/// destination up, and getsockname(2) tells the source. Returns 0 and the source, or 0 and in `refusal` the errno that a
+/// sender gets; or a negative errno if it could not be asked, and in `operation` the name of the call that failed.
+int32_t cnl_datagram_source(const char *_Nullable namespace_path, const cnl_route_query *_Nonnull query,
+                            cnl_address *_Nonnull source, int32_t *_Nonnull refusal,
+                            const char *_Nullable *_Nonnull operation);
+
+/// Lists links and addresses without netlink: ioctls of netdevice(7), and /proc/net/dev and /proc/net/if_inet6 if /proc is
+/// there. Kinds and carrier counters are unknown. Returns 0, and the list is to be freed; or a negative errno, and it is not.
+int32_t cnl_datagram_interfaces(const char *_Nullable namespace_path, cnl_interfaces *_Nonnull list,
+                                const char *_Nullable *_Nonnull operation);
+
+/// Frees the arrays of a list.
+void cnl_free_interfaces(cnl_interfaces *_Nonnull list);
 
 /// Nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
 int64_t cnl_boot_time(void);

@@ -54,7 +54,7 @@ extension Hint {
         case .address(_, let change): change == .removed
         case .route(let change): change.isRemoval
         case .nexthop(_, let isRemoval): isRemoval
-        case .rule, .setting, .overrun, .resumed: nil
+        case .rule, .setting, .overrun, .resumed, .host: nil
         }
     }
 
@@ -82,6 +82,7 @@ extension Hint {
         case .rule: return 64
         case .setting: return 40
         case .overrun: return 35
+        case .host: return 20
         }
     }
 }

@@ -18,6 +18,7 @@ package struct Hint: Equatable, Sendable {
         case setting
         case overrun
         case resumed(after: Duration)
+        case host(String, HostAnswer)
     }
 
     package var kind: Kind
@@ -36,8 +37,10 @@ package struct Hint: Equatable, Sendable {
     ///
     /// Link, address, rule, nexthop and netconf messages do; a route message comes after its change.
     package var mayPrecedeItsChange: Bool {
-        if case .route = kind { return false }
-        return true
+        switch kind {
+        case .route, .host: false
+        default: true
+        }
     }
 
     package var cause: Cause {
@@ -66,6 +69,11 @@ package struct Hint: Equatable, Sendable {
         case .setting: return cause(.settingChanged, "a setting of \(interface?.name ?? "all interfaces") changed")
         case .overrun: return cause(.eventsLost, "events were lost and everything was asked anew")
         case .resumed(let time): return cause(.resumed, "the machine was suspended for \(time)")
+        case .host(let name, .addresses(let addresses)):
+            let list = addresses.map(\.description).joined(separator: ", ")
+            return cause(.hostLookedUp, "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)")
+        case .host(let name, .notFound): return cause(.hostLookedUp, "\(name) has no address")
+        case .host(let name, .failed): return cause(.hostLookedUp, "\(name) could not be looked up")
         }
     }
 }

@@ -38,6 +38,7 @@ package struct InterfaceTable: Equatable, Sendable {
         case .setting(let index): return Hint(.setting, index.flatMap { interfaces[$0]?.identity })
         case .overrun: return Hint(.overrun)
         case .resumed(let time): return Hint(.resumed(after: time))
+        case .host(let name, let answer): return Hint(.host(name, answer))
         }
     }
 

@@ -10,6 +10,8 @@ package struct MonitorCore: Sendable {
             package var scope: Scope
             /// The path as last seen, so that its details are only read again if it changed.
             package var known: NetworkPath?
+            /// The addresses of the scope's host, if it names one.
+            package var host: [IPAddress] = []
         }
 
         package var table: InterfaceTable
@@ -20,6 +22,8 @@ package struct MonitorCore: Sendable {
         var now: Duration
         var wallTime: Duration
         var isAudit = false
+        /// Whether the questions are all that is doubted, none put off.
+        var isEvaluation = false
         /// Whether an event led here, or a timer that an event set, so that nothing was missed.
         var isExplained = false
     }
@@ -44,39 +48,52 @@ package struct MonitorCore: Sendable {
     package struct Outcome: Sendable {
         package var transitions: [(key: StreamKey, transition: Transition)] = []
         package var conditions: [(scope: Scope, state: Condition.State)] = []
+        /// The hosts that are to be looked up.
+        package var hosts: [String] = []
         /// How long until the monitor wants an empty batch.
         package var wait: Duration?
     }
 
     package let evaluator: PathEvaluator
-    package private(set) var health = MonitorHealth()
-    package private(set) var table = InterfaceTable()
+    package var health = MonitorHealth()
+    package var table = InterfaceTable()
     var scopes: [Scope: ScopeState] = [:]
-    private let lossGrace: Duration
-    private var schedule: Schedule
+    let lossGrace: Duration
+    var schedule: Schedule
     /// The place of the scope that was added last.
-    private var newestOrder: UInt64 = 0
-    private var log = CauseLog()
-    package private(set) var hasSnapshot = false
-    private var needsInterfaces = true
+    var newestOrder: UInt64 = 0
+    var log = CauseLog()
+    package var hasSnapshot = false
+    var needsInterfaces = true
     /// Whether the next dump makes up for a loss or a suspension.
-    private var isResync = false
-    private var backoff = ResyncBackoff()
-    private var isDirty = false
+    var isResync = false
+    var backoff = ResyncBackoff()
+    /// What is to be asked about at the next evaluation.
+    var doubts = Doubts()
+    /// What is to be looked at again shortly after, because hints may precede their changes.
+    var unsettled = Doubts()
     /// The scopes that have not been told of the last suspension yet.
-    private var resumed: Set<Scope> = []
-    private var resynced = false
-    /// The addresses that the source was last told.
-    private var destinations: Set<IPAddress>?
-    private var mayHaveNewDestinations = true
+    var resumed: Set<Scope> = []
+    var resynced = false
+    /// The addresses that the scopes ask about, and those that the source was last told.
+    var hosts: HostBook
+    var index = DestinationIndex()
+    var destinations: Set<IPAddress>?
+    var isIndexOutdated = true
+    var mayHaveNewDestinations = true
+    /// Whether the source hears no events, so that everything is asked at intervals.
+    var isPolled = false {
+        didSet { schedule.isPolled = isPolled }
+    }
 
     package init(_ configuration: ReachabilityMonitor.Configuration) {
         evaluator = PathEvaluator(
             ipv4Representatives: configuration.ipv4Representatives, ipv6Representatives: configuration.ipv6Representatives)
         lossGrace = configuration.lossGrace
+        hosts = HostBook(refreshInterval: configuration.hostRefreshInterval)
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
-            auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied)
+            auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
         retain(.internet)
     }
 
@@ -88,7 +105,7 @@ package struct MonitorCore: Sendable {
         if scopes[scope] == nil {
             newestOrder += 1
             scopes[scope] = ScopeState(lossGrace: lossGrace, order: newestOrder)
-            mayHaveNewDestinations = true
+            isIndexOutdated = true
         }
         scopes[scope]?.uses += 1
         return scopes[scope]?.level.path == nil
@@ -99,17 +116,15 @@ package struct MonitorCore: Sendable {
         scopes[scope]?.uses -= 1
         guard scopes[scope]?.uses == 0 else { return }
         scopes[scope] = nil
-        mayHaveNewDestinations = true
+        isIndexOutdated = true
     }
 
     /// The addresses that all scopes ask about; `nil` if they are those of the last call.
     package mutating func takeNewDestinations() -> Set<IPAddress>? {
+        indexDestinations()
         guard mayHaveNewDestinations else { return nil }
         mayHaveNewDestinations = false
-        var current: Set<IPAddress> = []
-        for scope in scopes.keys {
-            for family in IPAddress.Family.allCases { current.formUnion(evaluator.destinations(of: scope, family)) }
-        }
+        let current = index.addresses
         guard current != destinations else { return nil }
         destinations = current
         return current
@@ -117,28 +132,35 @@ package struct MonitorCore: Sendable {
 
     private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
 
+    /// When everything is asked anew without a hint.
+    private func isDue(at now: Duration) -> Bool {
+        schedule.isRetryDue(at: now) || backoff.isDue(at: now)
+    }
+
     /// Takes in a batch and says what must be asked now.
     package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
         count(batch)
+        indexDestinations()
         let hadHints = apply(batch.events, at: batch.now)
+        settleHosts(at: batch.now)
+        indexDestinations()
         var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
         plan.isAudit = hasSnapshot && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
-        if hadHints || plan.isAudit || schedule.isReevaluationDue(at: batch.now) || schedule.isRetryDue(at: batch.now)
-            || scopes.values.contains(where: { $0.deadline.map { $0 <= batch.now } ?? false })
-        {
-            isDirty = true
-        }
-        if backoff.isDue(at: batch.now) { (needsInterfaces, isDirty) = (true, true) }
+        if plan.isAudit || isDue(at: batch.now) { doubts = .all }
+        if schedule.isReevaluationDue(at: batch.now) { doubts.formUnion(unsettled) }
+        for (scope, state) in scopes where state.deadline.map({ $0 <= batch.now }) ?? false { doubts.insert(scope) }
+        if backoff.isDue(at: batch.now) { needsInterfaces = true }
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
         plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
+        plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
-        plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
+        plan.questions = scopes.filter { isInDoubt($0, $1) }
             .sorted { $0.value.order < $1.value.order }
-            .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
+            .map { Plan.Question(scope: $0.key, known: $0.value.level.path, host: host(of: $0.key) ?? []) }
         return plan
     }
 
@@ -146,14 +168,15 @@ package struct MonitorCore: Sendable {
     package mutating func conclude(_ plan: Plan, _ answers: Answers) -> Outcome {
         var outcome = Outcome()
         take(answers, plan)
-        if !answers.paths.isEmpty && hasSnapshot {
+        if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
             for (scope, path) in answers.paths {
                 let circumstances = ScopeState.Circumstances(
                     now: plan.now, resumed: resumed.remove(scope) != nil, resynced: resynced)
                 publish(scope, path, plan, circumstances, &outcome)
             }
-            if isDirty || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
-            isDirty = false
+            if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
+            doubts = Doubts()
+            if schedule.isSettled { unsettled = Doubts() }
             resynced = backoff.isPending
         }
         tellHeldLosses(plan, &outcome)
@@ -161,11 +184,12 @@ package struct MonitorCore: Sendable {
             schedule.noteAudit(at: plan.now)
             health.lastAudit = plan.now
         }
-        if schedule.isSettled && !isDirty && !backoff.isPending { log.removeAll() }
+        if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
+        if hasSnapshot && !hosts.isEmpty { askForHosts(at: plan.now, &outcome) }
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
             (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
-            + scopes.values.map(\.deadline)
+            + scopes.values.map(\.deadline) + [hosts.next(isWorthwhile: isLookupWorthwhile)]
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
@@ -184,123 +208,5 @@ package struct MonitorCore: Sendable {
         health.mode = .blind
         health.failure = failure
         return outcome
-    }
-
-    // MARK: - Steps
-
-    private mutating func count(_ batch: NetworkEventBatch) {
-        health.forged.addSaturating(batch.forged)
-        health.malformed.addSaturating(batch.malformed)
-        health.drops.addSaturating(batch.drops)
-        health.reopens.addSaturating(batch.reopens)
-        if let size = batch.receiveBuffer { health.receiveBuffer = size }
-    }
-
-    /// Applies events to the table and the log.
-    ///
-    /// Returns whether any of them can concern a scope.
-    private mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
-        var hadHints = false
-        for event in events {
-            if case .route(let change) = event.payload,
-                !scopes.keys.contains(where: { evaluator.isConcerned($0, by: change.destination) })
-            {
-                continue
-            }
-            guard let hint = table.apply(event.payload) else { continue }
-            hadHints = true
-            log.append(hint)
-            if hint.mayPrecedeItsChange { schedule.noteHint(at: now) }
-            switch hint.kind {
-            case .overrun:
-                health.losses += 1
-                if hasSnapshot { health.mode = .resyncing }
-                resynced = true
-                isResync = true
-                backoff.noteLoss(at: now)
-            case .resumed:
-                resumed = Set(scopes.keys)
-                (needsInterfaces, isResync) = (true, true)
-            case .address(let address, .removed) where isSource(address.address):
-                // The interface may hold it a second time, for another peer (ip-address(8)); the message does not tell them apart.
-                needsInterfaces = true
-            default: break
-            }
-        }
-        return hadHints
-    }
-
-    /// Tells losses whose grace is over from what is known: nobody may have answered since.
-    private mutating func tellHeldLosses(_ plan: Plan, _ outcome: inout Outcome) {
-        for scope in Array(scopes.keys) {
-            guard var state = scopes[scope], let deadline = state.deadline, deadline <= plan.now,
-                let publication = state.tellHeldLoss(at: plan.now)
-            else { continue }
-            scopes[scope] = state
-            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
-        }
-    }
-
-    private func isSource(_ address: IPAddress) -> Bool {
-        scopes.values.contains { $0.level.path?.ipv4.source == address || $0.level.path?.ipv6.source == address }
-    }
-
-    private mutating func take(_ answers: Answers, _ plan: Plan) {
-        health.failedRequests += answers.failures.count
-        if let fresh = answers.table {
-            table = fresh
-            if isResync && hasSnapshot { health.resyncs += 1 }
-            isResync = false
-            if !hasSnapshot { schedule.noteAudit(at: plan.now) }
-            hasSnapshot = true
-            needsInterfaces = false
-            backoff.noteDump(at: plan.now)
-            health.mode = .live
-        }
-        if let failure = answers.failures.last {
-            if plan.isTableDoubtful { needsInterfaces = true }
-            schedule.noteFailure(at: plan.now)
-            health.lastFailure = failure
-        } else if !plan.questions.isEmpty {
-            schedule.noteSuccess()
-            health.lastFailure = nil
-        }
-    }
-
-    private mutating func publish(
-        _ scope: Scope, _ path: NetworkPath, _ plan: Plan, _ circumstances: ScopeState.Circumstances, _ outcome: inout Outcome
-    ) {
-        // A scope may have been released while its question was asked.
-        guard var state = scopes[scope] else { return }
-        let log = log
-        let (publications, conditionChanged) = state.observe(path, table, circumstances) { old in
-            log.best(from: old, to: path) ?? Cause(.audit, "a periodic check found it")
-        }
-        scopes[scope] = state
-        if !plan.isExplained && publications.contains(where: \.isRaw) { health.missedByEvents += 1 }
-        for publication in publications {
-            outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
-        }
-        if conditionChanged {
-            outcome.conditions.append((scope, Condition.State(isSatisfied: path.isSatisfied, epoch: state.level.epoch)))
-        }
-    }
-
-    private func transition(
-        _ scope: Scope, _ publication: ScopeState.Publication, _ state: ScopeState, _ now: Duration, _ wallTime: Duration
-    ) -> (StreamKey, Transition) {
-        let content = publication.content
-        let transition = Transition(
-            sequence: content.sequence, epoch: state.level.epoch, previous: content.previous, current: content.current,
-            kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
-        return (StreamKey(scope: scope, isRaw: publication.isRaw), transition)
-    }
-}
-
-extension Int {
-    /// Counts on, or stays at the largest number: a source may claim anything.
-    fileprivate mutating func addSaturating(_ other: Int) {
-        let (sum, overflow) = addingReportingOverflow(Swift.max(0, other))
-        self = overflow ? .max : sum
     }
 }

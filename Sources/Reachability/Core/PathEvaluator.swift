@@ -22,38 +22,38 @@ package struct PathEvaluator: Sendable {
         self.ipv6Representatives = ipv6Representatives.filter { $0.family == .ipv6 }
     }
 
-    /// The addresses that must be reachable for a family to be satisfied; none for a family that the scope does not ask about.
-    package func destinations(of scope: Scope, _ family: IPAddress.Family) -> [IPAddress] {
+    /// The addresses that a scope asks about: of the internet all must be reachable for a family to be satisfied, of a host any.
+    ///
+    /// - Parameter host: what is known of the host that the scope names.
+    package func destinations(of scope: Scope, host: [IPAddress] = []) -> [IPAddress] {
         switch scope.destination {
-        case .internet: family == .ipv4 ? ipv4Representatives : ipv6Representatives
-        case .address(let address): address.family == family ? [address] : []
+        case .internet: ipv4Representatives + ipv6Representatives
+        case .address(let address): [address]
+        case .host: host
         }
     }
 
-    /// Whether a change of the route to a prefix can concern the scope.
-    package func isConcerned(_ scope: Scope, by prefix: IPPrefix) -> Bool {
-        destinations(of: scope, prefix.address.family).contains { prefix.contains($0) }
-    }
-
     /// The questions to ask about a scope, or `nil` if it is bound to an interface that does not exist.
-    package func queries(for scope: Scope, _ table: InterfaceTable) -> [RouteQuery]? {
+    package func queries(for scope: Scope, host: [IPAddress] = [], _ table: InterfaceTable) -> [RouteQuery]? {
         var index: UInt32?
         if let name = scope.interface {
             guard let interface = table.interface(named: name) else { return nil }
             index = interface.index
         }
-        return IPAddress.Family.allCases.flatMap { destinations(of: scope, $0) }.map {
+        return destinations(of: scope, host: host).map {
             RouteQuery(to: $0, interface: index, mark: scope.mark, uid: scope.uid)
         }
     }
 
-    /// The verdict, from the answers to ``queries(for:_:)``; `nil` instead of answers if there were no questions to ask.
-    package func path(for scope: Scope, _ answers: [RouteAnswer]?, _ table: InterfaceTable) -> NetworkPath {
+    /// The verdict, from the answers to ``queries(for:host:_:)``; `nil` instead of answers if there were no questions to ask.
+    package func path(
+        for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, _ table: InterfaceTable
+    ) -> NetworkPath {
         var path = NetworkPath(status: .unsatisfied)
+        let destinations = destinations(of: scope, host: host)
+        if scope.host != nil && destinations.isEmpty { return unresolved(scope, table) }
         var reasons: [OfflineReason] = []
-        for family in IPAddress.Family.allCases {
-            let destinations = destinations(of: scope, family)
-            guard !destinations.isEmpty else { continue }
+        for family in IPAddress.Family.allCases where destinations.contains(where: { $0.family == family }) {
             let judgement =
                 answers.map { judge($0.filter { $0.destination.family == family }, scope, table) }
                 ?? FamilyPath(reason: .noInterface)
@@ -72,6 +72,7 @@ package struct PathEvaluator: Sendable {
 
     /// Judges one family by all its destinations; describes the first of those that count.
     private func judge(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
+        if scope.host != nil { return judgeAny(answers, scope, table) }
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
         let remote = answers.filter { !$0.verdict.isLocal }
         var described: FamilyPath?
@@ -84,6 +85,27 @@ package struct PathEvaluator: Sendable {
             }
         }
         return described ?? FamilyPath(reason: missingLayer(nil, scope, table))
+    }
+
+    /// Judges one family of a host: one address that can be reached is enough, and the first such is described.
+    private func judgeAny(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
+        var reasons: [OfflineReason] = []
+        for answer in answers {
+            switch judge(answer.verdict, to: answer.destination, table) {
+            case .usable(let path): return path
+            case .refused(let reason): reasons.append(reason ?? missingLayer(answer.destination, scope, table))
+            }
+        }
+        return FamilyPath(reason: reasons.max() ?? .noRoute)
+    }
+
+    /// The path to a host without addresses: what any network lacks is said first, for that may be why.
+    private func unresolved(_ scope: Scope, _ table: InterfaceTable) -> NetworkPath {
+        let layer = missingLayer(nil, scope, table)
+        let reason = layer < .noRoute ? layer : .unresolved
+        var path = NetworkPath(status: .unsatisfied)
+        (path.ipv4, path.ipv6, path.offlineReason) = (FamilyPath(reason: reason), FamilyPath(reason: reason), reason)
+        return path
     }
 
     package enum Judgement: Equatable, Sendable {

@@ -11,6 +11,9 @@ package struct Schedule: Equatable, Sendable {
 
     private let auditInterval: Duration?
     private let auditIntervalWhileUnsatisfied: Duration?
+    private let pollInterval: Duration
+    /// Whether audits have to stand in for events.
+    var isPolled = false
     /// The re-evaluations still to come, earliest first.
     private var due: [Duration] = []
     private var lastAudit: Duration?
@@ -19,7 +22,8 @@ package struct Schedule: Equatable, Sendable {
     private var retryDelay: Duration = .zero
     package private(set) var lastEvaluation: Duration?
 
-    package init(auditInterval: Duration?, auditIntervalWhileUnsatisfied: Duration?) {
+    package init(auditInterval: Duration?, auditIntervalWhileUnsatisfied: Duration?, pollInterval: Duration = .seconds(2)) {
+        self.pollInterval = max(pollInterval, .milliseconds(1))
         self.auditInterval = auditInterval.map { max($0, .milliseconds(1)) }
         self.auditIntervalWhileUnsatisfied = auditIntervalWhileUnsatisfied.map { max($0, .milliseconds(1)) }
     }
@@ -63,7 +67,8 @@ package struct Schedule: Equatable, Sendable {
     }
 
     private func nextAudit(unsatisfied: Bool) -> Duration? {
-        guard let lastAudit, let interval = unsatisfied ? auditIntervalWhileUnsatisfied : auditInterval else { return nil }
+        let usual = unsatisfied ? auditIntervalWhileUnsatisfied : auditInterval
+        guard let lastAudit, let interval = isPolled ? min(pollInterval, usual ?? pollInterval) : usual else { return nil }
         return lastAudit.saturatingAdd(interval)
     }
 }

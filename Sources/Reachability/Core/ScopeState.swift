@@ -25,6 +25,9 @@ package struct ScopeState: Equatable, Sendable {
     /// How many streams and conditions need the scope.
     package var uses = 0
 
+    /// The families of the addresses that the scope asks about.
+    var families: Set<IPAddress.Family> = []
+
     /// The scope's place among all: scopes that were added earlier are asked about earlier.
     package let order: UInt64
 

@@ -7,13 +7,21 @@ internal import Glibc
 struct EventReader: ~Copyable {
     /// What a reader works with.
     struct Equipment: Sendable {
-        var namespace: String?
+        let namespace: String?
         /// The size of the receive buffer to ask for, in bytes.
         var receiveBuffer: UInt32
         var clock: KernelClock
         let wakeUp = WakeUp()
         let filter = SocketFilter()
         let dumpFailures = DumpFailures()
+        let resolver: HostResolver
+
+        init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
+            self.namespace = namespace
+            self.receiveBuffer = receiveBuffer
+            self.clock = clock
+            resolver = HostResolver(namespace: namespace)
+        }
     }
 
     /// How many datagrams make a batch at most, so that a flood cannot put off the verdict.
@@ -56,6 +64,7 @@ struct EventReader: ~Copyable {
             if !batch.hasMore { try lookForLosses(&batch) }
             batch.now = clock.bootTime()
             batch.wallTime = clock.wallTime()
+            batch.events += equipment.resolver.takeAnswers()
             if let time = suspension.note(total: clock.suspended) { batch.events.append(.resumed(after: time)) }
         }
     }

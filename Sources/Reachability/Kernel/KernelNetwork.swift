@@ -9,6 +9,11 @@ internal import Synchronization
 /// A filter in the kernel keeps away route messages that cannot concern what the monitor watches, so that even a full routing
 /// table in motion wakes nobody. Losses are noticed by the kernel's drop counter, and everything is asked anew; a socket that
 /// has gone deaf is replaced.
+///
+/// Where a sandbox refuses announcements, or netlink altogether, it goes on without: the monitor then asks at intervals
+/// (``MonitorHealth/Mode/polling``), and without netlink by sockets that are connected and never send (connect(2),
+/// getsockname(2)). Those know less: gateways, tables, metrics and kinds of interfaces are missing, and a ``Scope`` with a mark or
+/// a user may be refused.
 public final class KernelNetwork: NetworkSource {
     /// The receive buffer that is asked for: room for some ten thousand messages.
     ///
@@ -20,6 +25,7 @@ public final class KernelNetwork: NetworkSource {
     private let dumps = Mutex<KernelRequests?>(nil)
     private let lookups = Mutex<KernelRequests?>(nil)
     private let isRunning = Atomic(false)
+    private let datagrams: DatagramQueries
 
     /// Makes a source; no socket is opened yet.
     ///
@@ -35,6 +41,7 @@ public final class KernelNetwork: NetworkSource {
     package init(networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()) {
         equipment = EventReader.Equipment(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock)
         self.usesFilter = usesFilter
+        datagrams = DatagramQueries(namespace: networkNamespace)
     }
 
     /// Reads events on a thread of its own and delivers them until the task is cancelled; once at a time.
@@ -48,13 +55,26 @@ public final class KernelNetwork: NetworkSource {
         equipment.wakeUp.start()
         try await withTaskCancellationHandler {
             try await ReaderThread.run { [equipment] () throws(ReachabilityError) in
-                var reader = try EventReader(equipment)
-                try reader.run(deliver)
+                try Self.read(equipment, deliver)
             }
         } onCancel: {
             equipment.wakeUp.stop()
         }
         try Task.checkCancellation()
+    }
+
+    private static func read(
+        _ equipment: EventReader.Equipment, _ deliver: (NetworkEventBatch) -> Duration?
+    ) throws(ReachabilityError) {
+        do {
+            var reader = try EventReader(equipment)
+            try reader.run(deliver)
+        } catch where error.code == .eventsUnavailable || error.code == .netlinkUnavailable {
+            // With datagram sockets refused as well there is nobody left to ask.
+            if error.code == .netlinkUnavailable && !DatagramQueries(namespace: equipment.namespace).areAnswered { throw error }
+            var reader = try PollingReader(equipment)
+            try reader.run(deliver)
+        }
     }
 
     /// Wakes the reader, which delivers an empty batch (eventfd(2)).
@@ -74,7 +94,11 @@ public final class KernelNetwork: NetworkSource {
     /// - Throws: ``ReachabilityError`` if the kernel refuses, or does not answer within two seconds.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         try equipment.dumpFailures.counting { () throws(ReachabilityError) in
-            try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+            do {
+                return try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+            } catch where error.code == .netlinkUnavailable {
+                return try without(error) { () throws(ReachabilityError) in try datagrams.interfaces() }
+            }
         }
     }
 
@@ -82,7 +106,32 @@ public final class KernelNetwork: NetworkSource {
     ///
     /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
     public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        try request(on: lookups) { requests throws(ReachabilityError) in try requests.route(query) }
+        do {
+            return try request(on: lookups) { requests throws(ReachabilityError) in try requests.route(query) }
+        } catch where error.code == .netlinkUnavailable {
+            return try without(error) { () throws(ReachabilityError) in try datagrams.route(to: query) }
+        }
+    }
+
+    /// Has a host looked up by the system (getaddrinfo(3)), on a thread of its own and in the source's network namespace.
+    ///
+    /// The name servers are those of this process's /etc/resolv.conf, also for another namespace.
+    public func resolve(_ host: String) {
+        equipment.resolver.resolve(host) { [wakeUp = equipment.wakeUp] in wakeUp.signal() }
+    }
+
+    /// Looks a host up now (getaddrinfo(3)); blocks, for many seconds if no name server answers.
+    public func addresses(of host: String) -> HostAnswer { HostResolver.lookUp(host, namespace: equipment.namespace) }
+
+    /// Does without netlink; if that fails as well, netlink is what the user has to know of.
+    private func without<Answer>(
+        _ refusal: ReachabilityError, _ body: () throws(ReachabilityError) -> Answer
+    ) throws(ReachabilityError) -> Answer {
+        do {
+            return try body()
+        } catch where error.code == .requestFailed || error.code == .permissionDenied {
+            throw refusal
+        }
     }
 
     /// A request and its answer, under the socket's own lock.

@@ -45,8 +45,16 @@ struct NetlinkSocket: ~Copyable {
         // Before the first event can come.
         equipment.filter.attach(to: socket.descriptor)
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
-        for group in groups { try check(cnl_join(socket.handle, group), "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))") }
+        for group in groups { try join(group, socket.handle) }
         return socket
+    }
+
+    private static func join(_ group: UInt32, _ handle: OpaquePointer) throws(ReachabilityError) {
+        let result = cnl_join(handle, group)
+        // A kernel that does not know a group has nothing to announce in it: nexthop objects came with Linux 5.3. Links are
+        // announced by every kernel that announces anything.
+        guard result < 0, result != -EINVAL || group == CNL_GROUP_LINK else { return }
+        throw ReachabilityError(.eventsUnavailable, errno: -result, operation: "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))")
     }
 
     var descriptor: Int32 { cnl_descriptor(handle) }

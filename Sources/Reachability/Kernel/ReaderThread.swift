@@ -6,7 +6,7 @@ enum ReaderThread {
     /// Runs the body on a new thread, and returns or throws when it does.
     static func run(_ body: @escaping @Sendable () throws(ReachabilityError) -> Void) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            let error = start {
+            let error = start(named: "reachability") {
                 do {
                     try body()
                     continuation.resume()
@@ -21,28 +21,36 @@ enum ReaderThread {
     }
 
     private final class Start: Sendable {
+        let name: StaticString
         let body: @Sendable () -> Void
 
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        init(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
     }
 
     /// Starts a detached thread that takes no signals: they belong to the program.
     ///
-    /// Returns 0 or an errno.
-    private static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
+    /// - Parameter name: at most 15 bytes count (prctl(2)).
+    /// - Returns: 0 or an errno.
+    static func start(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var all = sigset_t()
         var old = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &old)
         defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
-        let start = Unmanaged.passRetained(Start(body))
+        let start = Unmanaged.passRetained(Start(name, body))
         var thread = pthread_t()
         let error = pthread_create(
             &thread, nil,
             { argument in
                 guard let argument else { return nil }
-                cnl_name_thread("reachability")
-                Unmanaged<Start>.fromOpaque(argument).takeRetainedValue().body()
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                start.name.withUTF8Buffer { name in
+                    name.withMemoryRebound(to: CChar.self) { if let name = $0.baseAddress { cnl_name_thread(name) } }
+                }
+                start.body()
                 return nil
             }, start.toOpaque())
         if error == 0 { pthread_detach(thread) } else { start.release() }

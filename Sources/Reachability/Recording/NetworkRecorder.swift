@@ -84,6 +84,15 @@ public final class NetworkRecorder: NetworkSource {
     /// Wakes the source.
     public func wake() { source.wake() }
 
+    /// Tells the source which addresses are asked about.
+    public func watch(_ destinations: Set<IPAddress>) { source.watch(destinations) }
+
+    /// Has the source look a host up; the answer is an event.
+    public func resolve(_ host: String) { source.resolve(host) }
+
+    /// The source's answer, which is not recorded.
+    public func addresses(of host: String) -> HostAnswer { source.addresses(of: host) }
+
     /// The source's links and addresses.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         let result = Result { () throws(ReachabilityError) in try source.interfaces() }

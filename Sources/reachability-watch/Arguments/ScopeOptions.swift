@@ -6,10 +6,13 @@ struct ScopeOptions: ParsableArguments {
     @Option(
         name: .customLong("to"),
         help: ArgumentHelp(
-            "What to reach: an IPv4 or IPv6 address, with %IFNAME if it is link-local. May be repeated. Default: the internet.",
-            valueName: "addr"),
-        transform: { try AddressArgument($0) })
-    var destinations: [AddressArgument] = []
+            """
+            What to reach: an IPv4 or IPv6 address, with %IFNAME if it is link-local, or a host's name. May be repeated. Default: \
+            the internet.
+            """,
+            valueName: "addr|host"),
+        transform: { try DestinationArgument($0) })
+    var destinations: [DestinationArgument] = []
 
     @Option(
         help: ArgumentHelp("Ask as a socket with this firewall mark would (SO_MARK).", valueName: "n"),
@@ -31,11 +34,11 @@ struct ScopeOptions: ParsableArguments {
 
     func validate() throws {
         for destination in destinations {
-            let text = "\(destination.address)"
+            let text = "\(destination.scope)"
             if let own = destination.interface, let interface, own != interface {
                 throw ValidationError("--to \(text)%\(own) contradicts --interface \(interface): leave one of them out.")
             }
-            if destination.address.family == .ipv6, destination.address.isLinkLocal, destination.interface ?? interface == nil {
+            if let address = destination.address, address.family == .ipv6, address.isLinkLocal, destination.interface ?? interface == nil {
                 throw ValidationError("\(text) exists on every link: name the interface, as in --to \(text)%eth0.")
             }
         }
@@ -46,7 +49,7 @@ struct ScopeOptions: ParsableArguments {
     var scopes: [Scope] {
         guard !destinations.isEmpty else { return [qualified(.internet, interface: interface)] }
         var seen: Set<Scope> = []
-        return destinations.map { qualified(.address($0.address), interface: $0.interface ?? interface) }
+        return destinations.map { qualified($0.scope, interface: $0.interface ?? interface) }
             .filter { seen.insert($0).inserted }
     }
 

@@ -3,6 +3,9 @@ extension ByteWriter {
         append(batch.hasMore)
         append(Int64(batch.forged))
         append(Int64(batch.malformed))
+        append(Int64(batch.drops))
+        append(Int64(batch.reopens))
+        append(batch.isPolled)
         append(batch.receiveBuffer) { $0.append(Int64($1)) }
         append(batch.events) { writer, event in
             writer.append(event.payload.tag)
@@ -30,6 +33,19 @@ extension ByteWriter {
         case .setting(let interface): append(interface) { $0.append($1) }
         case .overrun: break
         case .resumed(let time): append(time)
+        case .host(let name, let answer):
+            append(name)
+            append(answer)
+        }
+    }
+
+    private mutating func append(_ answer: HostAnswer) {
+        switch answer {
+        case .addresses(let addresses):
+            append(UInt8(0))
+            append(addresses) { $0.append($1) }
+        case .notFound: append(UInt8(1))
+        case .failed: append(UInt8(2))
         }
     }
 }
@@ -39,6 +55,9 @@ extension ByteReader {
         var batch = NetworkEventBatch(now: now, wallTime: wallTime, hasMore: try flag())
         batch.forged = Int(clamping: try integer(Int64.self))
         batch.malformed = Int(clamping: try integer(Int64.self))
+        batch.drops = Int(clamping: try integer(Int64.self))
+        batch.reopens = Int(clamping: try integer(Int64.self))
+        batch.isPolled = try flag()
         batch.receiveBuffer = try optional { reader throws(MalformedBytes) in Int(clamping: try reader.integer(Int64.self)) }
         let count = try integer(UInt32.self)
         for _ in 0..<count {
@@ -47,6 +66,16 @@ extension ByteReader {
             if let payload = try event.payload(tag) { batch.events.append(NetworkEvent(payload)) } else { skipped += 1 }
         }
         return batch
+    }
+
+    private mutating func hostAnswer() throws(MalformedBytes) -> HostAnswer {
+        switch try integer(UInt8.self) {
+        case 0:
+            return .addresses(try array { reader throws(MalformedBytes) in try reader.address() })
+        case 1: return .notFound
+        case 2: return .failed
+        default: throw MalformedBytes()
+        }
     }
 
     /// Reads an event; `nil` if its tag is unknown.
@@ -72,6 +101,9 @@ extension ByteReader {
         case 8: return .setting(interface: try optionalNumber())
         case 9: return .overrun
         case 10: return .resumed(after: try duration())
+        case 11:
+            let name = try text()
+            return .host(name, try hostAnswer())
         default: return nil
         }
     }
@@ -91,6 +123,7 @@ extension NetworkEvent.Payload {
         case .setting: 8
         case .overrun: 9
         case .resumed: 10
+        case .host: 11
         }
     }
 }

@@ -26,8 +26,13 @@ extension ByteWriter {
 
     mutating func append(_ scope: Scope) {
         switch scope.destination {
-        case .internet: append(nil as IPAddress?) { $0.append($1) }
-        case .address(let address): append(address) { $0.append($1) }
+        case .internet: append(UInt8(0))
+        case .address(let address):
+            append(UInt8(1))
+            append(address)
+        case .host(let name):
+            append(UInt8(2))
+            append(name)
         }
         append(scope.mark) { $0.append($1) }
         append(scope.uid) { $0.append($1) }
@@ -58,7 +63,13 @@ extension ByteReader {
     }
 
     mutating func scope() throws(MalformedBytes) -> Scope {
-        var scope = try optionalAddress().map(Scope.address) ?? .internet
+        var scope: Scope
+        switch try integer(UInt8.self) {
+        case 0: scope = .internet
+        case 1: scope = .address(try address())
+        case 2: scope = .host(try text())
+        default: throw MalformedBytes()
+        }
         scope.mark = try optionalNumber()
         scope.uid = try optionalNumber()
         scope.interface = try optional { reader throws(MalformedBytes) in try reader.text() }

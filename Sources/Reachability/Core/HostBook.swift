@@ -1,0 +1,128 @@
+/// What is known about the addresses of the hosts that scopes name, and when to look them up again.
+///
+/// Pure: it is told the time.
+struct HostBook: Sendable {
+    /// How long a scope's first verdict waits for the first answer; then the host counts as unresolved.
+    static let patience = Duration.seconds(1)
+    /// The pace of repeated look-ups after failures, and the shortest time between two look-ups of a host.
+    static let (firstRetry, lastRetry) = (Duration.seconds(1), Duration.seconds(60))
+    /// How many addresses of a host are looked at: each costs a look-up of its route.
+    static let addressLimit = 16
+
+    private struct Entry {
+        var addresses: [IPAddress] = []
+        /// Whether there was an answer, or long enough none.
+        var isSettled = false
+        var isAsking = false
+        /// Whether the answer under way may come from a network that was left meanwhile.
+        var mustAskAgain = false
+        var lastAsked: Duration?
+        var due: Duration?
+        var retryDelay: Duration?
+    }
+
+    private let refreshInterval: Duration?
+    private var entries: [String: Entry] = [:]
+
+    init(refreshInterval: Duration?) {
+        self.refreshInterval = refreshInterval.map { max($0, Self.firstRetry) }
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// The addresses of a host, in their order; `nil` before the first answer if that may still come soon.
+    func addresses(of name: String) -> [IPAddress]? { entries[name].flatMap { $0.isSettled ? $0.addresses : nil } }
+
+    /// Keeps what is known about these hosts, and begins with those that are new.
+    mutating func keep(_ names: Set<String>) {
+        entries = entries.filter { names.contains($0.key) }
+        for name in names where entries[name] == nil { entries[name] = Entry(due: .zero) }
+    }
+
+    /// The hosts to look up now, by name.
+    ///
+    /// - Parameter isWorthwhile: whether there is an interface that an answer could come by. Otherwise only what was never looked
+    ///   up is: it may be in a file.
+    mutating func takeQuestions(at now: Duration, isWorthwhile: Bool) -> [String] {
+        let names = entries.filter { $0.value.isDue(at: now, isWorthwhile) }.keys.sorted()
+        for name in names {
+            entries[name]?.isAsking = true
+            entries[name]?.lastAsked = now
+            entries[name]?.due = nil
+        }
+        return names
+    }
+
+    /// Takes in an answer.
+    ///
+    /// A failure that may pass leaves what was known before.
+    ///
+    /// - Returns: whether the host's scopes have to be judged anew.
+    mutating func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool {
+        guard var entry = entries[name] else { return false }
+        let old = entry.isSettled ? entry.addresses : nil
+        switch answer {
+        case .addresses(let addresses):
+            let unique = Set(addresses.map(\.unmapped))
+            // In an order of their own: name servers turn theirs from answer to answer.
+            entry.addresses = Array(unique.sorted(by: Self.precedes).prefix(Self.addressLimit))
+        case .notFound: entry.addresses = []
+        case .failed: break
+        }
+        if case .addresses = answer {
+            entry.retryDelay = nil
+            entry.due = refreshInterval.map { now.saturatingAdd($0) }
+        } else {
+            entry.retryDelay = entry.retryDelay.map { min($0 * 2, Self.lastRetry) } ?? Self.firstRetry
+            entry.due = now.saturatingAdd(entry.retryDelay ?? Self.lastRetry)
+        }
+        if entry.mustAskAgain { entry.askAgain(at: now) }
+        (entry.isAsking, entry.isSettled, entry.mustAskAgain) = (false, true, false)
+        entries[name] = entry
+        return old != entry.addresses
+    }
+
+    /// The machine's way to the network is another one: names may mean something else there.
+    mutating func notePathChange(at now: Duration) {
+        for name in entries.keys {
+            entries[name]?.retryDelay = nil
+            if entries[name]?.isAsking == true {
+                entries[name]?.mustAskAgain = true
+            } else {
+                entries[name]?.askAgain(at: now)
+            }
+        }
+    }
+
+    /// Gives up waiting for first answers that take too long, and says whose.
+    mutating func settle(at now: Duration) -> [String] {
+        let late = entries.filter { $0.value.patienceEnd.map { $0 <= now } ?? false }.map(\.key)
+        for name in late { entries[name]?.isSettled = true }
+        return late
+    }
+
+    /// When there is something to do without anything having happened.
+    func next(isWorthwhile: Bool) -> Duration? {
+        entries.values.flatMap { [$0.patienceEnd, isWorthwhile || $0.lastAsked == nil ? $0.due : nil] }.compactMap(\.self).min()
+    }
+
+    private static func precedes(_ left: IPAddress, _ right: IPAddress) -> Bool {
+        left.family == right.family ? left.value < right.value : left.family == .ipv4
+    }
+}
+
+extension HostBook.Entry {
+    fileprivate func isDue(at now: Duration, _ isWorthwhile: Bool) -> Bool {
+        (isWorthwhile || lastAsked == nil) && due.map { $0 <= now } ?? false
+    }
+
+    /// When waiting for the first answer ends.
+    fileprivate var patienceEnd: Duration? {
+        isSettled || !isAsking ? nil : lastAsked.map { $0.saturatingAdd(HostBook.patience) }
+    }
+
+    /// Has the host looked up as soon as the pace allows it.
+    fileprivate mutating func askAgain(at now: Duration) {
+        due = max(now, lastAsked.map { $0.saturatingAdd(HostBook.firstRetry) } ?? now)
+    }
+}
