@@ -25,7 +25,7 @@ struct RunCommandTests {
             let announced = clock.now
             #expect(await lines.next(isolation: #isolation) == "there")
             let took = clock.now - announced
-            #expect(took < .milliseconds(300), "it took \(took)")
+            #expect(took < .milliseconds(300) * Machine.slowness, "it took \(took)")
             #expect(await child.exitCode() == 0)
         }
     }
@@ -57,7 +57,7 @@ struct RunCommandTests {
             #expect(told.contains("attempts started while the network was away: 0"), "\(told)")
             let prefix = "from the network's return to the attempt: "
             let time = try #require(told.first { $0.hasPrefix(prefix) }, "\(told)").dropFirst(prefix.count).dropLast(2)
-            #expect(try #require(Double(time)) < 300, "\(told)")
+            #expect(try #require(Double(time)) < 300 * Double(Machine.slowness), "\(told)")
         }
     }
 
@@ -107,7 +107,7 @@ struct RunCommandTests {
         #expect(await lines.next(isolation: #isolation) == "TERM")
         #expect(await child.exitCode() == 124)
         let took = clock.now - start
-        #expect(took > .seconds(5) && took < .seconds(8), "it took \(took)")
+        #expect(took > .seconds(5) && took < .seconds(8) * Machine.slowness, "it took \(took)")
     }
 
     @Test func theWholeGroupOfTheCommandIsEnded() async throws {
