@@ -60,7 +60,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         switch code {
         case .netlinkUnavailable:
             "Allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)."
-        case .eventsUnavailable: "Changes are found by asking at intervals; allow netlink's multicast groups to hear of them at once."
+        case .eventsUnavailable:
+            "Changes are found by asking at intervals; allow netlink's multicast groups to hear of them at once."
         case .permissionDenied: "Run it as root or with CAP_SYS_ADMIN."
         case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
         case .resourcesExhausted: "Close what is not needed, or raise the limits (ulimit -n, ulimit -u)."

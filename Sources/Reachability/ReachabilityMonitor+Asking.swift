@@ -1,3 +1,5 @@
+internal import Synchronization
+
 extension ReachabilityMonitor {
     /// Asks the kernel now whether and how a scope can be reached, and answers without telling listeners.
     ///

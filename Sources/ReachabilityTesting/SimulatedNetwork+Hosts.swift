@@ -2,13 +2,21 @@ public import Reachability
 internal import Synchronization
 
 extension SimulatedNetwork {
-    /// Gives a host these addresses, as a name server would tell them from now on; none take the host away.
+    /// Gives a host these addresses, as name servers tell them from now on; without any, the host is gone.
     ///
     /// A monitor hears of it when it looks the host up the next time: at first, when the way to the internet changes, and at its
     /// intervals.
-    public func setHost(_ name: String, to addresses: [IPAddress]) {
-        let name = name.lowercased()
-        state.withLock { $0.hosts[name] = addresses.isEmpty ? nil : addresses }
+    ///
+    /// - Throws: ``SimulationError`` if one is no address.
+    public func setHost(_ name: String, to addresses: String...) throws(SimulationError) {
+        var parsed: [IPAddress] = []
+        for text in addresses {
+            guard let address = IPAddress(text) else {
+                throw SimulationError("setHost(\"\(name)\", to: \"\(text)\")", "that is no address")
+            }
+            parsed.append(address)
+        }
+        state.withLock { $0.hosts[name.lowercased()] = parsed.isEmpty ? nil : parsed }
     }
 
     /// Lets name servers answer, or not: then hosts cannot be looked up.

@@ -6,22 +6,29 @@ import Testing
 
 struct ArgumentTests {
     @Test func readsAddressesOfBothFamilies() throws {
-        #expect(try AddressArgument("192.0.2.1").address == Samples.address("192.0.2.1"))
-        #expect(try AddressArgument("2001:DB8::1").address == Samples.address("2001:db8::1"))
-        #expect(try AddressArgument("192.0.2.1").interface == nil)
+        #expect(try DestinationArgument("192.0.2.1").address == Samples.address("192.0.2.1"))
+        #expect(try DestinationArgument("2001:DB8::1").address == Samples.address("2001:db8::1"))
+        #expect(try DestinationArgument("192.0.2.1").interface == nil)
+    }
+
+    @Test(arguments: ["nas", "nas.example.org", "nas.example.org.", "NAS_2.example", "3com.com", "xn--grn-hoa.example"])
+    func readsNamesOfHosts(_ text: String) throws {
+        let argument = try DestinationArgument(text)
+        #expect(argument.scope == .host(text) && argument.address == nil && argument.interface == nil)
     }
 
     @Test func readsTheInterfaceBehindThePercentSign() throws {
-        let argument = try AddressArgument("fe80::1%eth0")
+        let argument = try DestinationArgument("fe80::1%eth0")
         #expect(argument.address == Samples.address("fe80::1"))
         #expect(argument.interface == "eth0")
     }
 
     @Test(arguments: [
-        "", "example.com", "192.0.2", "192.0.2.1:80", "[::1]", "::1%", "%eth0", "::1%a/b", "::1%a b", "192.0.2.1/24", "1.2.3.4 ",
+        "", "192.0.2", "192.0.2.300", "192.0.2.1:80", "nas:80", "nas example", "-nas", "nas-", "a..b", ".", "nas%eth0",
+        "grün.example", "[::1]", "::1%", "%eth0", "::1%a/b", "::1%a b", "192.0.2.1/24", "1.2.3.4 ",
     ])
-    func refusesWhatIsNoAddress(_ text: String) {
-        #expect(throws: InvalidArgument.self) { try AddressArgument(text) }
+    func refusesWhatIsNoDestination(_ text: String) {
+        #expect(throws: InvalidArgument.self) { try DestinationArgument(text) }
     }
 
     @Test(arguments: ["e\u{1b}[31m0", "a\u{202e}b", #"q"uote"#, #"raw\xff\x5c"#, "bell\u{7}", "grün", "line\u{85}break"])
@@ -50,7 +57,7 @@ struct ArgumentTests {
             if let name = try? InterfaceArgument(text).name {
                 #expect(!name.isEmpty && !name.contains("/"), "seed \(seed), text \(text.debugDescription)")
             }
-            _ = try? AddressArgument(text)
+            _ = try? DestinationArgument(text)
             _ = try? NumberArgument(text)
             #expect(unescapedFromTerminal(escapedForTerminal(text)).unicodeScalars.count <= text.unicodeScalars.count)
         }

@@ -51,7 +51,7 @@ struct CommandLineTests {
     @Test(arguments: [
         ["--to", "fe80::1"], ["--to", "fe80::1%eth0", "--interface", "eth1"], ["--count", "0"], ["--count", "-1"],
         ["--count", "many"],
-        ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "example.com"], ["status", "--count", "1"], ["frobnicate"],
+        ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "192.0.2.300"], ["status", "--count", "1"], ["frobnicate"],
         ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
     ])
     func refusesWhatMakesNoSense(_ words: [String]) {

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct ProgramTests {
     @Test(arguments: [
-        ["--to", "example.com"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],
+        ["--to", "192.0.2.300"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],
         ["status", "--netns", "/no/such/file"],
     ])
     func endsWith64OnAWrongCommandLine(_ arguments: [String]) throws {

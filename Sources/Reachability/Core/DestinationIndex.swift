@@ -1,5 +1,5 @@
 /// Which scopes ask about which addresses, in the addresses' order: what a prefix covers is found without a look at all of them.
-struct DestinationIndex: Sendable {
+package struct DestinationIndex: Sendable {
     private struct Entry {
         var value: UInt128
         var scope: Scope
@@ -8,10 +8,10 @@ struct DestinationIndex: Sendable {
     private var ipv4: [Entry] = []
     private var ipv6: [Entry] = []
 
-    init() {}
+    package init() {}
 
     /// Makes the index of scopes and the addresses that they ask about.
-    init(_ destinations: some Sequence<(scope: Scope, addresses: [IPAddress])>) {
+    package init(_ destinations: some Sequence<(scope: Scope, addresses: [IPAddress])>) {
         for (scope, addresses) in destinations {
             for address in addresses {
                 let entry = Entry(value: address.value, scope: scope)
@@ -23,12 +23,12 @@ struct DestinationIndex: Sendable {
     }
 
     /// All addresses.
-    var addresses: Set<IPAddress> {
+    package var addresses: Set<IPAddress> {
         Set(ipv4.map { IPAddress(family: .ipv4, value: $0.value) } + ipv6.map { IPAddress(family: .ipv6, value: $0.value) })
     }
 
     /// The scopes that ask about an address of a block; one that asks about several comes several times.
-    func scopes(in block: IPPrefix) -> some Sequence<Scope> {
+    package func scopes(in block: IPPrefix) -> some Sequence<Scope> {
         let entries = block.address.family == .ipv4 ? ipv4 : ipv6
         let free = block.address.family.bitWidth - block.length
         let first = block.address.value
@@ -37,7 +37,7 @@ struct DestinationIndex: Sendable {
     }
 
     /// Whether anybody asks about an address of a block.
-    func isConcerned(by block: IPPrefix) -> Bool { scopes(in: block).contains { _ in true } }
+    package func isConcerned(by block: IPPrefix) -> Bool { scopes(in: block).contains { _ in true } }
 
     private static func firstIndex(in entries: [Entry], notBelow value: UInt128) -> Int {
         var (low, high) = (0, entries.count)

@@ -1,15 +1,15 @@
 /// What is known about the addresses of the hosts that scopes name, and when to look them up again.
 ///
 /// Pure: it is told the time.
-struct HostBook: Sendable {
+package struct HostBook: Sendable {
     /// How long a scope's first verdict waits for the first answer; then the host counts as unresolved.
-    static let patience = Duration.seconds(1)
+    package static let patience = Duration.seconds(1)
     /// The pace of repeated look-ups after failures, and the shortest time between two look-ups of a host.
-    static let (firstRetry, lastRetry) = (Duration.seconds(1), Duration.seconds(60))
+    package static let (firstRetry, lastRetry) = (Duration.seconds(1), Duration.seconds(60))
     /// How many addresses of a host are looked at: each costs a look-up of its route.
-    static let addressLimit = 16
+    package static let addressLimit = 16
 
-    private struct Entry {
+    struct Entry {
         var addresses: [IPAddress] = []
         /// Whether there was an answer, or long enough none.
         var isSettled = false
@@ -24,17 +24,17 @@ struct HostBook: Sendable {
     private let refreshInterval: Duration?
     private var entries: [String: Entry] = [:]
 
-    init(refreshInterval: Duration?) {
+    package init(refreshInterval: Duration?) {
         self.refreshInterval = refreshInterval.map { max($0, Self.firstRetry) }
     }
 
-    var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty }
 
     /// The addresses of a host, in their order; `nil` before the first answer if that may still come soon.
-    func addresses(of name: String) -> [IPAddress]? { entries[name].flatMap { $0.isSettled ? $0.addresses : nil } }
+    package func addresses(of name: String) -> [IPAddress]? { entries[name].flatMap { $0.isSettled ? $0.addresses : nil } }
 
     /// Keeps what is known about these hosts, and begins with those that are new.
-    mutating func keep(_ names: Set<String>) {
+    package mutating func keep(_ names: Set<String>) {
         entries = entries.filter { names.contains($0.key) }
         for name in names where entries[name] == nil { entries[name] = Entry(due: .zero) }
     }
@@ -43,7 +43,7 @@ struct HostBook: Sendable {
     ///
     /// - Parameter isWorthwhile: whether there is an interface that an answer could come by. Otherwise only what was never looked
     ///   up is: it may be in a file.
-    mutating func takeQuestions(at now: Duration, isWorthwhile: Bool) -> [String] {
+    package mutating func takeQuestions(at now: Duration, isWorthwhile: Bool) -> [String] {
         let names = entries.filter { $0.value.isDue(at: now, isWorthwhile) }.keys.sorted()
         for name in names {
             entries[name]?.isAsking = true
@@ -58,7 +58,7 @@ struct HostBook: Sendable {
     /// A failure that may pass leaves what was known before.
     ///
     /// - Returns: whether the host's scopes have to be judged anew.
-    mutating func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool {
+    package mutating func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool {
         guard var entry = entries[name] else { return false }
         let old = entry.isSettled ? entry.addresses : nil
         switch answer {
@@ -83,7 +83,7 @@ struct HostBook: Sendable {
     }
 
     /// The machine's way to the network is another one: names may mean something else there.
-    mutating func notePathChange(at now: Duration) {
+    package mutating func notePathChange(at now: Duration) {
         for name in entries.keys {
             entries[name]?.retryDelay = nil
             if entries[name]?.isAsking == true {
@@ -95,14 +95,14 @@ struct HostBook: Sendable {
     }
 
     /// Gives up waiting for first answers that take too long, and says whose.
-    mutating func settle(at now: Duration) -> [String] {
+    package mutating func settle(at now: Duration) -> [String] {
         let late = entries.filter { $0.value.patienceEnd.map { $0 <= now } ?? false }.map(\.key)
         for name in late { entries[name]?.isSettled = true }
         return late
     }
 
     /// When there is something to do without anything having happened.
-    func next(isWorthwhile: Bool) -> Duration? {
+    package func next(isWorthwhile: Bool) -> Duration? {
         entries.values.flatMap { [$0.patienceEnd, isWorthwhile || $0.lastAsked == nil ? $0.due : nil] }.compactMap(\.self).min()
     }
 

@@ -124,7 +124,9 @@ extension IPAddress {
         guard let address = entry.ai_addr else { return nil }
         switch entry.ai_family {
         case AF_INET:
-            let bytes = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { withUnsafeBytes(of: $0.pointee.sin_addr) { $0 + [] } }
+            let bytes = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                withUnsafeBytes(of: $0.pointee.sin_addr) { $0 + [] }
+            }
             self.init(bytes: bytes)
         case AF_INET6:
             let bytes = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {

@@ -66,10 +66,11 @@ public final class KernelNetwork: NetworkSource {
     private static func read(
         _ equipment: EventReader.Equipment, _ deliver: (NetworkEventBatch) -> Duration?
     ) throws(ReachabilityError) {
-        do {
+        do throws(ReachabilityError) {
             var reader = try EventReader(equipment)
             try reader.run(deliver)
-        } catch where error.code == .eventsUnavailable || error.code == .netlinkUnavailable {
+        } catch {
+            guard error.code == .eventsUnavailable || error.code == .netlinkUnavailable else { throw error }
             // With datagram sockets refused as well there is nobody left to ask.
             if error.code == .netlinkUnavailable && !DatagramQueries(namespace: equipment.namespace).areAnswered { throw error }
             var reader = try PollingReader(equipment)
@@ -94,10 +95,10 @@ public final class KernelNetwork: NetworkSource {
     /// - Throws: ``ReachabilityError`` if the kernel refuses, or does not answer within two seconds.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         try equipment.dumpFailures.counting { () throws(ReachabilityError) in
-            do {
-                return try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
-            } catch where error.code == .netlinkUnavailable {
-                return try without(error) { () throws(ReachabilityError) in try datagrams.interfaces() }
+            try asking { () throws(ReachabilityError) in
+                try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+            } orElse: { () throws(ReachabilityError) in
+                try datagrams.interfaces()
             }
         }
     }
@@ -106,10 +107,10 @@ public final class KernelNetwork: NetworkSource {
     ///
     /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
     public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        do {
-            return try request(on: lookups) { requests throws(ReachabilityError) in try requests.route(query) }
-        } catch where error.code == .netlinkUnavailable {
-            return try without(error) { () throws(ReachabilityError) in try datagrams.route(to: query) }
+        try asking { () throws(ReachabilityError) in
+            try request(on: lookups) { requests throws(ReachabilityError) in try requests.route(query) }
+        } orElse: { () throws(ReachabilityError) in
+            try datagrams.route(to: query)
         }
     }
 
@@ -123,14 +124,21 @@ public final class KernelNetwork: NetworkSource {
     /// Looks a host up now (getaddrinfo(3)); blocks, for many seconds if no name server answers.
     public func addresses(of host: String) -> HostAnswer { HostResolver.lookUp(host, namespace: equipment.namespace) }
 
-    /// Does without netlink; if that fails as well, netlink is what the user has to know of.
-    private func without<Answer>(
-        _ refusal: ReachabilityError, _ body: () throws(ReachabilityError) -> Answer
+    /// Asks through netlink, or without if that is refused; if both fail, netlink is what the user has to know of.
+    private func asking<Answer>(
+        _ netlink: () throws(ReachabilityError) -> Answer, orElse datagrams: () throws(ReachabilityError) -> Answer
     ) throws(ReachabilityError) -> Answer {
-        do {
-            return try body()
-        } catch where error.code == .requestFailed || error.code == .permissionDenied {
-            throw refusal
+        let refusal: ReachabilityError
+        do throws(ReachabilityError) {
+            return try netlink()
+        } catch {
+            guard error.code == .netlinkUnavailable else { throw error }
+            refusal = error
+        }
+        do throws(ReachabilityError) {
+            return try datagrams()
+        } catch {
+            throw error.code == .resourcesExhausted ? error : refusal
         }
     }
 

@@ -35,7 +35,9 @@ struct DestinationArgument: Hashable {
         return labels.allSatisfy { label in
             !label.isEmpty && label.utf8.count <= 63 && label.first != "-" && label.last != "-"
                 && label.unicodeScalars.allSatisfy { scalar in
-                    scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil || "-_".unicodeScalars.contains(scalar))
+                    scalar.isASCII
+                        && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+                            || "-_".unicodeScalars.contains(scalar))
                 }
         }
     }

@@ -38,7 +38,9 @@ struct ScopeOptions: ParsableArguments {
             if let own = destination.interface, let interface, own != interface {
                 throw ValidationError("--to \(text)%\(own) contradicts --interface \(interface): leave one of them out.")
             }
-            if let address = destination.address, address.family == .ipv6, address.isLinkLocal, destination.interface ?? interface == nil {
+            if let address = destination.address, address.family == .ipv6, address.isLinkLocal,
+                destination.interface ?? interface == nil
+            {
                 throw ValidationError("\(text) exists on every link: name the interface, as in --to \(text)%eth0.")
             }
         }

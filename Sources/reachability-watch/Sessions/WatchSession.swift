@@ -28,7 +28,12 @@ struct WatchSession {
         let printer = TransitionPrinter(self)
         let remarks = Task { [monitor, notes] in
             var known: ReachabilityError?
+            var isPolling = false
             for await health in monitor.healthUpdates {
+                if health.mode == .polling, !isPolling {
+                    isPolling = true
+                    try? notes.write("reachability-watch: nothing is announced here (a sandbox?): asking at intervals instead.")
+                }
                 if let failure = health.lastFailure, failure != known { try? notes.write("reachability-watch: \(failure)") }
                 known = health.lastFailure
             }

@@ -14,9 +14,11 @@ final class Child: Sendable {
     private let status: AsyncStream<Int32>
     private let hasEnded = Atomic(false)
 
-    /// Starts a program found on the PATH.
-    init(_ arguments: [String], input: String = "") throws {
-        let started = try Self.spawning.withLock { _ in try Self.spawn(arguments) }
+    /// Starts a program found on the PATH, in a sandbox if one is given.
+    init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil) throws {
+        let started = try Self.spawning.withLock { _ in
+            try sandbox.map { try $0.run { try Self.spawn(arguments) } } ?? Self.spawn(arguments)
+        }
         let pid = started.pid
         self.pid = pid
         lines = Self.lines(started.output)
@@ -44,7 +46,7 @@ final class Child: Sendable {
     /// One at a time: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors and keep them open.
     private static let spawning = Mutex(())
 
-    private struct Started {
+    private struct Started: Sendable {
         var pid = pid_t()
         var input: Int32
         var output: Int32
@@ -93,10 +95,10 @@ final class Child: Sendable {
 
     /// Runs a program to its end and returns its output.
     @discardableResult
-    static func run(_ arguments: [String], input: String = "", allowFailure: Bool = false) async throws -> (
-        code: Int32, output: String
-    ) {
-        let child = try Child(arguments, input: input)
+    static func run(
+        _ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, allowFailure: Bool = false
+    ) async throws -> (code: Int32, output: String) {
+        let child = try Child(arguments, input: input, in: sandbox)
         var output: [String] = []
         for await line in child.lines { output.append(line) }
         var errors: [String] = []

@@ -43,8 +43,8 @@ final class WatchCommand {
     let child: Child
     private var lines: AsyncStream<String>.AsyncIterator
 
-    init(_ network: CabledNetwork, _ options: String...) throws {
-        child = try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options)
+    init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, _ options: String...) throws {
+        child = try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox)
         lines = child.lines.makeAsyncIterator()
     }
 

@@ -49,7 +49,10 @@ import Testing
         #expect(OfflineReason.all == OfflineReason.all.sorted())
         #expect(
             OfflineReason.all.map(\.rawValue).joined(separator: " ")
-                == "noInterface adminDown noCarrier dormant noAddress addressTentative noRoute unreachable prohibited blackhole")
+                == """
+                noInterface adminDown noCarrier dormant noAddress addressTentative noRoute unreachable prohibited blackhole \
+                unresolved
+                """)
         #expect(OfflineReason(rawValue: "noCarrier") == .noCarrier && OfflineReason(rawValue: "nonsense") == nil)
     }
 }

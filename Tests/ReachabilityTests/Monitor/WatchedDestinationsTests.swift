@@ -60,29 +60,3 @@ import Testing
         try await running.value
     }
 }
-
-/// A simulated network that notes which addresses it was told.
-private final class WatchedNetwork: NetworkSource {
-    let network = SimulatedNetwork.online()
-    private let sets = Mutex<[Set<IPAddress>]>([])
-    private let unwatched = Mutex<Set<IPAddress>>([])
-    /// How many look-ups are still to be answered as if an interface were vanishing.
-    let races = Atomic(0)
-
-    var watched: [Set<IPAddress>] { sets.withLock { $0 } }
-    var askedUnwatched: Set<IPAddress> { unwatched.withLock { $0 } }
-
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
-    func wake() { network.wake() }
-    func watch(_ destinations: Set<IPAddress>) { sets.withLock { $0.append(destinations) } }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        if watched.last?.contains(query.destination) != true { unwatched.withLock { _ = $0.insert(query.destination) } }
-        if races.load(ordering: .relaxed) > 0 {
-            races.subtract(1, ordering: .relaxed)
-            return .refused(errno: 19)
-        }
-        return try network.route(to: query)
-    }
-}

@@ -57,7 +57,7 @@ struct RandomEntries {
     }
 
     mutating func event() -> NetworkEvent {
-        switch below(10) {
+        switch below(11) {
         case 0: .link(interface())
         case 1: .linkRemoved(index: number())
         case 2: .address(heldAddress(), interface: number())
@@ -71,6 +71,7 @@ struct RandomEntries {
         case 6: .nexthop(id: number(), isRemoval: bool())
         case 7: .setting(interface: maybe { $0.number() })
         case 8: .overrun
+        case 9: .host(text(), [.addresses(some(3) { $0.address() }), .notFound, .failed][below(3)])
         default: .resumed(after: time())
         }
     }
@@ -78,7 +79,7 @@ struct RandomEntries {
     mutating func batch() -> NetworkEventBatch {
         NetworkEventBatch(
             some(6) { $0.event() }, now: time(), wallTime: time(), hasMore: bool(), forged: below(3), malformed: below(3),
-            receiveBuffer: maybe { Int($0.number()) })
+            drops: below(3), reopens: below(3), isPolled: bool(), receiveBuffer: maybe { Int($0.number()) })
     }
 
     mutating func error() -> ReachabilityError {
@@ -100,7 +101,7 @@ struct RandomEntries {
     }
 
     mutating func scope() -> Scope {
-        var scope = bool() ? Scope.internet : .address(address())
+        var scope = [Scope.internet, .address(address()), .host(text())][below(3)]
         scope.mark = maybe { $0.number() }
         scope.uid = maybe { $0.number() }
         scope.interface = maybe { $0.text() }

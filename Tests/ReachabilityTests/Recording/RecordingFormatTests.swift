@@ -19,9 +19,9 @@ import Testing
         let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
         let expected: [UInt8] =
             [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 1, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
-            + [0xf7, 0x52, 2, 0, 32, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
+            + [0xf7, 0x52, 2, 0, 49, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
             + little(Checksum.of(bytes[16..<40])) + little(Checksum.of(bytes[48...]))
-            + [0] + Array(repeating: 0, count: 16) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0]
+            + [0] + Array(repeating: 0, count: 33) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0]
         #expect(bytes == expected)
     }
 
@@ -111,7 +111,7 @@ import Testing
         let before = RecordingEntry(.gap(lost: 1), now: .zero, wallTime: .zero)
         let after = RecordingEntry(.end(nil), now: .zero, wallTime: .zero)
         var batch = ByteWriter()
-        for byte in [0] + Array(repeating: 0, count: 17) as [UInt8] { batch.append(byte) }
+        for byte in [0] + Array(repeating: 0, count: 34) as [UInt8] { batch.append(byte) }
         batch.append(UInt32(1))
         batch.append(UInt16(999))
         batch.appendCounted([1, 2, 3])

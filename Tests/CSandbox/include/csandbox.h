@@ -1,0 +1,24 @@
+// Takes system calls away from a thread and the children that it starts, as sandboxes do (seccomp(2)).
+#ifndef CSANDBOX_H
+#define CSANDBOX_H
+
+#include <stdint.h>
+
+#ifndef __clang__
+#define _Nonnull
+#endif
+
+/// What is refused.
+typedef enum {
+    /// Joining multicast groups of netlink: EPERM.
+    CSANDBOX_NO_MULTICAST,
+    /// Netlink sockets: EAFNOSUPPORT, as by RestrictAddressFamilies= of systemd.exec(5).
+    CSANDBOX_NO_NETLINK,
+    /// All sockets: EPERM.
+    CSANDBOX_NO_SOCKETS
+} csandbox_refusal;
+
+/// Restricts the calling thread for the rest of its life. Returns 0 or a negative errno.
+int32_t csandbox_restrict(csandbox_refusal refusal);
+
+#endif

@@ -1,0 +1,62 @@
+#include "csandbox.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <linux/netlink.h>
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#else
+#error "the sandbox of the tests knows x86-64 and AArch64"
+#endif
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (field))
+#define NUMBER offsetof(struct seccomp_data, nr)
+// The low half of an argument: both machines are little-endian.
+#define ARGUMENT(index) (offsetof(struct seccomp_data, args) + 8 * (index))
+#define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (skip))
+#define REFUSE(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static int32_t install(struct sock_filter *instructions, size_t count) {
+    const struct sock_fprog program = { .len = (unsigned short)count, .filter = instructions };
+    // Without privilege a filter takes the right to gain any (seccomp(2)).
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) { return -errno; }
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}
+
+int32_t csandbox_restrict(csandbox_refusal refusal) {
+    struct sock_filter no_multicast[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 7),
+        LOAD(NUMBER), UNLESS(SYS_setsockopt, 5),
+        LOAD(ARGUMENT(1)), UNLESS(SOL_NETLINK, 3),
+        LOAD(ARGUMENT(2)), UNLESS(NETLINK_ADD_MEMBERSHIP, 1),
+        REFUSE(EPERM), ALLOW,
+    };
+    struct sock_filter no_netlink[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 5),
+        LOAD(NUMBER), UNLESS(SYS_socket, 3),
+        LOAD(ARGUMENT(0)), UNLESS(AF_NETLINK, 1),
+        REFUSE(EAFNOSUPPORT), ALLOW,
+    };
+    struct sock_filter no_sockets[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 3),
+        LOAD(NUMBER), UNLESS(SYS_socket, 1),
+        REFUSE(EPERM), ALLOW,
+    };
+    switch (refusal) {
+    case CSANDBOX_NO_MULTICAST: return install(no_multicast, sizeof no_multicast / sizeof no_multicast[0]);
+    case CSANDBOX_NO_NETLINK: return install(no_netlink, sizeof no_netlink / sizeof no_netlink[0]);
+    case CSANDBOX_NO_SOCKETS: return install(no_sockets, sizeof no_sockets / sizeof no_sockets[0]);
+    }
+    return -EINVAL;
+}

@@ -1,0 +1,172 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+/// Scopes that name a host.
+@Suite(.timeLimit(.minutes(3))) struct HostTests {
+    private let clock = ManualClock()
+    private let network: SimulatedNetwork
+    private let monitor: ReachabilityMonitor
+    private let nas = Scope.host("nas.example")
+
+    init() {
+        network = .online(clock: clock)
+        monitor = ReachabilityMonitor(network)
+    }
+
+    private func running(_ body: () async throws -> Void) async throws {
+        let running = Task { try? await monitor.run() }
+        try await network.untilRunning()
+        try await body()
+        running.cancel()
+        await running.value
+    }
+
+    @Test func aNameThatIsAnAddressMeansTheAddress() throws {
+        #expect(Scope.host("192.0.2.9") == .address(ip("192.0.2.9")) && Scope.host("NAS.example") == nas)
+        #expect("\(nas)" == "nas.example" && nas != .host("nas2.example"))
+    }
+
+    @Test func anyOfItsAddressesIsEnough() async throws {
+        try network.addRoute(to: "203.0.113.9/32", type: .unreachable)
+        try network.setHost("nas.example", to: "203.0.113.9", "198.51.100.7", "2001:db8:5::1")
+        let condition = monitor.condition(for: nas)
+        try await running {
+            #expect(condition.state.isSatisfied && condition.state.epoch == 1)
+            try network.addRoute(to: "198.51.100.7/32", type: .prohibit)
+            let path = try monitor.path(to: nas)
+            #expect(path.ipv4.reason == .prohibited, "the later of the two")
+            #expect(condition.state.isSatisfied == path.ipv6.isSatisfied)
+        }
+    }
+
+    @Test func theBaselineWaitsForTheFirstAnswer() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        try await running {
+            let baseline = try #require(await transitions.next(isolation: #isolation))
+            #expect(baseline.isBaseline && baseline.current.isSatisfied)
+            #expect(network.hostLookups == 1)
+        }
+    }
+
+    @Test func aHostWithoutAddressesIsUnresolvedUntilItHasSome() async throws {
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        try await running {
+            let baseline = try #require(await transitions.next(isolation: #isolation))
+            #expect(baseline.current.offlineReason == .unresolved && baseline.current.ipv4.reason == .unresolved)
+            try network.setHost("nas.example", to: "198.51.100.7")
+            clock.advance(by: .milliseconds(999))
+            #expect(network.hostLookups == 1)
+            clock.advance(by: .milliseconds(1))
+            let found = try #require(await transitions.next(isolation: #isolation))
+            #expect(found.current.isSatisfied && found.cause.kind == .hostLookedUp)
+            #expect(found.cause.detail == "nas.example has the address 198.51.100.7")
+        }
+        #expect(monitor.health.missedByEvents == 0)
+    }
+
+    @Test func itIsLookedUpAgainWhenTheNetworkIsAnotherOne() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        let condition = monitor.condition(for: nas)
+        try await running {
+            clock.advance(by: .seconds(10))
+            try network.pull("eth0")
+            #expect(!condition.state.isSatisfied && network.hostLookups == 1, "offline nobody could answer")
+            clock.advance(by: .seconds(1000))
+            #expect(network.hostLookups == 1)
+            try network.addRoute(to: "198.51.100.7/32", type: .blackhole)
+            try network.setHost("nas.example", to: "198.51.100.8")
+            try network.plug("eth0")
+            #expect(condition.state.isSatisfied && network.hostLookups == 2)
+        }
+    }
+
+    @Test func whatAnyNetworkLacksIsTheReasonFirst() async throws {
+        try network.pull("eth0")
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        try await running {
+            #expect(await transitions.next(isolation: #isolation)?.current.offlineReason == .noCarrier)
+            try network.plug("eth0")
+            #expect(await transitions.next(isolation: #isolation)?.current.offlineReason == .unresolved)
+        }
+    }
+
+    @Test func addressesOutliveNameServersThatDoNotAnswer() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        let condition = monitor.condition(for: nas)
+        try await running {
+            network.setNameServersAnswer(false)
+            clock.advance(by: .seconds(60))
+            #expect(network.hostLookups == 2 && condition.state.isSatisfied && condition.state.epoch == 1)
+            network.setNameServersAnswer(true)
+            try network.setHost("nas.example")
+            clock.advance(by: .seconds(1))
+            #expect(network.hostLookups == 3 && !condition.state.isSatisfied, "now it is known to have none")
+        }
+    }
+
+    @Test func aSourceThatNeverAnswersIsWaitedForASecond() async throws {
+        let silent = SilentResolver(network)
+        let monitor = ReachabilityMonitor(silent)
+        let condition = monitor.condition(for: nas)
+        let running = Task { try? await monitor.run() }
+        try await network.untilRunning()
+        #expect(!condition.storage.reading.isKnown)
+        clock.advance(by: .milliseconds(999))
+        #expect(!condition.storage.reading.isKnown)
+        clock.advance(by: .milliseconds(1))
+        #expect(condition.storage.reading.isKnown && !condition.state.isSatisfied)
+        running.cancel()
+        await running.value
+    }
+
+    @Test func askingAboutAWatchedHostCostsNoLookUpOfItsName() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        let condition = monitor.condition(for: nas)
+        try await running {
+            let known = try monitor.path(to: nas)
+            #expect(known.isSatisfied && network.hostLookups == 1)
+            let unknown = try monitor.path(to: .host("other.example"))
+            #expect(unknown.offlineReason == .unresolved && network.hostLookups == 2)
+            #expect(condition.state.isSatisfied)
+        }
+    }
+
+    @Test func theSourceIsToldOfItsAddresses() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        let watched = WatchedNetwork(network)
+        let monitor = ReachabilityMonitor(watched)
+        let condition = monitor.condition(for: nas)
+        let running = Task { try? await monitor.run() }
+        try await network.untilRunning()
+        #expect(condition.state.isSatisfied && watched.watched.last?.contains(ip("198.51.100.7")) == true)
+        #expect(watched.askedUnwatched.isEmpty)
+        running.cancel()
+        await running.value
+    }
+
+    @Test func whatIsNotWatchedAnyMoreIsNotLookedUp() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        try await running {
+            do {
+                let condition = monitor.condition(for: nas)
+                #expect(condition.state.isSatisfied)
+            }
+            clock.advance(by: .seconds(600))
+            #expect(network.hostLookups == 1)
+        }
+    }
+}
+
+/// A network whose name servers never answer, not even that they cannot.
+private final class SilentResolver: NetworkSource {
+    private let network: SimulatedNetwork
+
+    init(_ network: SimulatedNetwork) { self.network = network }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
+    func wake() { network.wake() }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try network.route(to: query) }
+}
