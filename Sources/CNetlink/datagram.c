@@ -10,6 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+
 #define ROOM_AT_FIRST 16
 
 struct question {
@@ -107,6 +110,12 @@ static void *grown(void *array, size_t count, size_t size) {
     return realloc(array, room * size);
 }
 
+static bool has_carrier(int descriptor, struct ifreq request, bool otherwise) {
+    struct ethtool_value answer = { .cmd = ETHTOOL_GLINK };
+    request.ifr_data = (void *)&answer;
+    return ioctl(descriptor, SIOCETHTOOL, &request) == 0 ? answer.data != 0 : otherwise;
+}
+
 static int32_t add_link(cnl_interfaces *list, int descriptor, const char *name) {
     struct ifreq request = { 0 };
     strncpy(request.ifr_name, name, IFNAMSIZ - 1);
@@ -121,8 +130,9 @@ static int32_t add_link(cnl_interfaces *list, int descriptor, const char *name) 
     if (ioctl(descriptor, SIOCGIFFLAGS, &request) < 0) { return 0; }
     const uint16_t flags = (uint16_t)request.ifr_flags;
     link.flags = flags & (uint32_t)IFF_UP;
-    // These flags end below IFF_LOWER_UP and IFF_DORMANT; IFF_RUNNING tells whether the link is operational (netdevice(7)).
-    if (flags & IFF_RUNNING) { link.flags |= CNL_LINK_LOWER_UP; }
+    // These flags end below IFF_LOWER_UP. IFF_RUNNING tells whether the link is operational (netdevice(7)), and may lag behind the
+    // carrier by a second (net/core/link_watch.c).
+    if (has_carrier(descriptor, request, flags & IFF_RUNNING)) { link.flags |= CNL_LINK_LOWER_UP; }
     link.operational_state = flags & IFF_RUNNING ? CNL_STATE_UNKNOWN : CNL_STATE_DOWN;
     if (ioctl(descriptor, SIOCGIFHWADDR, &request) == 0) { link.hardware_type = request.ifr_hwaddr.sa_family; }
     cnl_link *links = grown(list->links, list->link_count, sizeof link);

@@ -39,8 +39,11 @@ struct DatagramQueries: Sendable {
         guard result == 0 else { throw Self.error(operation, errno: -result) }
         guard refusal == 0 else { return .refused(errno: refusal) }
         guard let address = IPAddress(source) else { return .refused(errno: ENETUNREACH) }
-        let holder = try interfaces().first { $0.addresses.contains { $0.address == address } }
+        // The machine's own addresses are reached through the loopback device, whoever holds them.
         let isLocal = address == query.destination || query.destination.isLoopback
+        let holder = try interfaces().first { link in
+            isLocal ? link.isLoopback : link.addresses.contains { $0.address == address }
+        }
         return .route(
             .init(
                 interface: query.interface ?? holder?.index ?? 0, gateway: nil, source: address, table: Self.mainTable, metric: nil,
