@@ -44,7 +44,8 @@ let package = Package(
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
-        .testTarget(name: "NamespaceTests", dependencies: ["Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox"]),
+        .testTarget(
+            name: "NamespaceTests", dependencies: ["Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox"]),
         .target(name: "CSandbox", path: "Tests/CSandbox"),
         .testTarget(
             name: "ReachabilityWatchTests",

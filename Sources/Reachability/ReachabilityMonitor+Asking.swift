@@ -4,8 +4,8 @@ extension ReachabilityMonitor {
     /// Asks the kernel now whether and how a scope can be reached, and answers without telling listeners.
     ///
     /// Costs one dump of links and addresses and a look-up for each address of the scope: tens of microseconds on most machines.
-    /// Works whether or not the monitor runs. A host that is not watched has to be looked up first, which blocks until a name server
-    /// answers; of one that is watched, what is known is used. Corresponds to RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE.
+    /// Works whether or not the monitor runs. A host that is not watched has to be looked up first, which blocks until a name
+    /// server answers; of one that is watched, what is known is used. Corresponds to RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE.
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {

@@ -145,6 +145,24 @@ static void use_events(void) {
     check(cnl_enter_namespace("/nonexistent/namespace") < 0, "a bad path");
 }
 
+static void use_datagrams(const char *namespace) {
+    cnl_interfaces list;
+    const char *operation;
+    check(cnl_datagram_interfaces(namespace, &list, &operation) == 0 && list.link_count > 0, "the list of interfaces");
+    cnl_free_interfaces(&list);
+    check(list.links == NULL && list.link_count == 0, "freeing the list");
+    for (int variant = 0; variant < 4; variant++) {
+        cnl_route_query query = { .interface = (variant & 2) != 0 ? 1 : 0 };
+        query.destination.family = (variant & 1) != 0 ? AF_INET6 : AF_INET;
+        query.destination.bytes[0] = 198;
+        cnl_address source;
+        int32_t refusal;
+        const int32_t error = cnl_datagram_source(namespace, &query, &source, &refusal, &operation);
+        check(error == 0 ? (refusal != 0) != (source.family != 0) : operation != NULL, "the source of a datagram");
+    }
+    check(cnl_datagram_interfaces("/nonexistent/namespace", &list, &operation) < 0 && list.links == NULL, "a bad path");
+}
+
 int main(int count, char **arguments) {
     size_t records = 0;
     for (int index = 1; index < count; index++) { records += torture_file(arguments[index]); }
@@ -152,6 +170,8 @@ int main(int count, char **arguments) {
     use_socket(NULL);
     use_socket("/proc/thread-self/ns/net");
     use_events();
+    use_datagrams(NULL);
+    use_datagrams("/proc/thread-self/ns/net");
     printf("driver: %zu recorded datagrams, truncated and bit-flipped; sockets, dumps, lookups\n", records);
     return 0;
 }

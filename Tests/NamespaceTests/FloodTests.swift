@@ -14,6 +14,8 @@ struct FloodTests {
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
+        // Otherwise a second look at what came before could find the loss of the route before the loss of events is noticed.
+        while !source.isSettled { await Task.yield() }
 
         source.isHeldUp.store(true, ordering: .releasing)
         // The first event is delivered into the hold; the rest piles up in the kernel.

@@ -67,7 +67,9 @@ struct SandboxTests {
                 let guessed = try Sandbox.noNetlink.run {
                     try ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)).path(to: scope)
                 }
-                #expect(guessed.status == known.status && guessed.offlineReason == known.offlineReason, "\(step): \(scope): \(guessed), \(known)")
+                #expect(
+                    guessed.status == known.status && guessed.offlineReason == known.offlineReason,
+                    "\(step): \(scope): \(guessed), \(known)")
                 for (one, other) in [(guessed.ipv4, known.ipv4), (guessed.ipv6, known.ipv6)] {
                     #expect(one.isSatisfied == other.isSatisfied && one.reason == other.reason, "\(step): \(scope)")
                     #expect(one.source == other.source && one.interface == other.interface, "\(step): \(scope)")

@@ -7,6 +7,7 @@ final class KernelTap: NetworkSource {
     let isHeldUp = Atomic(false)
     private let kernel: KernelNetwork
     private let count = Atomic(0)
+    private let settled = Atomic(false)
 
     init(_ kernel: KernelNetwork) { self.kernel = kernel }
 
@@ -18,9 +19,14 @@ final class KernelTap: NetworkSource {
             while isHeldUp.load(ordering: .acquiring) { sched_yield() }
             let routes = batch.events.count { if case .route = $0.payload { true } else { false } }
             count.add(routes, ordering: .acquiringAndReleasing)
-            return deliver(batch)
+            let pause = deliver(batch)
+            settled.store(pause.map { $0 > .seconds(1) } ?? true, ordering: .releasing)
+            return pause
         }
     }
+
+    /// Whether nothing is to be looked at again because of a hint, so that only an event or an audit leads to a verdict.
+    var isSettled: Bool { settled.load(ordering: .acquiring) }
 
     func wake() { kernel.wake() }
     func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }

@@ -1,0 +1,40 @@
+import Reachability
+import Testing
+
+/// Names of hosts, as the system looks them up.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
+struct HostTests {
+    /// In /etc/hosts on every machine: no name server is needed.
+    private let local = Scope.host("localhost")
+
+    @Test func aHostIsReachableIfItsAddressIs() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip("link set lo up")
+        try await network.watching(local) { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "lo")
+            watcher.oracleKnowsBetter = false
+            try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("link set lo down") }
+        }
+    }
+
+    @Test func aNameThatDoesNotExistIsUnresolved() async throws {
+        let network = try await CabledNetwork.online()
+        // Never a name, says RFC 6761.
+        try await network.watching(.host("name.invalid")) { watcher in
+            #expect(watcher.path.offlineReason == .unresolved)
+        }
+    }
+
+    @Test func theCommandTakesNames() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip("link set lo up")
+        func status(_ host: String) async throws -> (code: Int32, output: String) {
+            let command = [WatchCommand.path, "status", "--netns", network.near.name, "--to", host]
+            return try await Child.run(command, allowFailure: true)
+        }
+        let known = try await status("localhost")
+        #expect(known.code == 0 && known.output.hasPrefix("localhost: satisfied"))
+        let unknown = try await status("name.invalid")
+        #expect(unknown.code == 1 && unknown.output == "name.invalid: unsatisfied: the host's name has no address")
+    }
+}
