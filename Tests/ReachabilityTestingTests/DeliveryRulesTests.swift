@@ -25,8 +25,8 @@ struct DeliveryRulesTests {
             network.announce(.setting(interface: 1))
             #expect(
                 log.values == [
-                    "begin tick", "end", "begin setting(interface: Optional(1))", "end", "begin link eth0 up down", "end",
-                    "begin setting(interface: Optional(2))", "end",
+                    "begin tick", "end", "begin setting if1", "end", "begin link eth0 up down", "end",
+                    "begin setting if2", "end",
                 ])
         }
     }

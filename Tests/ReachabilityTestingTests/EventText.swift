@@ -16,6 +16,9 @@ extension NetworkEvent {
         case .route(let change):
             "\(change.isRemoval ? "-" : "")route\(change.destination.address.family == .ipv6 ? "6" : "") \(change.destination)"
                 + (change.gateway.map { " via \($0)" } ?? "") + (change.interface.map { " if\($0)" } ?? "")
+        case .rule(let isRemoval): isRemoval ? "-rule" : "rule"
+        case .nexthop(let id, let isRemoval): (isRemoval ? "-" : "") + "nexthop \(id)"
+        case .setting(let index): "setting " + (index.map { "if\($0)" } ?? "all")
         default: "\(payload)"
         }
     }
@@ -52,14 +55,32 @@ extension SimulatedKernel {
         }
     }
 
-    /// The network of the captures: two cables with both families, and defaults through the first.
-    static func captured() throws -> SimulatedKernel {
+    /// All the answers that a look-up may get, as the interfaces that they lead to, or errors.
+    func ways(_ destination: String) throws -> [String] {
+        let address = try #require(IPAddress(destination))
+        return answers(to: RouteQuery(to: address)).map { answer in
+            switch answer {
+            case .refused(let errno): "errno \(errno)"
+            case .route(let route): interfaces.first { $0.index == route.interface }?.name ?? "?"
+            }
+        }
+    }
+
+    /// Two cables with both families.
+    static func cabled() throws -> SimulatedKernel {
         var kernel = SimulatedKernel()
         for (name, net) in [("va", 9), ("va2", 8)] {
             try kernel.addLink(name, kind: .virtual)
             try kernel.addAddress(name, "10.\(net).0.1/24")
             try kernel.addAddress(name, "2001:db8:\(net)::1/64")
         }
+        _ = kernel.takeEvents()
+        return kernel
+    }
+
+    /// The network of the captures: two cables with both families, and defaults through the first.
+    static func captured() throws -> SimulatedKernel {
+        var kernel = try cabled()
         try kernel.addRoute(to: "default", via: "10.9.0.2", metric: 100)
         try kernel.addRoute(to: "192.0.2.0/24", via: "10.9.0.2")
         try kernel.addRoute(to: "2001:db8:aa::/48", via: "2001:db8:9::2")

@@ -15,6 +15,15 @@ final class Recorder<Value: Sendable>: Sendable {
 
 /// Runs `body` on a thread of its own and waits for its end.
 func onAnotherThread(_ body: @escaping @Sendable () -> Void) {
+    if let thread = startThread(body) { pthread_join(thread, nil) }
+}
+
+/// Runs `body` on a thread of its own.
+func detachThread(_ body: @escaping @Sendable () -> Void) {
+    if let thread = startThread(body) { pthread_detach(thread) }
+}
+
+private func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
     final class Box: Sendable {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -29,7 +38,7 @@ func onAnotherThread(_ body: @escaping @Sendable () -> Void) {
             return nil
         }, box.toOpaque())
     #expect(code == 0)
-    if code == 0 { pthread_join(thread, nil) }
+    return code == 0 ? thread : nil
 }
 
 extension SimulatedNetwork {

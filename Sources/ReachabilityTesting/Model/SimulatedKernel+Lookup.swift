@@ -70,15 +70,15 @@ extension SimulatedKernel {
     }
 
     private func bestRoute(_ query: RouteQuery, in table: UInt32) -> Route? {
-        let fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
-        for length in Set(fitting.map(\.destination.length)).sorted(by: >) {
-            let candidates = fitting.filter { $0.destination.length == length }
-            for route in candidates.stablySorted(by: \.metric) {
-                if refuses(route, query) || !usableLegs(of: route, for: query).isEmpty { return route }
-                // A nexthop object of which nothing can be used hides worse routes to the prefix (fib_table_lookup() goes to
-                // its label "miss", net/ipv4/fib_trie.c).
-                if route.family == .ipv4, route.nexthop != nil { break }
-            }
+        var fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
+            .stablySorted { (-$0.destination.length, Int($0.metric)) < (-$1.destination.length, Int($1.metric)) }
+        while let route = fitting.first {
+            if refuses(route, query) || !usableLegs(of: route, for: query).isEmpty { return route }
+            // A nexthop object of which nothing can be used hides the rest of its leaf in the trie: worse routes to the prefix, and
+            // those to shorter ones that begin at the same address (label "miss" in fib_table_lookup(), net/ipv4/fib_trie.c).
+            let hidesLeaf = route.family == .ipv4 && route.nexthop != nil
+            fitting.removeFirst()
+            if hidesLeaf { fitting.removeAll { $0.destination.address == route.destination.address } }
         }
         return nil
     }
@@ -136,11 +136,11 @@ extension SimulatedKernel {
 }
 
 extension Array {
-    /// In the order of a value; equals stay in their order.
-    fileprivate func stablySorted(by value: (Element) -> some Comparable) -> [Element] {
+    /// In an order; equals stay as they are.
+    fileprivate func stablySorted(by isBefore: (Element, Element) -> Bool) -> [Element] {
         enumerated().sorted { left, right in
-            let values = (value(left.element), value(right.element))
-            return values.0 == values.1 ? left.offset < right.offset : values.0 < values.1
+            if isBefore(left.element, right.element) { return true }
+            return left.offset < right.offset && !isBefore(right.element, left.element)
         }.map(\.element)
     }
 }

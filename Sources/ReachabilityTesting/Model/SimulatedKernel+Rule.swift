@@ -57,6 +57,14 @@ extension SimulatedKernel {
             Rule(priority: 32_767, .lookup(table: 253)),
         ]
 
+        /// Whether the kernel takes another rule for the same as this one: prefixes that the other one lacks do not count
+        /// (fib4_rule_compare(), net/ipv4/fib_rules.c, and its like for IPv6).
+        func forestalls(_ other: Rule) -> Bool {
+            func isSame(_ own: IPPrefix?, _ other: IPPrefix?) -> Bool { (other?.length ?? 0) == 0 || own == other }
+            return family == other.family && priority == other.priority && mark == other.mark && uids == other.uids
+                && action == other.action && isSame(source, other.source) && isSame(destination, other.destination)
+        }
+
         /// Whether the rule is for a look-up (fib_rule_match(), net/core/fib_rules.c).
         func isFor(_ query: RouteQuery, uid: UInt32) -> Bool {
             guard family == query.destination.family else { return false }
@@ -71,6 +79,8 @@ extension SimulatedKernel {
 
     /// Adds a policy rule, like `ip rule add`: after those of the same priority.
     ///
+    /// One that differs from a present one only in having no prefix is refused, as by the kernel.
+    ///
     /// It is announced; nothing else is, whatever becomes unreachable.
     public mutating func addRule(_ rule: Rule) throws(SimulationError) {
         let operation = "addRule(priority: \(rule.priority))"
@@ -79,7 +89,9 @@ extension SimulatedKernel {
                 throw SimulationError(operation, "its prefixes must be of the rule's family (EINVAL)")
             }
         }
-        guard !rules.contains(rule) else { throw SimulationError(operation, "there is the same one already (EEXIST)") }
+        guard !rules.contains(where: { $0.forestalls(rule) }) else {
+            throw SimulationError(operation, "there is the same one already, or one that differs in prefixes alone (EEXIST)")
+        }
         let place = rules.firstIndex { $0.priority > rule.priority } ?? rules.endIndex
         rules.insert(rule, at: place)
         announce(.rule(isRemoval: false))

@@ -1,0 +1,67 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+/// Sources that break a promise are found by the conformance suite, and told in words.
+@Suite(.timeLimit(.minutes(3)))
+struct BrokenSourceTests {
+    /// What the suite finds, with a clock of its own that runs once nothing good can come any more.
+    private static func violations(
+        _ broken: BrokenSource, of promises: Set<NetworkSourceConformance.Promise>
+    ) async throws -> [NetworkSourceConformance.Violation] {
+        let clock = ManualClock()
+        let impatience = Impatience(clock)
+        let releases = Recorder<BrokenSource.Means>()
+        let conformance = NetworkSourceConformance(clock: clock) {
+            let means = BrokenSource.Means(sin: { impatience.begin() })
+            releases.record(means)
+            return .simulated(means.network) { _ in broken.make(means) }
+        }
+        let violations = try await conformance.violations(of: promises)
+        impatience.end()
+        for means in releases.values {
+            means.release.now()
+            means.network.stop()
+        }
+        return violations
+    }
+
+    @Test(arguments: BrokenSource.all)
+    func aBrokenPromiseIsFound(broken: BrokenSource) async throws {
+        let violations = try await Self.violations(broken, of: [broken.promise])
+        #expect(violations.map(\.promise) == [broken.promise], "\(violations)")
+    }
+
+    /// What breaks by itself, not by being absent, is not mistaken for anything else.
+    @Test(arguments: BrokenSource.all.filter { !$0.isAbsence })
+    func nothingElseIsFound(broken: BrokenSource) async throws {
+        let violations = try await Self.violations(broken, of: Set(NetworkSourceConformance.Promise.all))
+        #expect(violations.map(\.promise) == [broken.promise], "\(violations)")
+    }
+
+    @Test func aFailureTellsAllThatWasFound() {
+        let failure = NetworkSourceConformance.Failure([
+            .init(.time, "a batch of 1.0 seconds came after one of 2.0 seconds"), .init(.pauses, "none"),
+        ])
+        #expect(
+            failure.description == """
+                the source breaks promises of NetworkSource:
+                - time: a batch of 1.0 seconds came after one of 2.0 seconds
+                - pauses: none
+                """)
+    }
+
+    @Test func aPromiseThatIsTakenBackIsNotChecked() async throws {
+        let conformance = NetworkSourceConformance(exempting: [.pauses]) {
+            NetworkSourceConformance.Candidate.simulated { network in
+                var source = WarpedSource(network)
+                source.pass { batch, deliver in
+                    _ = deliver(batch)
+                    return nil
+                }
+                return source
+            }
+        }
+        try await conformance.check()
+    }
+}

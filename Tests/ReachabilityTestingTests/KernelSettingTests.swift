@@ -1,0 +1,95 @@
+import Glibc
+import Reachability
+import ReachabilityTesting
+import Testing
+
+/// The expectations were captured on Linux 6.18, less the messages about multicast, neighbours and the local table.
+struct KernelSettingTests {
+    @Test func routesWithoutCarrierAreIgnoredIfAskedFor() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(
+            try kernel.announced { try $0.setSysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", 1) } == ["setting all"])
+        #expect(
+            try kernel.announced { try $0.setSysctl("net.ipv6.conf.all.ignore_routes_with_linkdown", 1) }
+                == ["setting all", "setting if1", "setting if2", "setting if3"])
+        #expect(try kernel.announced { try $0.setSysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", 1) } == [])
+        #expect(try kernel.announced { try $0.setCarrier("va", false) } == ["link va up down"])
+        #expect(try kernel.ways("198.51.100.1") == ["errno \(ENETUNREACH)"])
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
+        try kernel.addRoute(to: "default", via: "10.8.0.2", metric: 200)
+        #expect(try kernel.ways("198.51.100.1") == ["va2"])
+        #expect(try kernel.announced { try $0.setCarrier("va", true) } == ["link va up carrier up"])
+        #expect(try kernel.ways("198.51.100.1") == ["va"] && kernel.ways("2001:db8:ffff::1") == ["va"])
+    }
+
+    @Test func aSettingIsOfOneFamily() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.setSysctl("net.ipv6.conf.all.ignore_routes_with_linkdown", 1)
+        try kernel.setCarrier("va", false)
+        #expect(try kernel.ways("198.51.100.1") == ["va"])
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
+    }
+
+    @Test func IPv6CanBeAsSilentAsIPv4WhenALinkGoesDown() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(try kernel.announced { try $0.setSysctl("net.ipv6.route.skip_notify_on_dev_down", 1) } == [])
+        #expect(try kernel.announced { try $0.setUp("va", false) } == ["link va down", "-addr 2001:db8:9::1/64 if2"])
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
+    }
+
+    @Test func addressesCanOutliveTheirLinkBeingDown() throws {
+        var kernel = try SimulatedKernel.captured()
+        try kernel.addAddress("va", "fe80::10/64")
+        #expect(try kernel.announced { try $0.setSysctl("net.ipv6.conf.all.keep_addr_on_down", 1) } == [])
+        #expect(
+            try kernel.announced { try $0.setUp("va", false) } == [
+                "link va down", "-route6 2001:db8:9::/64 if2", "-route6 2001:db8:aa::/48 via 2001:db8:9::2 if2",
+                "-route6 default via 2001:db8:9::2 if2", "-route6 fe80::/64 if2", "-addr fe80::10/64 if2",
+            ])
+        #expect(kernel.interfaces[1].addresses.map(\.address.description) == ["10.9.0.1", "2001:db8:9::1"])
+        try kernel.setUp("va", true)
+        #expect(kernel.routeTexts.contains("2001:db8:9::/64 dev va"))
+        #expect(!kernel.routeTexts.contains { $0.hasPrefix("default via 2001") })
+        let before = try kernel.announced { try $0.removeLink("va") }
+        #expect(before.contains("-addr 2001:db8:9::1/64 if2"), "nothing outlives the link itself")
+    }
+
+    @Test func IPv6CanBeTurnedOffWithoutAWordAboutTheLink() throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(
+            try kernel.announced { try $0.setSysctl("net.ipv6.conf.va.disable_ipv6", 1) } == [
+                "-route6 2001:db8:9::/64 if2", "-route6 2001:db8:aa::/48 via 2001:db8:9::2 if2",
+                "-route6 default via 2001:db8:9::2 if2", "-addr 2001:db8:9::1/64 if2",
+            ])
+        #expect(throws: SimulationError.self) { try kernel.addAddress("va", "2001:db8:9::1/64") }
+        #expect(throws: SimulationError.self) { try kernel.addRoute(to: "::/0", via: "fe80::1", dev: "va") }
+        #expect(try kernel.ways("198.51.100.1") == ["va"])
+        #expect(try kernel.announced { try $0.setSysctl("net.ipv6.conf.va.disable_ipv6", 0) } == [])
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
+        try kernel.addAddress("va", "2001:db8:9::1/64")
+        _ = kernel.takeEvents()
+        try kernel.setSysctl("net.ipv6.conf.all.disable_ipv6", 1)
+        #expect(kernel.interfaces.allSatisfy { $0.addresses.allSatisfy { $0.address.family == .ipv4 } })
+    }
+
+    @Test func linksMakeTheirOwnLinkLocalAddressesIfAskedFor() throws {
+        var kernel = SimulatedKernel()
+        try kernel.setSysctl("net.ipv6.conf.all.addr_gen_mode", 0)
+        #expect(
+            try kernel.announced { try $0.addLink("eth0") }
+                == ["route6 fe80::/64 if2", "link eth0 up carrier up", "addr fe80::ff:fe00:2/64 if2"])
+        #expect(try kernel.announced { try $0.setUp("eth0", false) }.contains("-addr fe80::ff:fe00:2/64 if2"))
+        try kernel.setCarrier("eth0", false)
+        #expect(try kernel.announced { try $0.setUp("eth0", true) } == ["link eth0 up down"])
+        #expect(
+            try kernel.announced { try $0.setCarrier("eth0", true) }
+                == ["route6 fe80::/64 if2", "link eth0 up carrier up", "addr fe80::ff:fe00:2/64 if2"])
+    }
+
+    @Test(arguments: ["", "net.ipv4.ip_forward", "net.ipv6.conf.eth9.disable_ipv6", "net.ipv6.conf..disable_ipv6"])
+    func anUnknownSettingIsRefused(key: String) throws {
+        var kernel = try SimulatedKernel.captured()
+        #expect(throws: SimulationError.self) { try kernel.setSysctl(key, 1) }
+        #expect(kernel.takeEvents().isEmpty)
+    }
+}
