@@ -58,7 +58,8 @@ import Testing
 
     @Test func aLengthThatMakesNoSenseIsCountedAndTheNextStampFound() async throws {
         for length in [UInt32(0), 15, 1 << 30, .max] {
-            let damaged = Self.stamp(1) + Self.bytes(length) + Array(Self.linkGone(7).dropFirst(4)) + Self.stamp(2) + Self.linkGone(8)
+            let damaged =
+                Self.stamp(1) + Self.bytes(length) + Array(Self.linkGone(7).dropFirst(4)) + Self.stamp(2) + Self.linkGone(8)
             let (batches, report) = try await read(damaged, pieces: 5)
             #expect(batches.flatMap(\.events) == [.linkRemoved(index: 8)] && report.malformed == 1 && batches.count == 2)
         }
