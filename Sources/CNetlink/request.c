@@ -5,6 +5,9 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 
+/// Room for the largest request here: a look-up of an IPv6 address with all that can qualify it takes 72 bytes.
+#define REQUEST_SIZE 128
+
 // Not nl_send_auto: it would turn the errno of a failed send into an NLE_ code.
 static int32_t send_message(cnl_socket *socket, struct nl_msg *message, uint32_t *sequence) {
     nl_complete_msg(socket->handle, message);
@@ -22,10 +25,12 @@ static int32_t send_message(cnl_socket *socket, struct nl_msg *message, uint32_t
 // A strict socket rejects a dump whose header is not the type's own (rtgenmsg would do for a lenient one), with -EINVAL
 // in NLMSG_DONE (net/core/rtnetlink.c, rtnl_valid_dump_ifinfo_req; net/ipv4/devinet.c, inet_valid_dump_ifaddr_req).
 static struct nl_msg *make_message(int type, int flags, const void *fixed, size_t size) {
-    struct nl_msg *message = nlmsg_alloc_simple(type, flags);
+    // Not nlmsg_alloc_simple: it clears a page for each message, and a verdict takes several.
+    struct nl_msg *message = nlmsg_alloc_size(REQUEST_SIZE);
     if (message == NULL) { return NULL; }
     // libnl takes the bytes to copy as `void *` and only reads them.
-    if (nlmsg_append(message, (void *)fixed, size, NLMSG_ALIGNTO) < 0) {
+    if (nlmsg_put(message, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) == NULL
+        || nlmsg_append(message, (void *)fixed, size, NLMSG_ALIGNTO) < 0) {
         nlmsg_free(message);
         return NULL;
     }

@@ -12,12 +12,13 @@ extension ReachabilityMonitor {
         /// Those who have just come get the state after it.
         init(_ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded) {
             collect(outcome, &guarded)
-            let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
             if guarded.broadcast.hasNewcomers {
+                let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
             }
-            if core.health != oldHealth { health.append((core.health, guarded.healthListeners.listeners(to: 0))) }
-            if guarded.healthListeners.hasNewcomers { health += guarded.healthListeners.admit { _ in core.health } }
+            let current = guarded.core.health
+            if current != oldHealth { health.append((current, guarded.healthListeners.listeners(to: 0))) }
+            if guarded.healthListeners.hasNewcomers { health += guarded.healthListeners.admit { _ in current } }
         }
 
         /// What the end of the monitor leads to.

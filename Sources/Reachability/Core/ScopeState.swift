@@ -48,10 +48,17 @@ package struct ScopeState: Equatable, Sendable {
         let observation = level.observe(path, table, resumed: circumstances.resumed)
         if observation.lost || observation.blinked { penalty.addLoss(at: circumstances.now) }
         var publications: [Publication] = []
+        // Both kinds of stream are told the same, and words are only found if there is something to tell.
+        var knownCause: Cause?
+        func explanation() -> Cause {
+            let explanation = knownCause ?? cause(old)
+            knownCause = explanation
+            return explanation
+        }
         func reduce(_ reducer: inout TransitionReducer, isRaw: Bool) {
             let content = reducer.reduce(
                 path, blinked: observation.blinked, resumed: circumstances.resumed, resynced: circumstances.resynced,
-                at: circumstances.now, cause: cause(old))
+                at: circumstances.now, cause: explanation())
             if let content { publications.append(Publication(isRaw: isRaw, content: content)) }
         }
         reduce(&raw, isRaw: true)

@@ -11,17 +11,29 @@ struct EventReader: ~Copyable {
         /// The size of the receive buffer to ask for, in bytes.
         var receiveBuffer: UInt32
         var clock: KernelClock
-        let wakeUp = WakeUp()
+        let wakeUp: WakeUp
+        let executor: ReaderExecutor
         let filter = SocketFilter()
         let dumpFailures = DumpFailures()
         let resolver: HostResolver
 
         init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
-            self.namespace = namespace
-            self.receiveBuffer = receiveBuffer
-            self.clock = clock
+            (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
+            let wakeUp = WakeUp()
+            self.wakeUp = wakeUp
+            executor = ReaderExecutor { wakeUp.interrupt() }
             resolver = HostResolver(namespace: namespace)
         }
+    }
+
+    /// Why the reader is awake.
+    private struct Awakening: OptionSet {
+        let rawValue: Int
+
+        static let socketIsReadable = Awakening(rawValue: 1 << 0)
+        static let batchIsWanted = Awakening(rawValue: 1 << 1)
+        static let clockWasSet = Awakening(rawValue: 1 << 2)
+        static let timeIsUp = Awakening(rawValue: 1 << 3)
     }
 
     /// How many datagrams make a batch at most, so that a flood cannot put off the verdict.
@@ -52,13 +64,15 @@ struct EventReader: ~Copyable {
 
     deinit { equipment.filter.detach() }
 
-    /// Delivers batches until it is stopped, or until waiting fails.
+    /// Delivers batches until it is stopped, or until waiting fails; in between it runs the jobs of the executor.
     mutating func run(_ deliver: (NetworkEventBatch) -> Duration?) throws(ReachabilityError) {
-        let clock = equipment.clock
+        let (clock, executor) = (equipment.clock, equipment.executor)
+        executor.open()
+        defer { executor.close() }
         var batch = NetworkEventBatch(now: clock.bootTime(), wallTime: clock.wallTime(), receiveBuffer: socket.receiveBuffer)
         while !equipment.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.saturatingAdd($0) }
-            let isReadable = batch.hasMore ? true : try wait(until: deadline)
+            let isReadable = try rest(until: deadline, hasMore: batch.hasMore)
             batch = NetworkEventBatch(now: .zero, wallTime: .zero)
             if isReadable { try read(into: &batch) }
             if !batch.hasMore { try lookForLosses(&batch) }
@@ -69,15 +83,34 @@ struct EventReader: ~Copyable {
         }
     }
 
-    /// Waits until there is something to do, and tells whether the socket is readable.
-    private borrowing func wait(until deadline: Duration?) throws(ReachabilityError) -> Bool {
-        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) } ?? -1
+    /// Runs jobs and sleeps until the monitor has to be called, and tells whether the socket is readable.
+    ///
+    /// Jobs get one round at a time: however many follow one another, the network is looked after in between.
+    private borrowing func rest(until deadline: Duration?, hasMore: Bool) throws(ReachabilityError) -> Bool {
+        while true {
+            let hasJobs = equipment.executor.runJobs()
+            if hasMore { return true }
+            let awakening = try wait(until: deadline, isBusy: hasJobs)
+            if !awakening.isEmpty { return awakening.contains(.socketIsReadable) }
+        }
+    }
+
+    /// Waits until there is something to do, unless it is busy; empty if that is nothing for the monitor.
+    private borrowing func wait(until deadline: Duration?, isBusy: Bool) throws(ReachabilityError) -> Awakening {
+        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) }
         let descriptors = [socket.descriptor, equipment.wakeUp.descriptor, clockSteps.descriptor]
-        let ready = cnl_wait(descriptors, descriptors.count, rest)
+        let ready = cnl_wait(descriptors, descriptors.count, isBusy ? 0 : rest ?? -1)
         try NetlinkSocket.check(ready, "ppoll()")
-        if ready & 0b010 != 0 { equipment.wakeUp.clear() }
-        if ready & 0b100 != 0 { clockSteps.clear() }
-        return ready & 0b001 != 0
+        var awakening: Awakening = []
+        if ready & 0b001 != 0 { awakening.insert(.socketIsReadable) }
+        if ready & 0b010 != 0, equipment.wakeUp.clear() { awakening.insert(.batchIsWanted) }
+        if ready & 0b100 != 0 {
+            clockSteps.clear()
+            awakening.insert(.clockWasSet)
+        }
+        // Also if a signal handler ended the sleep: an empty batch more does no harm.
+        if ready == 0, !isBusy || rest == 0 { awakening.insert(.timeIsUp) }
+        return awakening
     }
 
     /// Reads what there is, up to a batch's size; after a loss, all there is.

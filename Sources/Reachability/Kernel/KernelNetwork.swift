@@ -4,7 +4,8 @@ internal import Synchronization
 ///
 /// It needs no privilege. Events, dumps and look-ups have sockets of their own, opened when they are first needed, so that
 /// answers and announcements are never confused. While it runs it has one thread, which reads events and calls the monitor; the
-/// thread sleeps in ppoll(2) as long as nothing happens. Datagrams from anyone but the kernel are dropped and counted.
+/// thread sleeps in ppoll(2) as long as nothing happens. Tasks may prefer it, too: ``executor``. Datagrams from anyone but the
+/// kernel are dropped and counted.
 ///
 /// A filter in the kernel keeps away route messages that cannot concern what the monitor watches, so that even a full routing
 /// table in motion wakes nobody. Losses are noticed by the kernel's drop counter, and everything is asked anew; a socket that
@@ -43,6 +44,24 @@ public final class KernelNetwork: NetworkSource {
         self.usesFilter = usesFilter
         datagrams = DatagramQueries(namespace: networkNamespace)
     }
+
+    /// The reader's thread, for tasks that must hear of a change as early as anybody can.
+    ///
+    /// ```swift
+    /// Task(executorPreference: network.executor) {
+    ///     for await transition in monitor.transitions { … }
+    /// }
+    /// ```
+    ///
+    /// Such a task is resumed by the thread that has just reached the verdict, right after the delivery: no other thread has to
+    /// wake up. The price is that a job which computes for long, or blocks, holds up the reader and with it everybody who listens.
+    ///
+    /// Jobs run in the order in which they were enqueued, one at a time, after all listeners have been told; jobs that these
+    /// enqueue wait until the network has been looked after. While ``run(deliver:)`` is not running, before it as well as after
+    /// its end, jobs run on the default pool, and so does what was still waiting when it ended: a task may always prefer this
+    /// executor and goes on in any case. Tasks with an actor's isolation run where the actor says (SE-0417). Safe to use from any
+    /// thread.
+    public var executor: any TaskExecutor { equipment.executor }
 
     /// Reads events on a thread of its own and delivers them until the task is cancelled; once at a time.
     ///

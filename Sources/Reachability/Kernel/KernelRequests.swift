@@ -21,7 +21,8 @@ struct KernelRequests: ~Copyable {
     /// One look-up.
     borrowing func route(_ query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
         var request = query.request
-        let operation = "RTM_GETROUTE \(query.destination)"
+        // Not put into words before something fails: this is asked some five times between an event and its verdict.
+        var operation: String { "RTM_GETROUTE \(query.destination)" }
         let sequence = try socket.send(operation) { cnl_request_route($0, &request, $1) }
         while true {
             var verdict: RouteVerdict?
@@ -79,15 +80,16 @@ struct KernelRequests: ~Copyable {
         return isWhole
     }
 
-    private borrowing func receive(_ operation: String, _ body: (cnl_message) -> Void) throws(ReachabilityError) {
+    private borrowing func receive(_ operation: @autoclosure () -> String, _ body: (cnl_message) -> Void) throws(ReachabilityError)
+    {
         var datagram = cnl_datagram()
         let length = socket.receive(into: buffer.bytes, &datagram)
         guard length >= 0 else {
             // SO_RCVTIMEO ends a wait with EAGAIN (socket(7)).
             throw ReachabilityError(
-                .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation)
+                .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation())
         }
-        guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation) }
+        guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation()) }
         guard datagram.port == 0 else { return }
         MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
     }

@@ -75,15 +75,15 @@ struct NetlinkSocket: ~Copyable {
 
     /// Sends a request and returns its sequence number.
     borrowing func send(
-        _ operation: String, _ body: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32
+        _ operation: @autoclosure () -> String, _ body: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32
     ) throws(ReachabilityError) -> UInt32 {
         var sequence: UInt32 = 0
         let result = body(handle, &sequence)
-        try Self.check(result, operation)
+        try Self.check(result, operation())
         return sequence
     }
 
-    static func check(_ result: Int32, _ operation: String) throws(ReachabilityError) {
+    static func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(ReachabilityError) {
         guard result < 0 else { return }
         let code: ReachabilityError.Code =
             switch -result {
@@ -91,7 +91,7 @@ struct NetlinkSocket: ~Copyable {
             case EMFILE, ENFILE, ENOMEM: .resourcesExhausted
             default: .requestFailed
             }
-        throw ReachabilityError(code, errno: -result, operation: operation)
+        throw ReachabilityError(code, errno: -result, operation: operation())
     }
 }
 

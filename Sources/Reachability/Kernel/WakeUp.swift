@@ -1,11 +1,12 @@
 internal import CNetlink
 internal import Synchronization
 
-/// Interrupts the reader's sleep (eventfd(2)), to stop it or to ask it for an empty batch.
+/// Interrupts the reader's sleep (eventfd(2)): to stop it, to ask it for an empty batch, or to have it run jobs.
 final class WakeUp: Sendable {
     /// The descriptor, or a negative errno if the process has none left.
     let descriptor: Int32
     private let stopped = Atomic(false)
+    private let batchIsWanted = Atomic(false)
 
     init() { descriptor = cnl_event_open() }
 
@@ -15,7 +16,14 @@ final class WakeUp: Sendable {
 
     var isStopped: Bool { stopped.load(ordering: .acquiring) }
 
+    /// Asks for an empty batch.
     func signal() {
+        batchIsWanted.store(true, ordering: .releasing)
+        interrupt()
+    }
+
+    /// Ends the sleep and asks for nothing.
+    func interrupt() {
         if descriptor >= 0 { cnl_event_signal(descriptor) }
     }
 
@@ -27,5 +35,12 @@ final class WakeUp: Sendable {
         signal()
     }
 
-    func clear() { cnl_event_clear(descriptor) }
+    /// Makes the descriptor unreadable, and returns whether a batch was asked for.
+    ///
+    /// In this order: who asks in between is heard now, and the descriptor is readable once more for nothing.
+    @discardableResult
+    func clear() -> Bool {
+        cnl_event_clear(descriptor)
+        return batchIsWanted.exchange(false, ordering: .acquiring)
+    }
 }

@@ -2,17 +2,25 @@ import Glibc
 import Reachability
 import Synchronization
 
-/// The kernel, with a count of the routes that it tells of, and a consumer that can be stopped like a process by SIGSTOP.
+/// The kernel, with counts of the routes that it tells of and of the questions that it is asked, and a consumer that can be
+/// stopped like a process by SIGSTOP.
 final class KernelTap: NetworkSource {
     let isHeldUp = Atomic(false)
     private let kernel: KernelNetwork
     private let count = Atomic(0)
     private let settled = Atomic(false)
+    private let questions = Atomic(0)
+    private let dumpCount = Atomic(0)
 
     init(_ kernel: KernelNetwork) { self.kernel = kernel }
 
     /// How many events about routes were delivered.
     var routes: Int { count.load(ordering: .acquiring) }
+
+    /// How many look-ups were made since this was last called, and how many dumps.
+    func takeRequests() -> (lookups: Int, dumps: Int) {
+        (questions.exchange(0, ordering: .acquiringAndReleasing), dumpCount.exchange(0, ordering: .acquiringAndReleasing))
+    }
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         try await kernel.run { [self] batch in
@@ -30,6 +38,13 @@ final class KernelTap: NetworkSource {
 
     func wake() { kernel.wake() }
     func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
+        dumpCount.add(1, ordering: .acquiringAndReleasing)
+        return try kernel.interfaces()
+    }
+
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+        questions.add(1, ordering: .acquiringAndReleasing)
+        return try kernel.route(to: query)
+    }
 }

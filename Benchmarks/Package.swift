@@ -1,0 +1,45 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+    name: "swift-reachability-benchmarks",
+    dependencies: [
+        .package(name: "swift-reachability", path: ".."),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLibNLRoute",
+            pkgConfig: "libnl-route-3.0",
+            providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]
+        ),
+        // What driver and peers share: raw netlink, stamps in shared memory, processors and processes.
+        .target(name: "CBench"),
+        // The peers in C. GLib's is built by `Benchmarks/run`, where GLib is.
+        .executableTarget(name: "peer-epoll", dependencies: ["CBench"]),
+        .executableTarget(name: "peer-libnl", dependencies: ["CBench", "CLibNLRoute"]),
+        // Us, with a stamp at each station between the kernel and a listener.
+        .executableTarget(
+            name: "listener", dependencies: ["CBench", .product(name: "Reachability", package: "swift-reachability")]),
+        // The commands.
+        .executableTarget(
+            name: "bench",
+            dependencies: [
+                "CBench", "listener", "peer-epoll", "peer-libnl",
+                .product(name: "reachability-watch", package: "swift-reachability"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .gnu11
+)
+
+for target in package.targets where target.type != .system {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ]
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import CBench
+import Glibc
+
+/// The command `bench`.
+@main
+struct Bench: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Measures the library beside its peers, in network namespaces of its own. It needs root.",
+        subcommands: [LatencyCommand.self, FloodCommand.self, ActionsCommand.self])
+}
+
+/// A benchmark cannot be made.
+struct BenchError: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) { self.description = description }
+
+    /// Throws if a result is a negative errno.
+    @discardableResult
+    static func check(_ result: Int32, _ operation: String) throws -> Int32 {
+        guard result < 0 else { return result }
+        throw BenchError("\(operation): \(String(cString: strerror(-result)))")
+    }
+}

@@ -1,0 +1,55 @@
+import CBench
+import Glibc
+
+/// Network namespaces of the benchmark's own: this process is in one, a helper in the other.
+///
+/// Nothing is left behind: a namespace goes with its last process.
+final class Network {
+    /// The interface that leads out, and its other end.
+    static let (near, far) = ("bench0", "bench1")
+    static let gateway = "192.0.2.1"
+
+    /// A process that does nothing but be in the other namespace.
+    private let neighbour: Peer
+    /// A socket for changes and look-ups.
+    let socket: Int32
+
+    /// Moves this process into a new namespace with a cable to the other one: 192.0.2.10/24, up, without a default route.
+    init() throws {
+        guard geteuid() == 0 else { throw BenchError("network namespaces need root: run it as root, or through sudo") }
+        try BenchError.check(bench_new_network(), "unshare")
+        neighbour = try Peer(["sleep", "infinity"], hasOwnNetwork: true)
+        socket = try BenchError.check(bench_route_open(), "socket")
+        try run(
+            "ip link set lo up",
+            "ip link add \(Self.near) type veth peer name \(Self.far)",
+            "ip link set \(Self.far) netns \(neighbour.process)",
+            "ip link set \(Self.near) up",
+            "ip addr add 192.0.2.10/24 dev \(Self.near)")
+        try runThere("ip link set \(Self.far) up")
+    }
+
+    deinit { bench_close(socket) }
+
+    /// The default route through the cable.
+    var defaultRoute: bench_route { bench_default_route(Self.gateway, Self.near) }
+
+    /// Whether the internet can be reached: a look-up of the kernel's, now.
+    var isReachable: Bool { bench_is_reachable(socket) }
+
+    /// The namespace at the other end of the cable, as `ip link set netns` takes it.
+    var neighbourName: String { "\(neighbour.process)" }
+
+    /// Runs commands to their end.
+    func run(_ commands: String...) throws { for command in commands { try Self.run(command) } }
+
+    /// Runs commands at the other end of the cable.
+    func runThere(_ commands: String...) throws {
+        for command in commands { try Self.run("nsenter --net=/proc/\(neighbour.process)/ns/net \(command)") }
+    }
+
+    private static func run(_ command: String) throws {
+        let code = try Peer(command.split(separator: " ").map(String.init)).wait()
+        guard code == 0 else { throw BenchError("`\(command)` ended with \(code)") }
+    }
+}

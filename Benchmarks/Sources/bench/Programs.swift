@@ -1,0 +1,24 @@
+import Glibc
+
+/// Where the programs are that listen.
+enum Programs {
+    /// A program that was built beside this one.
+    static func built(_ name: String) -> String {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = max(0, readlink("/proc/self/exe", &path, path.count))
+        let own = String(decoding: path.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/" + name
+    }
+
+    /// GLib's peer, or `nil` where `run` found no GLib to build it with.
+    static var glib: String? {
+        let path = built("peer-glib")
+        return access(path, X_OK) == 0 ? path : nil
+    }
+
+    /// Why there is no GLib peer.
+    static let glibIsMissing = "GLib's GNetworkMonitor: not measured; libglib2.0-dev is not installed, and could not be"
+    /// Peers that were measured elsewhere and are not part of this benchmark.
+    static let othersAreMissing =
+        "Go (vishvananda/netlink), Rust (rtnetlink), pyroute2: not measured; nothing of them is installed here"
+}

@@ -1,0 +1,83 @@
+import CBench
+import Glibc
+import Reachability
+
+/// The library, with a stamp at one of the stations between the kernel and a listener; started by `bench`.
+///
+/// One station in a process: the others would be in its way.
+@main
+enum Listener {
+    static func main() async throws {
+        switch CommandLine.arguments.dropFirst().first {
+        case "callback": try await callback()
+        case "observer": try await observer()
+        case "executor": try await executor()
+        case "stream": try await stream()
+        case "view": try await view()
+        case "first-verdict": try await firstVerdict()
+        default:
+            print("a peer of the benchmark; it is started by `bench`")
+            exit(64)
+        }
+    }
+
+    /// The reader's thread has read and decoded an event; nobody asks anything.
+    private static func callback() async throws {
+        let stamps = Stamps()
+        try await KernelNetwork().run { batch in
+            if !batch.events.isEmpty { stamps.stamp() }
+            return nil
+        }
+    }
+
+    /// The monitor has asked, decided and told: the verdict is another one when its call returns.
+    private static func observer() async throws {
+        let stamps = Stamps()
+        let observed = ObservedNetwork(KernelNetwork())
+        let monitor = ReachabilityMonitor(observed)
+        observed.observe { stamps.note(monitor.path) }
+        try await monitor.run()
+    }
+
+    /// A task that prefers the reader's thread has its transition.
+    private static func executor() async throws {
+        let stamps = Stamps()
+        let network = KernelNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let listening = Task(executorPreference: network.executor) {
+            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current) }
+        }
+        try await monitor.run()
+        await listening.value
+    }
+
+    /// A task on the default pool has its transition.
+    private static func stream() async throws {
+        let stamps = Stamps()
+        let monitor = ReachabilityMonitor()
+        let listening = Task {
+            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current) }
+        }
+        try await monitor.run()
+        await listening.value
+    }
+
+    /// For the comparison of verdicts: the same as ``stream()``, whoever listens.
+    private static func view() async throws { try await stream() }
+
+    /// Writes how long it takes from the start of a monitor to its first verdict, in nanoseconds: the median of 21.
+    private static func firstVerdict() async throws {
+        var times: [Int64] = []
+        for _ in 0..<21 {
+            let monitor = ReachabilityMonitor()
+            let baseline = monitor.transitions
+            let start = bench_now()
+            let running = Task { try await monitor.run() }
+            for await _ in baseline { break }
+            times.append(bench_now() - start)
+            running.cancel()
+            try await running.value
+        }
+        print(times.sorted()[times.count / 2])
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import Reachability
+import Testing
+
+/// What a change costs between the kernel and a listener, counted: clocks tell little on a machine that is shared.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+struct HotPathTests {
+    @Test func aRouteChangeTakesOneLookupForEachAddressAndOneForWhatIsPublished() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        try await network.addIPv6()
+        let source = KernelTap(KernelNetwork(networkNamespace: network.near.path))
+        var configuration = ReachabilityMonitor.Configuration()
+        (configuration.auditInterval, configuration.auditIntervalWhileUnsatisfied) = (nil, nil)
+        try await network.watching(on: source, configuration: configuration) { watcher in
+            _ = source.takeRequests()
+            for _ in 0..<3 {
+                try await watcher.expect(kinds: .familyLost) { try await network.near.ip("route del default metric 100") }
+                #expect(source.takeRequests() == (4, 0))
+                try await watcher.expect(kinds: .familyGained) {
+                    try await network.near.ip("route add default via 192.0.2.1 dev cable0 metric 100")
+                }
+                // Satisfied families are described anew: one entry of the table each.
+                #expect(source.takeRequests() == (6, 0))
+            }
+        }
+    }
+
+    @Test func aListenerThatPrefersTheReaderRunsOnItsThread() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let monitor = ReachabilityMonitor(kernel)
+        let running = Task { try await monitor.run() }
+        let (heard, continuation) = AsyncStream.makeStream(of: (Transition, String).self)
+        let listener = Task(executorPreference: kernel.executor) {
+            for await transition in monitor.transitions(to: .internet, raw: true) {
+                continuation.yield((transition, threadName()))
+            }
+            continuation.finish()
+        }
+        var iterator = heard.makeAsyncIterator()
+        let baseline = try #require(await iterator.next(isolation: #isolation))
+        #expect(baseline.0.isBaseline)
+        for round in 1...5 {
+            try await network.near.ip("route del default")
+            let loss = try #require(await iterator.next(isolation: #isolation))
+            #expect(loss.0.kinds == .offline && loss.0.sequence == UInt64(2 * round - 1) && loss.1 == "reachability")
+            try await network.near.ip("route add default via 192.0.2.1 dev cable0")
+            let gain = try #require(await iterator.next(isolation: #isolation))
+            #expect(gain.0.kinds == .online && gain.0.sequence == UInt64(2 * round) && gain.1 == "reachability")
+        }
+        // The listener outlives the reader: it hears the end on the default pool.
+        running.cancel()
+        try await running.value
+        let end = try #require(await iterator.next(isolation: #isolation))
+        #expect(end.0.current.status == .unknown)
+        await listener.value
+    }
+}
+
+/// The name that the kernel knows the calling thread by (proc(5)).
+private func threadName() -> String {
+    let name = try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
+    return name.map { String($0.prefix { $0 != "\n" }) } ?? ""
+}
