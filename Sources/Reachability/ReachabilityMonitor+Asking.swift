@@ -96,7 +96,7 @@ extension ReachabilityMonitor {
         guard let name = scope.host else { return [] }
         if let known = guarded.withLock({ $0.core.addresses(ofHost: name) }) { return known }
         guard case .addresses(let addresses) = source.addresses(of: name) else { return [] }
-        return addresses
+        return HostBook.inOrder(addresses)
     }
 
     /// Fills in what only the table's entry tells: prefix length and metric.

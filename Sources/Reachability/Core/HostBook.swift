@@ -63,9 +63,7 @@ package struct HostBook: Sendable {
         let old = entry.isSettled ? entry.addresses : nil
         switch answer {
         case .addresses(let addresses):
-            let unique = Set(addresses.map(\.unmapped))
-            // In an order of their own: name servers turn theirs from answer to answer.
-            entry.addresses = Array(unique.sorted(by: Self.precedes).prefix(Self.addressLimit))
+            entry.addresses = Self.inOrder(addresses)
         case .notFound: entry.addresses = []
         case .failed: break
         }
@@ -104,6 +102,11 @@ package struct HostBook: Sendable {
     /// When there is something to do without anything having happened.
     package func next(isWorthwhile: Bool) -> Duration? {
         entries.values.flatMap { [$0.patienceEnd, isWorthwhile || $0.lastAsked == nil ? $0.due : nil] }.compactMap(\.self).min()
+    }
+
+    /// The addresses that count of an answer, each once, in an order of their own: name servers turn theirs from answer to answer.
+    package static func inOrder(_ addresses: [IPAddress]) -> [IPAddress] {
+        Array(Set(addresses.map(\.unmapped)).sorted(by: precedes).prefix(addressLimit))
     }
 
     private static func precedes(_ left: IPAddress, _ right: IPAddress) -> Bool {

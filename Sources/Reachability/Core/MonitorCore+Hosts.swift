@@ -49,9 +49,11 @@ extension MonitorCore {
         if !late.isEmpty { noteAddresses(of: late) }
     }
 
-    /// Has hosts looked up whose time has come.
-    mutating func askForHosts(at now: Duration, _ outcome: inout Outcome) {
-        outcome.hosts = hosts.takeQuestions(at: now, isWorthwhile: isLookupWorthwhile)
+    /// Has hosts looked up whose time has come, and returns when there is more to do.
+    mutating func askForHosts(at now: Duration, _ outcome: inout Outcome) -> Duration? {
+        let isWorthwhile = isLookupWorthwhile
+        outcome.hosts = hosts.takeQuestions(at: now, isWorthwhile: isWorthwhile)
+        return hosts.next(isWorthwhile: isWorthwhile)
     }
 
     private mutating func noteAddresses(of names: [String]) {

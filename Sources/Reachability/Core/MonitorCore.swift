@@ -75,8 +75,8 @@ package struct MonitorCore: Sendable {
     /// The scopes that have not been told of the last suspension yet.
     var resumed: Set<Scope> = []
     var resynced = false
-    /// The addresses that the scopes ask about, and those that the source was last told.
     var hosts: HostBook
+    /// The addresses that the scopes ask about, and those that the source was last told.
     var index = DestinationIndex()
     var destinations: Set<IPAddress>?
     var isIndexOutdated = true
@@ -132,7 +132,7 @@ package struct MonitorCore: Sendable {
 
     private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
 
-    /// When everything is asked anew without a hint.
+    /// Whether everything is to be asked anew without a hint.
     private func isDue(at now: Duration) -> Bool {
         schedule.isRetryDue(at: now) || backoff.isDue(at: now)
     }
@@ -185,11 +185,11 @@ package struct MonitorCore: Sendable {
             health.lastAudit = plan.now
         }
         if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
-        if hasSnapshot && !hosts.isEmpty { askForHosts(at: plan.now, &outcome) }
+        let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
             (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
-            + scopes.values.map(\.deadline) + [hosts.next(isWorthwhile: isLookupWorthwhile)]
+            + scopes.values.map(\.deadline) + [nextLookup]
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }

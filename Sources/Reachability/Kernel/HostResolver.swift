@@ -30,7 +30,7 @@ final class HostResolver: Sendable {
             return true
         }
         guard needsThread else { return }
-        let error = ReaderThread.start(named: "reachability-dns") { [self] in work(notify) }
+        let error = ReaderThread.start(named: "reach-resolver") { [self] in work(notify) }
         if error != 0 {
             state.withLock { $0.threads -= 1 }
             answerAll(.failed, notify)
@@ -78,8 +78,8 @@ final class HostResolver: Sendable {
         let descriptors = [event.descriptor]
         while true {
             if let answer = resolver.state.withLock({ $0.answers.first?.answer }) { return answer }
-            // Without a descriptor to wait on it fails at once, like a name server that does not answer.
-            guard cnl_wait(descriptors, 1, -1) >= 0, event.descriptor >= 0 else { return .failed }
+            // Without a descriptor to wait for it fails at once, as if no name server answered.
+            guard event.descriptor >= 0, cnl_wait(descriptors, 1, -1) >= 0 else { return .failed }
             event.clear()
         }
     }

@@ -51,7 +51,7 @@ struct RandomSession {
     static let scopes = { () -> [Scope] in
         var bound = Scope.internet
         bound.interface = "eth1"
-        return [.internet, .address(ip("1.1.1.1")), .address(ip("203.0.113.9")), bound]
+        return [.internet, .address(ip("1.1.1.1")), .address(ip("203.0.113.9")), bound, .host("nas.example")]
     }()
 
     let seed: UInt64
@@ -60,6 +60,7 @@ struct RandomSession {
     func run(_ steps: Int = 60) async throws -> (heard: Heard, recording: [UInt8]) {
         let collector = RecordingCollector()
         let network = SimulatedNetwork.online()
+        try network.setHost("nas.example", to: "203.0.113.7")
         let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.take($0) }
         let heard = try await listen(to: recorder, Self.scopes) { monitor in
             try await network.untilRunning()
@@ -91,6 +92,8 @@ struct RandomSession {
         case 14: try? network.batch(hasMore: isOn) { try $0.setCarrier("eth0", !$0.interfaces[1].hasCarrier) }
         default: network.announceMalformed(1)
         }
+        if random.below(8) == 0 { try? network.setHost("nas.example", to: isOn ? "203.0.113.7" : "203.0.113.9") }
+        if random.below(8) == 0 { network.setNameServersAnswer(isOn) }
         network.clock.advance(by: .microseconds(random.below([10, 5000, 400_000, 40_000_000][random.below(4)])))
     }
 }
