@@ -22,12 +22,27 @@ extension SimulatedKernel {
         addLoopbackAddress(position)
         for address in links[position].interface.addresses { connect(address, on: links[position].interface) }
         revive(.ipv4, on: links[position].interface.index)
+        welcomeKeptAddresses(position)
         // The operational state follows the carrier, with an announcement of its own.
         let state = operationalState(of: links[position].interface)
         let hasChanged = links[position].interface.operationalState != state
         links[position].interface.operationalState = state
         makeReady(position) {
             if hasChanged { $0.announceLink(position) }
+        }
+    }
+
+    /// Tells of the addresses that outlived the link being down, but for those that have to be detected again
+    /// (fixup_permanent_addr(), net/ipv6/addrconf.c).
+    private mutating func welcomeKeptAddresses(_ position: Int) {
+        let link = links[position]
+        links[position].kept = []
+        for place in link.interface.addresses.indices {
+            let address = link.interface.addresses[place].address
+            let isDetected = detectionTime.map { $0 > .zero } ?? false && !link.undetected.contains(address)
+            guard link.kept.contains(address), !isDetected else { continue }
+            links[position].interface.addresses[place].isTentative = false
+            announce(.address(links[position].interface.addresses[place], interface: link.interface.index))
         }
     }
 
@@ -105,6 +120,7 @@ extension SimulatedKernel {
             // It will have to be detected again.
             let isDetected = held.address.family == .ipv6 && detectionTime != nil && !link.undetected.contains(held.address)
             if isDetected { held.isTentative = true }
+            if held.address.family == .ipv6 { links[position].kept.insert(held.address) }
             links[position].interface.addresses.append(held)
         }
     }

@@ -15,7 +15,8 @@ extension SimulatedKernel {
         shareOut(on: interface)
     }
 
-    /// Takes IPv6 routes through a link out of service (fib6_ifdown(), net/ipv6/route.c).
+    /// Takes IPv6 routes through a link out of service (fib6_ifdown(), net/ipv6/route.c); with the loopback device also those that
+    /// refuse, which hang on it.
     ///
     /// Those that go are announced, leg by leg, unless `skip_notify_on_dev_down` is set; that a multipath route goes on with
     /// its other legs is not.
@@ -26,11 +27,14 @@ extension SimulatedKernel {
             }
         }
         let isGone = { (route: Route) in
-            route.family == .ipv6 && route.uses(interface) && route.legs.allSatisfy(\.isDead)
+            guard route.family == .ipv6 else { return false }
+            if route.type != .unicast { return interface == Self.loopbackIndex }
+            return route.uses(interface) && route.legs.allSatisfy(\.isDead)
         }
         if !settings.skipsNotifyOnDeviceDown {
             for route in routes where isGone(route) {
                 for leg in route.legs { announce(.route(change(of: route, leg: leg, isRemoval: true))) }
+                if route.legs.isEmpty { announce(.route(change(of: route, isRemoval: true))) }
             }
         }
         routes.removeAll(where: isGone)
