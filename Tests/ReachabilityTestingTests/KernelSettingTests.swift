@@ -30,7 +30,7 @@ struct KernelSettingTests {
         #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
     }
 
-    @Test func IPv6CanBeAsSilentAsIPv4WhenALinkGoesDown() throws {
+    @Test func aLinkThatGoesDownCanTakeItsIPv6RoutesSilently() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(try kernel.announced { try $0.setSysctl("net.ipv6.route.skip_notify_on_dev_down", 1) } == [])
         #expect(try kernel.announced { try $0.setUp("va", false) } == ["link va down", "-addr 2001:db8:9::1/64 if2"])
@@ -57,7 +57,7 @@ struct KernelSettingTests {
         #expect(before.contains("-addr 2001:db8:9::1/64 if2"), "nothing outlives the link itself")
     }
 
-    @Test func IPv6CanBeTurnedOffWithoutAWordAboutTheLink() throws {
+    @Test func disablingIPv6SaysNothingAboutTheLink() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(
             try kernel.announced { try $0.setSysctl("net.ipv6.conf.va.disable_ipv6", 1) } == [
@@ -75,7 +75,7 @@ struct KernelSettingTests {
         #expect(kernel.interfaces.allSatisfy { $0.addresses.allSatisfy { $0.address.family == .ipv4 } })
     }
 
-    @Test func IPv6OffForAllIsOffForNewLinksToo() throws {
+    @Test func disablingIPv6ForAllHoldsForNewLinksToo() throws {
         var kernel = SimulatedKernel()
         try kernel.setSysctl("net.ipv6.conf.all.disable_ipv6", 1)
         try kernel.addLink("eth0")
@@ -85,7 +85,7 @@ struct KernelSettingTests {
     }
 
     @Test(arguments: [true, false])
-    func IPv6RoutesThatRefuseHangOnTheLoopbackDevice(isDown: Bool) throws {
+    func refusingIPv6RoutesHangOnTheLoopbackDevice(isDown: Bool) throws {
         var kernel = try SimulatedKernel.cabled()
         try kernel.addRoute(to: "203.0.113.0/24", type: .unreachable)
         try kernel.addRoute(to: "2001:db8:77::/48", type: .unreachable)

@@ -27,7 +27,9 @@ final class AnnouncementLog: Sendable {
         switch event.payload {
         case .link(let link): "link \(link.index)"
         case .linkRemoved(let index): "no link \(index)"
-        case .address(let address, let index): "address \(address.address)/\(address.prefixLength) on \(index)"
+        case .address(let address, let index):
+            "address \(address.address)/\(address.prefixLength) on \(index)\(address.isTentative ? " tentative" : "")"
+                + (address.hasFailedDetection ? " failed" : "")
         case .addressRemoved(let address, let index): "no address \(address.address)/\(address.prefixLength) on \(index)"
         case .route(let change): text(change)
         case .rule(let isRemoval): isRemoval ? "no rule" : "rule"

@@ -29,9 +29,9 @@ final class Pulse: Sendable {
     }
 
     /// Waits until there is no difference; throws the last one if there still is after the time that the kernel may take.
-    func settle(_ difference: () throws -> String?) async throws {
+    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () throws -> String?) async throws {
         let clock = ContinuousClock()
-        let deadline = clock.now + TwinNetworks.patience
+        let deadline = clock.now + patience
         guard var last = try difference() else { return }
         for await _ in beats {
             guard let next = try difference() else { return }
