@@ -52,7 +52,7 @@ extension SimulatedKernel {
         links[position].interface.operationalState = operationalState(of: links[position].interface)
         // Routes on nexthop objects go before the link is announced, all others stay.
         if !hasCarrier { dropNexthops(on: links[position].interface.index) }
-        shareOut(on: links[position].interface.index)
+        for family in IPAddress.Family.allCases { shareOut(family, on: links[position].interface.index) }
         makeReady(position) { $0.announceLink(position) }
     }
 
