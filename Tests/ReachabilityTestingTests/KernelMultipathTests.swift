@@ -70,6 +70,25 @@ struct KernelMultipathTests {
         #expect(try kernel.ways("198.51.100.1") == ["va2"])
     }
 
+    @Test func oneFamilysSharesAreNotTheOthers() throws {
+        var kernel = try Self.forked()
+        try kernel.setCarrier("va", false)
+        try kernel.setSysctl("net.ipv6.conf.all.ignore_routes_with_linkdown", 1)
+        try kernel.removeAddress("va", "10.9.0.1/24")
+        #expect(try kernel.ways("2001:db8:ffff::1") == Self.both)
+        try kernel.setUp("va", false)
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["va2"])
+    }
+
+    @Test func aLegOfARemovedLinkGoesInSilenceIfAskedFor() throws {
+        var kernel = try Self.forked()
+        try kernel.setSysctl("net.ipv6.route.skip_notify_on_dev_down", 1)
+        #expect(
+            try kernel.announced { try $0.removeLink("va") }
+                == ["link va down", "-addr 2001:db8:9::1/64 if2", "-addr 10.9.0.1/24 if2", "-link 2"])
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["va2"])
+    }
+
     @Test func aRemovedLinkTakesTheWholeIPv4RouteButOneIPv6Leg() throws {
         var kernel = try Self.forked()
         #expect(

@@ -78,7 +78,8 @@ struct KernelNexthopTests {
         var kernel = try Self.withRoutes(1, 61)
         #expect(
             try kernel.announced { try $0.setUp("va", false) } == [
-                "link va down", "-route6 default via 2001:db8:9::2 if2", "-route6 2001:db8:9::/64 if2", "-addr 2001:db8:9::1/64 if2",
+                "link va down", "-route6 default via 2001:db8:9::2 if2", "-route6 2001:db8:9::/64 if2",
+                "-addr 2001:db8:9::1/64 if2",
             ])
         #expect(kernel.nexthops.map(\.id) == [2, 10, 62, 66])
         #expect(try kernel.ways("198.51.100.1") == ["errno \(ENETUNREACH)"])

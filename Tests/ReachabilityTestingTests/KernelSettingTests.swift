@@ -30,7 +30,7 @@ struct KernelSettingTests {
         #expect(try kernel.ways("2001:db8:ffff::1") == ["errno \(ENETUNREACH)"])
     }
 
-    @Test func IPv6CanBeAsSilentAsIPv4WhenALinkGoesDown() throws {
+    @Test func aLinkThatGoesDownCanTakeItsIPv6RoutesSilently() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(try kernel.announced { try $0.setSysctl("net.ipv6.route.skip_notify_on_dev_down", 1) } == [])
         #expect(try kernel.announced { try $0.setUp("va", false) } == ["link va down", "-addr 2001:db8:9::1/64 if2"])
@@ -47,14 +47,17 @@ struct KernelSettingTests {
                 "-route6 default via 2001:db8:9::2 if2", "-route6 fe80::/64 if2", "-addr fe80::10/64 if2",
             ])
         #expect(kernel.interfaces[1].addresses.map(\.address.description) == ["10.9.0.1", "2001:db8:9::1"])
-        try kernel.setUp("va", true)
-        #expect(kernel.routeTexts.contains("2001:db8:9::/64 dev va"))
+        #expect(
+            try kernel.announced { try $0.setUp("va", true) } == [
+                "link va up carrier down", "route 10.9.0.0/24 if2", "route6 2001:db8:9::/64 if2", "addr 2001:db8:9::1/64 if2",
+                "link va up carrier up",
+            ])
         #expect(!kernel.routeTexts.contains { $0.hasPrefix("default via 2001") })
         let before = try kernel.announced { try $0.removeLink("va") }
         #expect(before.contains("-addr 2001:db8:9::1/64 if2"), "nothing outlives the link itself")
     }
 
-    @Test func IPv6CanBeTurnedOffWithoutAWordAboutTheLink() throws {
+    @Test func disablingIPv6SaysNothingAboutTheLink() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(
             try kernel.announced { try $0.setSysctl("net.ipv6.conf.va.disable_ipv6", 1) } == [
@@ -70,6 +73,36 @@ struct KernelSettingTests {
         _ = kernel.takeEvents()
         try kernel.setSysctl("net.ipv6.conf.all.disable_ipv6", 1)
         #expect(kernel.interfaces.allSatisfy { $0.addresses.allSatisfy { $0.address.family == .ipv4 } })
+    }
+
+    @Test func disablingIPv6ForAllHoldsForNewLinksToo() throws {
+        var kernel = SimulatedKernel()
+        try kernel.setSysctl("net.ipv6.conf.all.disable_ipv6", 1)
+        try kernel.addLink("eth0")
+        #expect(throws: SimulationError.self) { try kernel.addAddress("eth0", "2001:db8::10/64") }
+        try kernel.setSysctl("net.ipv6.conf.all.disable_ipv6", 0)
+        try kernel.addAddress("eth0", "2001:db8::10/64")
+    }
+
+    @Test(arguments: [true, false])
+    func refusingIPv6RoutesHangOnTheLoopbackDevice(isDown: Bool) throws {
+        var kernel = try SimulatedKernel.cabled()
+        try kernel.addRoute(to: "203.0.113.0/24", type: .unreachable)
+        try kernel.addRoute(to: "2001:db8:77::/48", type: .unreachable)
+        try kernel.addBlackholeNexthop(61, family: .ipv6)
+        try kernel.addRoute(to: "2001:db8:61::/48", nexthop: 61)
+        let events = try kernel.announced {
+            if isDown { try $0.setUp("lo", false) } else { try $0.setSysctl("net.ipv6.conf.lo.disable_ipv6", 1) }
+        }
+        #expect(events == (isDown ? ["link lo down"] : []) + ["-route6 2001:db8:77::/48 if1", "-addr ::1/128 if1"])
+        #expect(try kernel.ways("2001:db8:77::1") == ["errno \(ENETUNREACH)"])
+        #expect(try kernel.ways("2001:db8:61::1") == ["errno \(EINVAL)"], "that is its object's")
+        #expect(try kernel.ways("203.0.113.1") == ["errno \(EHOSTUNREACH)"])
+        #expect(throws: SimulationError.self) { try kernel.addBlackholeNexthop(62, family: .ipv6) }
+        var isRefused = false
+        do { try kernel.addBlackholeNexthop(2) } catch { isRefused = true }
+        #expect(isRefused == isDown)
+        try kernel.addRoute(to: "2001:db8:78::/48", type: .prohibit)
     }
 
     @Test func linksMakeTheirOwnLinkLocalAddressesIfAskedFor() throws {

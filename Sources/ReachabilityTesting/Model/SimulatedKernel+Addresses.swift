@@ -82,6 +82,7 @@ extension SimulatedKernel {
     /// Takes an address and what depends on it.
     mutating func drop(_ entry: NetworkInterface.Address, at position: Int) {
         links[position].interface.addresses.removeAll { $0 == entry }
+        links[position].kept.remove(entry.address)
         let interface = links[position].interface
         announce(.addressRemoved(entry, interface: interface.index))
         if !interface.addresses.contains(where: { $0.hasPrefix(of: entry) }) {

@@ -22,6 +22,7 @@ extension SimulatedKernel {
         addLoopbackAddress(position)
         for address in links[position].interface.addresses { connect(address, on: links[position].interface) }
         revive(.ipv4, on: links[position].interface.index)
+        welcomeKeptAddresses(position)
         // The operational state follows the carrier, with an announcement of its own.
         let state = operationalState(of: links[position].interface)
         let hasChanged = links[position].interface.operationalState != state
@@ -31,13 +32,27 @@ extension SimulatedKernel {
         }
     }
 
+    /// Tells of the addresses that outlived the link being down, but for those that have to be detected again
+    /// (fixup_permanent_addr(), net/ipv6/addrconf.c).
+    private mutating func welcomeKeptAddresses(_ position: Int) {
+        let link = links[position]
+        links[position].kept = []
+        for place in link.interface.addresses.indices {
+            let address = link.interface.addresses[place].address
+            let isDetected = detectionTime.map { $0 > .zero } ?? false && !link.undetected.contains(address)
+            guard link.kept.contains(address), !isDetected else { continue }
+            links[position].interface.addresses[place].isTentative = false
+            announce(.address(links[position].interface.addresses[place], interface: link.interface.index))
+        }
+    }
+
     /// Gives or takes the carrier of a link that is up.
     mutating func changeCarrier(_ position: Int, _ hasCarrier: Bool) {
         setLowerUp(position, hasCarrier)
         links[position].interface.operationalState = operationalState(of: links[position].interface)
         // Routes on nexthop objects go before the link is announced, all others stay.
         if !hasCarrier { dropNexthops(on: links[position].interface.index) }
-        shareOut(on: links[position].interface.index)
+        for family in IPAddress.Family.allCases { shareOut(family, on: links[position].interface.index) }
         makeReady(position) { $0.announceLink(position) }
     }
 
@@ -105,6 +120,7 @@ extension SimulatedKernel {
             // It will have to be detected again.
             let isDetected = held.address.family == .ipv6 && detectionTime != nil && !link.undetected.contains(held.address)
             if isDetected { held.isTentative = true }
+            if held.address.family == .ipv6 { links[position].kept.insert(held.address) }
             links[position].interface.addresses.append(held)
         }
     }

@@ -19,7 +19,7 @@ extension SimulatedKernel {
         defer { nextIndex += 1 }
         var interface = NetworkInterface(index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier)
         interface.operationalState = operationalState(of: interface)
-        links.append(Link(interface: interface, isPlugged: hasCarrier))
+        links.append(Link(interface: interface, isPlugged: hasCarrier, isIPv6Disabled: settings.disablesIPv6))
         makeReady(links.count - 1) { $0.announceLink($0.links.count - 1) }
         return interface.index
     }

@@ -39,9 +39,10 @@ extension SimulatedKernel {
 
     /// Adds a nexthop object whose routes refuse everything, like `ip nexthop add id … blackhole`.
     ///
-    /// It is announced.
+    /// It is announced. The loopback device must be up, and for IPv6 have it enabled.
     public mutating func addBlackholeNexthop(_ id: UInt32, family: IPAddress.Family = .ipv4) throws(SimulationError) {
-        try insert(Nexthop(id: id, family: family, target: .blackhole), "addBlackholeNexthop(\(id))")
+        let operation = "addBlackholeNexthop(\(id))"
+        try insert(try makeBlackhole(id, family, operation), operation)
     }
 
     /// Adds a group of nexthop objects, like `ip nexthop add id … group`.
@@ -76,7 +77,7 @@ extension SimulatedKernel {
     public mutating func replaceNexthopByBlackhole(_ id: UInt32) throws(SimulationError) {
         let operation = "replaceNexthopByBlackhole(\(id))"
         let old = try nexthop(id, for: operation)
-        try replace(old, by: Nexthop(id: id, family: old.family, target: .blackhole), operation)
+        try replace(old, by: try makeBlackhole(id, old.family, operation), operation)
     }
 
     /// Removes a nexthop object, like `ip nexthop del`.
@@ -107,6 +108,17 @@ extension SimulatedKernel {
             throw SimulationError(operation, "IPv6 is disabled on \(name) (EINVAL)")
         }
         return Nexthop(id: id, family: family, target: .leg(Leg(next, link.interface.index)))
+    }
+
+    private func makeBlackhole(
+        _ id: UInt32, _ family: IPAddress.Family, _ operation: String
+    ) throws(SimulationError) -> Nexthop {
+        // It hangs on the loopback device.
+        guard let loopback = link(at: Self.loopbackIndex), loopback.interface.isUp, family == .ipv4 || !loopback.isIPv6Disabled
+        else {
+            throw SimulationError(operation, "the loopback device is down, or IPv6 is disabled on it (ENETDOWN)")
+        }
+        return Nexthop(id: id, family: family, target: .blackhole)
     }
 
     private mutating func insert(_ nexthop: Nexthop, _ operation: String) throws(SimulationError) {

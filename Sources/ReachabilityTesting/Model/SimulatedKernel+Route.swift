@@ -90,10 +90,10 @@ extension SimulatedKernel {
         // With nexthop_compat_mode=0 only the number of the nexthop object is told, not what it stands for.
         let isBare = route.nexthop != nil && !settings.isNexthopCompatible
         let leg = isBare ? nil : leg ?? legs(of: route).first
-        // IPv6 hangs routes that do not send on the loopback device; IPv4 names none.
-        let isRefusal6 = route.type != .unicast && route.family == .ipv6
+        // IPv6 hangs routes that do not send on the loopback device, and so do nexthop objects; an IPv4 route names none.
+        let isRefusal = route.type != .unicast && route.family == .ipv6 || isBlackhole(route) && !isBare
         return RouteChange(
-            route.destination, gateway: leg?.gateway, interface: isRefusal6 ? SimulatedKernel.loopbackIndex : leg?.interface,
+            route.destination, gateway: leg?.gateway, interface: isRefusal ? SimulatedKernel.loopbackIndex : leg?.interface,
             isRemoval: isRemoval)
     }
 }

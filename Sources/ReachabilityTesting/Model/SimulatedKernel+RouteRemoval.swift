@@ -12,10 +12,11 @@ extension SimulatedKernel {
             }
             if isRemoved || routes[place].legs.allSatisfy(\.isDead) { routes.remove(at: place) }
         }
-        shareOut(on: interface)
+        shareOut(.ipv4, on: interface)
     }
 
-    /// Takes IPv6 routes through a link out of service (fib6_ifdown(), net/ipv6/route.c).
+    /// Takes IPv6 routes through a link out of service (fib6_ifdown(), net/ipv6/route.c); with the loopback device also those that
+    /// refuse, which hang on it.
     ///
     /// Those that go are announced, leg by leg, unless `skip_notify_on_dev_down` is set; that a multipath route goes on with
     /// its other legs is not.
@@ -26,21 +27,26 @@ extension SimulatedKernel {
             }
         }
         let isGone = { (route: Route) in
-            route.family == .ipv6 && route.uses(interface) && route.legs.allSatisfy(\.isDead)
+            guard route.family == .ipv6 else { return false }
+            if route.type != .unicast { return interface == Self.loopbackIndex }
+            return route.uses(interface) && route.legs.allSatisfy(\.isDead)
         }
         if !settings.skipsNotifyOnDeviceDown {
             for route in routes where isGone(route) {
                 for leg in route.legs { announce(.route(change(of: route, leg: leg, isRemoval: true))) }
+                if route.legs.isEmpty { announce(.route(change(of: route, isRemoval: true))) }
             }
         }
         routes.removeAll(where: isGone)
-        shareOut(on: interface)
+        shareOut(.ipv6, on: interface)
     }
 
-    /// Takes away the legs of IPv6 multipath routes that led through a link which is being removed; each is announced.
+    /// Takes away the legs of IPv6 multipath routes that led through a link which is being removed.
+    ///
+    /// Each is announced, unless `skip_notify_on_dev_down` is set.
     mutating func dropLegs6(on interface: UInt32) {
         for place in routes.indices where routes[place].family == .ipv6 {
-            for leg in routes[place].legs where leg.interface == interface {
+            for leg in routes[place].legs where leg.interface == interface && !settings.skipsNotifyOnDeviceDown {
                 announce(.route(change(of: routes[place], leg: leg, isRemoval: true)))
             }
             routes[place].legs.removeAll { $0.interface == interface }
@@ -55,12 +61,12 @@ extension SimulatedKernel {
                 routes[place].legs[leg].isDead = false
             }
         }
-        shareOut(on: interface)
+        shareOut(family, on: interface)
     }
 
-    /// Gives out the shares of the multipath routes that lead through a link (fib_rebalance(), rt6_multipath_rebalance()).
-    mutating func shareOut(on interface: UInt32) {
-        for place in routes.indices where routes[place].uses(interface) { shareOut(place) }
+    /// Gives out the shares of a family's multipath routes that lead through a link (fib_rebalance(), rt6_multipath_rebalance()).
+    mutating func shareOut(_ family: IPAddress.Family, on interface: UInt32) {
+        for place in routes.indices where routes[place].family == family && routes[place].uses(interface) { shareOut(place) }
     }
 
     func sharedOut(_ route: Route) -> Route {

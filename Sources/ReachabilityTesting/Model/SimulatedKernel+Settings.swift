@@ -8,6 +8,8 @@ extension SimulatedKernel {
         var isNexthopCompatible = true
         var skipsNotifyOnDeviceDown = false
         var keepsAddressesOnDown = false
+        /// Whether new links begin with IPv6 disabled.
+        var disablesIPv6 = false
         /// The mode of the model; the kernel's default is to make them.
         var makesLinkLocalAddresses = false
     }
@@ -24,11 +26,12 @@ extension SimulatedKernel {
     ///   carrier. Announced as a setting of all interfaces, and for IPv6 of each.
     /// - `net.ipv4.nexthop_compat_mode`: with 0, routes are not announced when the nexthop object changes that they lead through.
     /// - `net.ipv6.route.skip_notify_on_dev_down`: with 1, IPv6 routes go as silently as those of IPv4 when their link goes down.
-    /// - `net.ipv6.conf.all.keep_addr_on_down`: with 1, IPv6 addresses stay while their link is down, all but link-local ones.
+    /// - `net.ipv6.conf.all.keep_addr_on_down`: with 1, IPv6 addresses stay while their link is down, all but link-local ones,
+    ///   and are announced again when it comes up.
     /// - `net.ipv6.conf.all.addr_gen_mode`: with 0, as on a real machine, links in working order have a link-local address; with
     ///   1, as in a new model, only what they were given.
-    /// - `net.ipv6.conf.all.disable_ipv6` or that of a link: with 1, IPv6 routes and addresses go with an announcement each, but
-    ///   none of the link; with 0 none of them comes back.
+    /// - `net.ipv6.conf.all.disable_ipv6`, also for new links, or that of a link: with 1, IPv6 routes and addresses go with an
+    ///   announcement each, but none of the link; with 0 none of them comes back. Routes that refuse are the loopback device's.
     ///
     /// What else follows is announced as by itself; most settings are not announced.
     public mutating func setSysctl(_ key: String, _ value: Int) throws(SimulationError) {
@@ -51,6 +54,7 @@ extension SimulatedKernel {
             settings.makesLinkLocalAddresses = !isOn
             for position in links.indices where links[position].isReady { addLinkLocalAddress(position) }
         case "net.ipv6.conf.all.disable_ipv6":
+            settings.disablesIPv6 = isOn
             for position in links.indices { setIPv6Disabled(position, isOn) }
         default:
             let parts = ("net.ipv6.conf.", ".disable_ipv6")

@@ -23,6 +23,8 @@ public struct SimulatedKernel: Sendable {
         var isIPv6Disabled = false
         /// The addresses that were added without duplicate address detection (IFA_F_NODAD).
         var undetected: Set<IPAddress> = []
+        /// The addresses that outlived the link being down, while it is.
+        var kept: Set<IPAddress> = []
     }
 
     static let loopbackIndex: UInt32 = 1

@@ -3,7 +3,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// The same random changes, made to the kernel and to its model, lead to the same verdicts.
+/// The same random changes, made to the kernel and to its model, lead to the same verdicts and the same announcements.
 ///
 /// `REACHABILITY_DIFFERENTIAL_OPERATIONS` sets how many changes are made for each seed, and `REACHABILITY_DIFFERENTIAL_SEEDS`
 /// the seeds: numbers with commas between them, or `FIRST-LAST`.
@@ -21,8 +21,10 @@ struct DifferentialTests {
                     for _ in 0..<Limits.operations {
                         let operation = generator.next(twins.model.kernel)
                         history.append(operation.description)
+                        pulse.log.clear()
+                        twins.log.clear()
                         try await twins.apply(operation)
-                        try await pulse.settle { try twins.difference(monitors) }
+                        try await pulse.settle { try twins.difference(monitors) ?? twins.log.difference(from: pulse.log) }
                     }
                 }
             }
@@ -55,7 +57,8 @@ struct TwinMonitors: Sendable {
 extension TwinNetworks {
     /// Runs a monitor on each while the body is running.
     func watching(_ body: (TwinMonitors) async throws -> Void) async throws {
-        let monitors = TwinMonitors(kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)), model: .init(model))
+        let monitors = TwinMonitors(
+            kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)), model: .init(AnnouncementTap(model, log)))
         let running = [monitors.kernel, monitors.model].map { monitor in Task { try await monitor.run() } }
         defer { for task in running { task.cancel() } }
         for monitor in [monitors.kernel, monitors.model] {

@@ -5,21 +5,25 @@ extension Operation: CustomStringConvertible {
     /// The command that makes the change to a namespace, without its name; `far` changes the other end of the cables.
     var description: String { words.joined(separator: " ") }
 
-    /// Whether the change is made at the other end of the cables.
-    var isFar: Bool {
-        if case .setCarrier = self { true } else { false }
-    }
-
-    /// The command for a machine in namespace `near` whose cables lead to namespace `far`.
-    func command(near: String, far: String) -> [String] {
-        if case .setSysctl(let key, let value) = self {
-            return ["ip", "netns", "exec", near, "sysctl", "-qw", "\(key)=\(value)"]
+    /// The commands for a machine in namespace `near` whose cables lead to namespace `far`.
+    func commands(near: String, far: String) -> [[String]] {
+        switch self {
+        case .setSysctl(let key, let value): [["ip", "netns", "exec", near, "sysctl", "-qw", "\(key)=\(value)"]]
+        case .setCarrier: [["ip", "-n", far] + words.dropFirst()]
+        case .addLink(let name, _):
+            [["ip", "-n", near] + words.dropFirst() + ["netns", far], ["ip", "-n", far, "link", "set", "far-\(name)", "up"]]
+        default: [["ip", "-n", near] + words.dropFirst()]
         }
-        return ["ip", "-n", isFar ? far : near] + words.dropFirst()
     }
 
     private var words: [String] {
         switch self {
+        case .addLink(let name, let index):
+            // The other ends have other indices: if they are equal the kernel takes a cable for a device that is its own bottom,
+            // and puts the news of its carrier off for a second (linkwatch_urgent_event(), net/core/link_watch.c).
+            ["ip", "link", "add", name, "index", "\(index)", "address", "02:00:00:00:00:\(index / 16)\(Self.digit(index % 16))"]
+                + ["type", "veth", "peer", "name", "far-\(name)", "index", "\(1000 + index)"]
+        case .removeLink(let name): ["ip", "link", "del", name]
         case .setUp(let name, let isUp): ["ip", "link", "set", name, isUp ? "up" : "down"]
         case .setCarrier(let name, let hasCarrier): ["far", "link", "set", "far-\(name)", hasCarrier ? "up" : "down"]
         case .addAddress(let name, let address):
@@ -50,6 +54,8 @@ extension Operation: CustomStringConvertible {
         case .setSysctl(let key, let value): ["sysctl", "\(key)=\(value)"]
         }
     }
+
+    private static func digit(_ value: UInt32) -> String { String(value, radix: 16) }
 
     private static func way(_ gateway: String?, _ name: String) -> [String] {
         guard let gateway else { return ["dev", name] }

@@ -12,6 +12,8 @@ enum Operation: Hashable, Sendable {
         var isIPv6: Bool { destination.contains(":") }
     }
 
+    case addLink(String, index: UInt32)
+    case removeLink(String)
     case setUp(String, Bool)
     case setCarrier(String, Bool)
     case addAddress(String, String)
@@ -35,6 +37,10 @@ enum Operation: Hashable, Sendable {
     /// Makes the change to the model.
     func apply(to network: SimulatedNetwork) throws(SimulationError) {
         switch self {
+        case .addLink(let name, let index):
+            let given = try network.addLink(name, kind: .virtual, isUp: false)
+            if given != index { throw SimulationError("addLink(\"\(name)\")", "its index is \(given), not \(index)") }
+        case .removeLink(let name): try network.removeLink(name)
         case .setUp(let name, let isUp): try network.setUp(name, isUp)
         case .setCarrier(let name, let hasCarrier): try network.setCarrier(name, hasCarrier)
         case .addAddress(let name, let address):

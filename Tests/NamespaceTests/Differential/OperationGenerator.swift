@@ -5,15 +5,23 @@ import ReachabilityTesting
 struct OperationGenerator {
     static let links = ["cable0", "cable1", "cable2"]
 
+    /// The index of the first of them.
+    static let firstIndex: UInt32 = 2
+
     private var random: SeededGenerator
+    /// No index is used twice.
+    private var nextIndex = firstIndex + UInt32(links.count)
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
     /// A change that suits the model's state.
     mutating func next(_ kernel: SimulatedKernel) -> Operation {
-        switch Int.random(in: 0..<100, using: &random) {
+        // A machine without its links is dull.
+        if kernel.interfaces.count <= Self.links.count, chance(1, of: 4) { return exchangeLink(kernel) }
+        return switch Int.random(in: 0..<100, using: &random) {
         case 0..<12: .setUp(link(), chance(3, of: 4))
-        case 12..<22: .setCarrier(link(), chance(2, of: 3))
+        case 12..<21: .setCarrier(link(), chance(2, of: 3))
+        case 21: exchangeLink(kernel)
         case 22..<36: addAddress()
         case 36..<43: removeAddress(kernel)
         case 43..<56: addRoute(kernel)
@@ -31,7 +39,7 @@ struct OperationGenerator {
     private static let sysctls = [
         "net.ipv4.conf.all.ignore_routes_with_linkdown", "net.ipv6.conf.all.ignore_routes_with_linkdown",
         "net.ipv4.nexthop_compat_mode", "net.ipv6.route.skip_notify_on_dev_down", "net.ipv6.conf.all.keep_addr_on_down",
-        "net.ipv6.conf.cable1.disable_ipv6",
+        "net.ipv6.conf.cable1.disable_ipv6", "net.ipv6.conf.all.disable_ipv6",
     ]
 
     private mutating func chance(_ part: Int, of whole: Int) -> Bool { Int.random(in: 0..<whole, using: &random) < part }
@@ -39,6 +47,14 @@ struct OperationGenerator {
     private mutating func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: values.indices, using: &random)] }
 
     private mutating func link() -> String { pick(Self.links) }
+
+    /// Removes a link, or puts one where one is missing.
+    private mutating func exchangeLink(_ kernel: SimulatedKernel) -> Operation {
+        let missing = Self.links.first { name in !kernel.interfaces.contains { $0.name == name } }
+        guard let name = missing else { return .removeLink(link()) }
+        defer { nextIndex += 1 }
+        return .addLink(name, index: nextIndex)
+    }
 
     private mutating func addAddress() -> Operation {
         let name = link()

@@ -4,6 +4,8 @@ import Reachability
 final class Pulse: Sendable {
     private static let interval: Duration = .milliseconds(5)
 
+    /// What the kernel announced.
+    let log = AnnouncementLog()
     private let source: KernelNetwork
     private let beats: AsyncStream<Void>
     private let beat: AsyncStream<Void>.Continuation
@@ -15,8 +17,9 @@ final class Pulse: Sendable {
 
     /// Beats while the body is running.
     func running(_ body: () async throws -> Void) async throws {
-        let run = Task { [source, beat] in
-            try await source.run { _ in
+        let run = Task { [source, beat, log] in
+            try await source.run { batch in
+                log.note(batch)
                 beat.yield()
                 return Self.interval
             }
@@ -26,9 +29,9 @@ final class Pulse: Sendable {
     }
 
     /// Waits until there is no difference; throws the last one if there still is after the time that the kernel may take.
-    func settle(_ difference: () throws -> String?) async throws {
+    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () throws -> String?) async throws {
         let clock = ContinuousClock()
-        let deadline = clock.now + TwinNetworks.patience
+        let deadline = clock.now + patience
         guard var last = try difference() else { return }
         for await _ in beats {
             guard let next = try difference() else { return }

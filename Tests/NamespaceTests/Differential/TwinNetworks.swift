@@ -16,6 +16,8 @@ final class TwinNetworks: Sendable {
     let far: Namespace
     let kernel: KernelNetwork
     let model: SimulatedNetwork
+    /// What the model announced.
+    let log = AnnouncementLog()
 
     init() async throws {
         near = try await Namespace()
@@ -29,23 +31,18 @@ final class TwinNetworks: Sendable {
         var modelled = SimulatedKernel()
         modelled.detectionTime = .zero
         try modelled.setSysctl("net.ipv6.conf.all.addr_gen_mode", 0)
-        for (number, name) in OperationGenerator.links.enumerated() {
-            let index = try modelled.addLink(name, kind: .virtual, isUp: false)
-            // The other ends have other indices: if they are equal the kernel takes a cable for a device that is its own bottom,
-            // and puts the news of its carrier off for a second (linkwatch_urgent_event(), net/core/link_watch.c).
-            try await near.ip(
-                """
-                link add \(name) index \(index) address 02:00:00:00:00:0\(index) type veth \
-                peer name far-\(name) index \(100 + number) netns \(far.name)
-                """)
-            try await far.ip("link set far-\(name) up")
-        }
         model = SimulatedNetwork(modelled)
+        for (number, name) in OperationGenerator.links.enumerated() {
+            try await apply(.addLink(name, index: OperationGenerator.firstIndex + UInt32(number)))
+        }
     }
 
     /// Makes a change to both.
     func apply(_ operation: Operation) async throws {
-        let result = try await Child.run(operation.command(near: near.name, far: far.name), allowFailure: true)
+        var result: (code: Int32, output: String) = (0, "")
+        for command in operation.commands(near: near.name, far: far.name) where result.code == 0 {
+            result = try await Child.run(command, allowFailure: true)
+        }
         do {
             try operation.apply(to: model)
         } catch {

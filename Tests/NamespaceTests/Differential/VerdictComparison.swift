@@ -81,6 +81,8 @@ struct VerdictComparison {
 
     /// How the entries of the table differ that answer a question; `nil` if they do not.
     private func differenceOfEntries(_ query: RouteQuery) throws -> String? {
+        // What the cached route of a nexthop object is from may be another entry.
+        guard !mayBeForgotten(query) else { return nil }
         var query = query
         query.wantsMatch = true
         let (real, modelled) = (try twins.kernel.route(to: query), kernel.route(to: query))

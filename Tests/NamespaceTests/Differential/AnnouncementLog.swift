@@ -1,0 +1,74 @@
+import Reachability
+import Synchronization
+
+/// What a network announced, as far as the kernel and its model can be compared.
+final class AnnouncementLog: Sendable {
+    private let noted = Mutex<Set<String>>([])
+
+    /// Each once: how often the kernel repeats itself does not matter.
+    var texts: Set<String> { noted.withLock(\.self) }
+
+    func clear() { noted.withLock { $0 = [] } }
+
+    func note(_ batch: NetworkEventBatch) { noted.withLock { $0.formUnion(batch.events.compactMap(Self.text)) } }
+
+    /// How the model's announcements differ from the kernel's; `nil` if they do not.
+    ///
+    /// The kernel may tell of a link and its settings more often than needed, and late.
+    func difference(from kernel: AnnouncementLog) -> String? {
+        let (real, modelled) = (kernel.texts, texts)
+        let unforeseen = real.subtracting(modelled).filter { !$0.hasPrefix("link ") && !$0.hasPrefix("setting of ") }.sorted()
+        let missing = modelled.subtracting(real).sorted()
+        guard !unforeseen.isEmpty || !missing.isEmpty else { return nil }
+        return "the kernel announced \(unforeseen), the model \(missing), and both \(real.intersection(modelled).sorted())"
+    }
+
+    private static func text(_ event: NetworkEvent) -> String? {
+        switch event.payload {
+        case .link(let link): "link \(link.index)"
+        case .linkRemoved(let index): "no link \(index)"
+        case .address(let address, let index):
+            "address \(address.address)/\(address.prefixLength) on \(index)\(address.isTentative ? " tentative" : "")"
+                + (address.hasFailedDetection ? " failed" : "")
+        case .addressRemoved(let address, let index): "no address \(address.address)/\(address.prefixLength) on \(index)"
+        case .route(let change): text(change)
+        case .rule(let isRemoval): isRemoval ? "no rule" : "rule"
+        case .nexthop(let id, let isRemoval): isRemoval ? "no nexthop \(id)" : "nexthop \(id)"
+        case .setting(let index): "setting of \(index.map { "\($0)" } ?? "all")"
+        case .overrun: "overrun"
+        case .resumed: nil
+        }
+    }
+
+    private static func text(_ change: RouteChange) -> String? {
+        // The model has no local table, and no route to multicast addresses.
+        let prefix = change.destination
+        guard prefix.length < prefix.address.family.bitWidth, !prefix.address.isMulticast else { return nil }
+        return (change.isRemoval ? "no " : "")
+            + "route \(prefix.address)/\(prefix.length) via \(change.gateway?.description ?? "-") "
+            + "dev \(change.interface.map { "\($0)" } ?? "-")"
+    }
+}
+
+/// A network whose announcements are noted.
+struct AnnouncementTap: NetworkSource {
+    private let source: any NetworkSource
+    private let log: AnnouncementLog
+
+    init(_ source: some NetworkSource, _ log: AnnouncementLog) {
+        self.source = source
+        self.log = log
+    }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+        try await source.run { [log] batch in
+            log.note(batch)
+            return deliver(batch)
+        }
+    }
+
+    func wake() { source.wake() }
+    func watch(_ destinations: Set<IPAddress>) { source.watch(destinations) }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try source.interfaces() }
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try source.route(to: query) }
+}
