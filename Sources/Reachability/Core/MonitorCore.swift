@@ -10,6 +10,8 @@ package struct MonitorCore: Sendable {
             package var scope: Scope
             /// The path as last seen, so that its details are only read again if it changed.
             package var known: NetworkPath?
+            /// The scope's place among all.
+            var order: UInt64 = 0
         }
 
         package var table: InterfaceTable
@@ -115,6 +117,17 @@ package struct MonitorCore: Sendable {
         return current
     }
 
+    /// When the first of the held losses is due.
+    private var earliestDeadline: Duration? {
+        var earliest: Duration?
+        for state in scopes.values {
+            if let deadline = state.deadline { earliest = min(earliest ?? deadline, deadline) }
+        }
+        return earliest
+    }
+
+    private func isLossDue(at now: Duration) -> Bool { earliestDeadline.map { $0 <= now } ?? false }
+
     private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
 
     /// Takes in a batch and says what must be asked now.
@@ -125,7 +138,7 @@ package struct MonitorCore: Sendable {
         plan.isAudit = hasSnapshot && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
         if hadHints || plan.isAudit || schedule.isReevaluationDue(at: batch.now) || schedule.isRetryDue(at: batch.now)
-            || scopes.values.contains(where: { $0.deadline.map { $0 <= batch.now } ?? false })
+            || isLossDue(at: batch.now)
         {
             isDirty = true
         }
@@ -136,9 +149,10 @@ package struct MonitorCore: Sendable {
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
-        plan.questions = scopes.filter { isDirty || !hasSnapshot || $0.value.level.path == nil }
-            .sorted { $0.value.order < $1.value.order }
-            .map { Plan.Question(scope: $0.key, known: $0.value.level.path) }
+        for (scope, state) in scopes where isDirty || !hasSnapshot || state.level.path == nil {
+            plan.questions.append(Plan.Question(scope: scope, known: state.level.path, order: state.order))
+        }
+        if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
         return plan
     }
 
@@ -165,7 +179,7 @@ package struct MonitorCore: Sendable {
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
             (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
-            + scopes.values.map(\.deadline)
+            + [earliestDeadline]
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
@@ -232,6 +246,7 @@ package struct MonitorCore: Sendable {
 
     /// Tells losses whose grace is over from what is known: nobody may have answered since.
     private mutating func tellHeldLosses(_ plan: Plan, _ outcome: inout Outcome) {
+        guard isLossDue(at: plan.now) else { return }
         for scope in Array(scopes.keys) {
             guard var state = scopes[scope], let deadline = state.deadline, deadline <= plan.now,
                 let publication = state.tellHeldLoss(at: plan.now)

@@ -55,7 +55,7 @@ package struct PathEvaluator: Sendable {
             let destinations = destinations(of: scope, family)
             guard !destinations.isEmpty else { continue }
             let judgement =
-                answers.map { judge($0.filter { $0.destination.family == family }, scope, table) }
+                answers.map { judge($0, family, scope, table) }
                 ?? FamilyPath(reason: .noInterface)
             path[family] = judgement
             if judgement.isSatisfied { path.status = .satisfied }
@@ -71,11 +71,13 @@ package struct PathEvaluator: Sendable {
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.
-    private func judge(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
+    private func judge(
+        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+    ) -> FamilyPath {
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
-        let remote = answers.filter { !$0.verdict.isLocal }
+        let hasRemote = answers.contains { $0.destination.family == family && !$0.verdict.isLocal }
         var described: FamilyPath?
-        for answer in remote.isEmpty ? answers : remote {
+        for answer in answers where answer.destination.family == family && !(hasRemote && answer.verdict.isLocal) {
             switch judge(answer.verdict, to: answer.destination, table) {
             case .usable(let path):
                 described = described ?? path

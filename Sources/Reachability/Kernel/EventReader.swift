@@ -52,6 +52,8 @@ struct EventReader: ~Copyable {
     private var hasHeard = false
     /// Whether a read said that events were lost since the queue was last empty.
     private var isLossy = false
+    /// The drop counter, if it was looked at after the last read.
+    private var freshDrops: UInt32?
 
     init(_ equipment: Equipment) throws(ReachabilityError) {
         self.equipment = equipment
@@ -76,7 +78,8 @@ struct EventReader: ~Copyable {
             if !batch.hasMore { try lookForLosses(&batch) }
             batch.now = clock.bootTime()
             batch.wallTime = clock.wallTime()
-            if let time = suspension.note(total: clock.suspended) { batch.events.append(.resumed(after: time)) }
+            let suspended = batch.now.saturatingSubtract(clock.monotonicTime())
+            if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
         }
     }
 
@@ -113,6 +116,7 @@ struct EventReader: ~Copyable {
     /// Reads what there is, up to a batch's size; after a loss, all there is.
     private mutating func read(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
         var count = 0
+        freshDrops = nil
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
             var datagram = cnl_datagram()
             let length = socket.receive(into: buffer.bytes, &datagram)
@@ -127,6 +131,11 @@ struct EventReader: ~Copyable {
                 }
                 if datagram.is_truncated { isLossy = true }
                 decode(length, into: &batch)
+                // Most events come alone: this look at the queue is due anyway and saves the read that would find nothing.
+                if count == 1, !isLossy, let queue = socket.queue, queue.bytes == 0, !detector.isNews(queue.drops) {
+                    freshDrops = queue.drops
+                    return
+                }
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true
             default:
@@ -151,8 +160,9 @@ struct EventReader: ~Copyable {
 
     private mutating func noteReading(_ batch: inout NetworkEventBatch) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: socket.drops, hasHeard: hasHeard, hasError: isLossy, failedDumps: equipment.dumpFailures.inARow)
-        (hasHeard, isLossy) = (false, false)
+            drops: freshDrops ?? socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
+            failedDumps: equipment.dumpFailures.inARow)
+        (hasHeard, isLossy, freshDrops) = (false, false, nil)
         let (finding, drops) = detector.note(reading)
         batch.drops += Int(drops)
         return finding
