@@ -7,7 +7,7 @@
 
 #include <linux/sock_diag.h>
 
-_Static_assert(SK_MEMINFO_DROPS == 8, "the drop counter's place in SO_MEMINFO is kernel ABI");
+_Static_assert(SK_MEMINFO_RMEM_ALLOC == 0 && SK_MEMINFO_DROPS == 8, "the places of SO_MEMINFO are kernel ABI");
 
 static int32_t open_here(cnl_socket **result, const char **operation) {
     cnl_socket *socket = calloc(1, sizeof *socket);
@@ -94,13 +94,14 @@ int32_t cnl_set_receive_buffer(cnl_socket *socket, uint32_t bytes, uint32_t *gra
     return 0;
 }
 
-int32_t cnl_drops(const cnl_socket *socket, uint32_t *drops) {
-    *drops = 0;
+int32_t cnl_read_queue(const cnl_socket *socket, cnl_queue *queue) {
+    *queue = (cnl_queue){ 0 };
     uint32_t memory[SK_MEMINFO_VARS] = { 0 };
     socklen_t size = sizeof memory;
     if (getsockopt(socket->descriptor, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0) { return -errno; }
     // The array has grown before; a kernel that fills less of it has not said 0.
     if (size < (SK_MEMINFO_DROPS + 1) * sizeof memory[0]) { return -ENOPROTOOPT; }
-    *drops = memory[SK_MEMINFO_DROPS];
+    queue->bytes = memory[SK_MEMINFO_RMEM_ALLOC];
+    queue->drops = memory[SK_MEMINFO_DROPS];
     return 0;
 }

@@ -50,17 +50,54 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
     /// The cause in words, such as `eth0 lost carrier`.
     ///
     /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
-    public var detail: String
+    public var detail: String {
+        get { words.text }
+        set { words = .text(newValue) }
+    }
     /// The interface concerned, if there is one.
     public var interface: NetworkInterface.Identity?
+
+    /// The cause in words, or what they are made from when somebody wants to read them: programs that act seldom do.
+    private enum Words: Sendable {
+        case text(String)
+        case hint(Hint)
+
+        var text: String {
+            switch self {
+            case .text(let text): text
+            case .hint(let hint): hint.text
+            }
+        }
+    }
+
+    private var words: Words
 
     /// Makes a cause.
     public init(_ kind: Kind, _ detail: String, interface: NetworkInterface.Identity? = nil) {
         self.kind = kind
-        self.detail = detail
         self.interface = interface
+        words = .text(detail)
+    }
+
+    /// Makes a cause of an event.
+    package init(_ hint: Hint) {
+        kind = hint.causeKind
+        interface = hint.interface
+        words = .hint(hint)
     }
 
     /// The cause in words.
     public var description: String { detail }
+
+    /// Whether kind, words and interface are the same.
+    public static func == (one: Cause, other: Cause) -> Bool {
+        one.kind == other.kind && one.interface == other.interface && one.detail == other.detail
+    }
+
+    /// Hashes what makes causes equal.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(kind)
+        hasher.combine(interface)
+        hasher.combine(detail)
+    }
 }

@@ -10,28 +10,73 @@ public struct NetworkPath: Hashable, Sendable {
         case satisfied
     }
 
+    /// What a path consists of.
+    private struct Content: Hashable, Sendable {
+        var status: Status
+        var offlineReason: OfflineReason?
+        var ipv4: FamilyPath
+        var ipv6: FamilyPath
+        var interface: NetworkInterface?
+    }
+
+    /// The content, shared by copies: a path is copied with each transition to each listener.
+    // Unchecked, for it is only changed through a path that is its sole owner: nobody else can read it meanwhile.
+    private final class Storage: @unchecked Sendable {
+        var content: Content
+
+        init(_ content: Content) { self.content = content }
+    }
+
+    private var storage: Storage
+
     /// The verdict.
-    public var status: Status
+    public var status: Status {
+        get { storage.content.status }
+        set { own().content.status = newValue }
+    }
     /// Why not: the later of the families' reasons; `nil` unless unsatisfied.
-    public var offlineReason: OfflineReason?
+    public var offlineReason: OfflineReason? {
+        get { storage.content.offlineReason }
+        set { own().content.offlineReason = newValue }
+    }
     /// The path over IPv4.
-    public var ipv4: FamilyPath
+    public var ipv4: FamilyPath {
+        get { storage.content.ipv4 }
+        set { own().content.ipv4 = newValue }
+    }
     /// The path over IPv6.
-    public var ipv6: FamilyPath
+    public var ipv6: FamilyPath {
+        get { storage.content.ipv6 }
+        set { own().content.ipv6 = newValue }
+    }
     /// The interface that packets leave through: IPv4's if satisfied, otherwise IPv6's.
-    public var interface: NetworkInterface?
+    public var interface: NetworkInterface? {
+        get { storage.content.interface }
+        set { own().content.interface = newValue }
+    }
 
     /// Makes a path.
     public init(
         status: Status, offlineReason: OfflineReason? = nil, ipv4: FamilyPath = .init(), ipv6: FamilyPath = .init(),
         interface: NetworkInterface? = nil
     ) {
-        self.status = status
-        self.offlineReason = offlineReason
-        self.ipv4 = ipv4
-        self.ipv6 = ipv6
-        self.interface = interface
+        storage = Storage(
+            Content(status: status, offlineReason: offlineReason, ipv4: ipv4, ipv6: ipv6, interface: interface))
     }
+
+    /// The storage, copied if another path has it, too.
+    private mutating func own() -> Storage {
+        if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.content) }
+        return storage
+    }
+
+    /// Whether all is the same.
+    public static func == (one: NetworkPath, other: NetworkPath) -> Bool {
+        one.storage === other.storage || one.storage.content == other.storage.content
+    }
+
+    /// Hashes what makes paths equal.
+    public func hash(into hasher: inout Hasher) { hasher.combine(storage.content) }
 
     /// The path before the first snapshot and after the end.
     public static let unknown = NetworkPath(status: .unknown)

@@ -40,9 +40,25 @@ public protocol NetworkSource: Sendable {
     ///
     /// - Throws: only when the question could not be asked; the kernel's refusal is an answer.
     func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict
+
+    /// Several look-ups, answered in their order. Callable from any thread.
+    ///
+    /// The default asks one after the other, which is right for every source; one that can ask for all at once should. A source
+    /// that wraps another one should pass it on.
+    ///
+    /// - Throws: when one of the questions could not be asked.
+    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict]
 }
 
 extension NetworkSource {
+    /// Asks one question after the other.
+    public func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+        var verdicts: [RouteVerdict] = []
+        verdicts.reserveCapacity(queries.count)
+        for query in queries { verdicts.append(try route(to: query)) }
+        return verdicts
+    }
+
     /// Does nothing: all events are delivered.
     public func watch(_ destinations: Set<IPAddress>) {}
 

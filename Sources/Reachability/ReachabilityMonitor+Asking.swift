@@ -78,9 +78,7 @@ extension ReachabilityMonitor {
         let queries = evaluator.queries(for: scope, host: host, table)
         var answers: [RouteAnswer]?
         if let queries {
-            var verdicts: [RouteAnswer] = []
-            for query in queries { verdicts.append(RouteAnswer(query.destination, try ask(query))) }
-            answers = verdicts
+            answers = try ask(queries)
         }
         var path = evaluator.path(for: scope, host: host, answers, table)
         if let known, !path.takesAnotherWay(than: known) {
@@ -108,6 +106,17 @@ extension ReachabilityMonitor {
             path[family].prefixLength = match.prefixLength
             path[family].metric = match.metric
         }
+    }
+
+    /// Asks several questions at once.
+    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteAnswer] {
+        let verdicts = try source.routes(to: queries)
+        var answers: [RouteAnswer] = []
+        answers.reserveCapacity(queries.count)
+        for (query, verdict) in zip(queries, verdicts) {
+            answers.append(RouteAnswer(query.destination, verdict.isRace ? try source.route(to: query) : verdict))
+        }
+        return answers
     }
 
     /// Asks, and once more if an interface was vanishing just then.

@@ -88,11 +88,12 @@ static cnl_message last_answer(cnl_socket *socket, unsigned char *buffer, size_t
 static void use_socket(const char *namespace_path) {
     cnl_socket *socket;
     const char *operation;
-    uint32_t granted, drops, sequence;
+    uint32_t granted, sequence;
+    cnl_queue queue;
     check(cnl_open(&socket, namespace_path, &operation) == 0, "cnl_open");
     check(cnl_set_receive_buffer(socket, 1 << 20, &granted) == 0 && granted > 0, "cnl_set_receive_buffer");
     check(cnl_set_strict(socket) == 0 && cnl_set_receive_timeout(socket, 5000) == 0, "options");
-    check(cnl_drops(socket, &drops) == 0 && drops == 0, "cnl_drops");
+    check(cnl_read_queue(socket, &queue) == 0 && queue.bytes == 0 && queue.drops == 0, "cnl_read_queue");
     unsigned char *buffer = malloc(CNL_BUFFER_SIZE);
     check(buffer != NULL, "out of memory");
     size_t count = 0;
@@ -106,9 +107,10 @@ static void use_socket(const char *namespace_path) {
         cnl_route_query query = { .wants_match = (variant & 2) != 0, .has_mark = true, .has_uid = true };
         query.destination.family = (variant & 1) != 0 ? AF_INET6 : AF_INET;
         query.destination.bytes[0] = 198;
-        check(cnl_request_route(socket, &query, &sequence) == 0, "cnl_request_route");
-        answer = last_answer(socket, buffer, &count);
-        check(answer.kind != CNL_DONE && answer.sequence == sequence, "the answer to a lookup");
+        const cnl_route_query queries[] = { query, query };
+        cnl_message answers[2];
+        check(cnl_lookup(socket, queries, 2, buffer, answers) == 0, "cnl_lookup");
+        check(answers[0].kind == answers[1].kind && answers[0].sequence != answers[1].sequence, "the answers to lookups");
     }
     free(buffer);
     cnl_close(socket);

@@ -20,8 +20,8 @@ import Testing
         #expect(socket.filter([]) == 0)
         #expect(socket.filter([drop]) == 0)
         #expect(try !hears(socket))
-        var drops: UInt32 = 1
-        #expect(cnl_drops(socket.handle, &drops) == 0 && drops == 0)
+        var queue = cnl_queue(bytes: 1, drops: 1)
+        #expect(cnl_read_queue(socket.handle, &queue) == 0 && queue.bytes == 0 && queue.drops == 0)
 
         let second = try Socket()
         #expect(second.filter([drop]) == 0)

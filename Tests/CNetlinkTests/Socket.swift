@@ -53,12 +53,15 @@ final class Socket {
         query.wants_match = matching
         query.has_mark = true
         query.has_uid = true
-        var sequence: UInt32 = 0
-        let result = cnl_request_route(handle, &query, &sequence)
-        guard result == 0 else { throw Failure(errno: -result, operation: "cnl_request_route") }
-        let answer = try receive().first { $0.sequence == sequence }
-        guard let answer else { throw Failure(errno: 0, operation: "no answer of the expected sequence") }
-        return answer
+        return try lookUp([query])[0]
+    }
+
+    /// The kernel's answers to lookups.
+    func lookUp(_ queries: [cnl_route_query]) throws(Failure) -> [cnl_message] {
+        var answers = [cnl_message](repeating: cnl_message(), count: queries.count)
+        let result = cnl_lookup(handle, queries, queries.count, buffer, &answers)
+        guard result == 0 else { throw Failure(errno: -result, operation: "cnl_lookup") }
+        return answers
     }
 }
 

@@ -56,9 +56,9 @@ import Testing
         var datagram = cnl_datagram()
         var byte: UInt8 = 0
         #expect(cnl_receive(socket.handle, &byte, 1, &datagram) == Int64(-EAGAIN))
-        var drops: UInt32 = 1
-        #expect(cnl_drops(socket.handle, &drops) == 0)
-        #expect(drops == 0)
+        var queue = cnl_queue(bytes: 1, drops: 1)
+        #expect(cnl_read_queue(socket.handle, &queue) == 0)
+        #expect(queue.bytes == 0 && queue.drops == 0)
     }
 
     @Test func truncationIsReported() throws {
@@ -90,7 +90,7 @@ import Testing
 
     @Test func aLookupNeedsAFamily() throws {
         let socket = try Socket()
-        #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_request_route")) {
+        #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_lookup")) {
             _ = try socket.route(to: cnl_address())
         }
     }

@@ -54,17 +54,26 @@ int32_t bench_lookup(int32_t descriptor, const char *destination, bool match, be
     return 0;
 }
 
-static bool is_usable(int32_t descriptor, const char *destination) {
+static const char *const representatives[] = {
+    BENCH_FIRST_REPRESENTATIVE, "1.1.1.1", "2001:503:ba3e::2:30", "2801:1b8:10::b",
+};
+
+static bool has_way(int32_t descriptor, const char *destination, bool match) {
     bench_answer answer;
-    return bench_lookup(descriptor, destination, false, &answer) == 0 && answer.error == 0 && answer.type == RTN_UNICAST
+    return bench_lookup(descriptor, destination, match, &answer) == 0 && answer.error == 0 && answer.type == RTN_UNICAST
         && answer.interface != 1 && (answer.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) == 0;
 }
 
-bool bench_is_reachable(int32_t descriptor) {
-    // No short cuts: the work is the same whatever the answers.
-    const bool first = is_usable(descriptor, BENCH_FIRST_REPRESENTATIVE);
-    const bool second = is_usable(descriptor, "1.1.1.1");
-    const bool third = is_usable(descriptor, "2001:503:ba3e::2:30");
-    const bool fourth = is_usable(descriptor, "2801:1b8:10::b");
-    return (first && second) || (third && fourth);
+/// No short cuts: the work is the same whatever the answers.
+static bool have_ways(int32_t descriptor, bool match) {
+    bool ways[4];
+    for (int index = 0; index < 4; index++) { ways[index] = has_way(descriptor, representatives[index], match); }
+    return (ways[0] && ways[1]) || (ways[2] && ways[3]);
+}
+
+bool bench_is_reachable(int32_t descriptor) { return have_ways(descriptor, false); }
+
+bool bench_truth(int32_t descriptor) {
+    // Only the entry of the table tells of a next hop without carrier (RTNH_F_LINKDOWN).
+    return have_ways(descriptor, false) && have_ways(descriptor, true);
 }

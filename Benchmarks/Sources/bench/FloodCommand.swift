@@ -55,7 +55,7 @@ struct FloodListener {
     /// Whether no message may be lost.
     var mayLose = true
 
-    static let ipMonitor = FloodListener(name: "`ip monitor route`", arguments: ["ip", "monitor", "route"])
+    static let ipMonitor = FloodListener(name: "`ip monitor route`", arguments: ["sh", "-c", "exec ip monitor route 2>/dev/null"])
 
     /// All of them.
     static var all: [FloodListener] {
@@ -70,9 +70,9 @@ struct FloodListener {
 
 /// What a flood did to a listener.
 struct FloodResult {
-    /// Processor time for a million notifications that were sent, in seconds.
+    /// Processor time for a million notifications that were delivered, or kept away by a filter, in seconds.
     var processorTime: Double
-    /// The share of notifications that the kernel dropped because the receive buffer was full.
+    /// How many notifications the kernel dropped because the receive buffer was full.
     var drops: Int
     var memoryBefore: Double
     var memoryAfter: Double

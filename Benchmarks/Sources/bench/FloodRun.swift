@@ -36,7 +36,7 @@ struct FloodRun {
             isRight = Self.isSatisfied(peer.readOutput()) == true
         }
         return FloodResult(
-            processorTime: (settled - time) * 1e6 / Double(2 * routes), drops: drops, memoryBefore: memory,
+            processorTime: (settled - time) * 1e6 / Double(max(1, 2 * Int(routes) - drops)), drops: drops, memoryBefore: memory,
             memoryAfter: peer.memory.now, memoryPeak: peer.memory.peak, isRight: isRight)
     }
 
@@ -66,7 +66,9 @@ struct FloodRun {
         lines.split(separator: "\n").last.map { $0.contains("\"path\":{\"status\":\"satisfied\"") }
     }
 
-    /// How many datagrams the kernel has dropped in this namespace (/proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump Locks Drops).
+    /// How many datagrams the kernel has dropped in this namespace.
+    ///
+    /// The columns of /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
     private static var drops: Int {
         let lines = (try? readFile("/proc/thread-self/net/netlink"))?.split(separator: "\n").dropFirst() ?? []
         return lines.reduce(0) { sum, line in
@@ -109,8 +111,11 @@ struct FloodTable {
 
     init(_ listeners: [FloodListener], _ results: [String: [FloodResult]]) {
         var lines = [
-            "| listener | CPU s per 1 M notifications | × `ip monitor` | goal | | dropped | RSS MB before, after, peak | verdict right |",
-            "|---|---|---|---|---|---|---|---|",
+            row([
+                "listener", "CPU s per 1 M notifications", "× `ip monitor`", "goal", "", "dropped", "RSS MB before, after, peak",
+                "verdict right",
+            ]),
+            row([String](repeating: "---", count: 8)),
         ]
         let base = (results[FloodListener.ipMonitor.name] ?? []).map(\.processorTime)
         for listener in listeners {
@@ -129,7 +134,7 @@ struct FloodTable {
                     .joined(separator: ", "),
                 verdicts.isEmpty ? "tells none" : "\(verdicts.count { $0 }) of \(verdicts.count)",
             ]
-            lines.append("| " + cells.joined(separator: " | ") + " |")
+            lines.append(row(cells))
         }
         text = lines.joined(separator: "\n")
     }

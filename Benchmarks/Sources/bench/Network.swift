@@ -35,7 +35,7 @@ final class Network {
     var defaultRoute: bench_route { bench_default_route(Self.gateway, Self.near) }
 
     /// Whether the internet can be reached: a look-up of the kernel's, now.
-    var isReachable: Bool { bench_is_reachable(socket) }
+    var isReachable: Bool { bench_truth(socket) }
 
     /// The namespace at the other end of the cable, as `ip link set netns` takes it.
     var neighbourName: String { "\(neighbour.process)" }

@@ -23,4 +23,5 @@ final class ObservedNetwork: NetworkSource {
     func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
     func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
+    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] { try kernel.routes(to: queries) }
 }

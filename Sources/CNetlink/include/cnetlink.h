@@ -197,9 +197,14 @@ typedef struct {
 /// No instructions at all remove the program. Returns 0 or a negative errno, and then the earlier program stays.
 int32_t cnl_set_filter(int32_t descriptor, const cnl_instruction *_Nullable instructions, size_t count);
 
-/// The number of datagrams the kernel dropped for this socket (SO_MEMINFO, sk_meminfo SK_MEMINFO_DROPS); it wraps around.
-/// Returns 0 or a negative errno.
-int32_t cnl_drops(const cnl_socket *_Nonnull socket, uint32_t *_Nonnull drops);
+/// The receive queue of a socket.
+typedef struct {
+    uint32_t bytes; ///< What it takes of the receive buffer (SK_MEMINFO_RMEM_ALLOC): 0 if there is nothing left to be read.
+    uint32_t drops; ///< How many datagrams the kernel dropped for this socket (SK_MEMINFO_DROPS); it wraps around.
+} cnl_queue;
+
+/// Looks at the receive queue (SO_MEMINFO, socket(7)). Returns 0 or a negative errno.
+int32_t cnl_read_queue(const cnl_socket *_Nonnull socket, cnl_queue *_Nonnull queue);
 
 /// Reads one datagram. Returns its length, or a negative errno: -EAGAIN when there is none, -ENOBUFS when the kernel lost
 /// some ("the kernel ran out of memory or the socket buffer was too small", netlink(7)). EINTR is retried.
@@ -215,9 +220,14 @@ int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequen
 /// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
 int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
 
-/// Requests one route lookup (RTM_GETROUTE); the answer names the table that decided. Returns 0 or a negative errno,
-/// -EAFNOSUPPORT unless the destination is of AF_INET or AF_INET6.
-int32_t cnl_request_route(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull query, uint32_t *_Nonnull sequence);
+/// How many look-ups `cnl_lookup` makes at most.
+#define CNL_LOOKUP_LIMIT 8
+
+/// Makes route look-ups (RTM_GETROUTE) and waits for their answers, `CNL_ROUTE` or `CNL_ERROR`, in the order of the queries; a
+/// route names the table that decided. `buffer` has CNL_BUFFER_SIZE bytes. Returns 0 or a negative errno: -EAFNOSUPPORT unless
+/// every destination is of AF_INET or AF_INET6, -EINVAL for none or too many, -ETIMEDOUT.
+int32_t cnl_lookup(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull queries, size_t count, void *_Nonnull buffer,
+                   cnl_message *_Nonnull answers);
 
 /// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.
 int32_t cnl_event_open(void);

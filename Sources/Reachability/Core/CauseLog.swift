@@ -20,6 +20,8 @@ package struct CauseLog: Equatable, Sendable {
 
     /// The hint that explains best how a path became another one; of equals the latest.
     package func best(from old: NetworkPath?, to new: NetworkPath) -> Cause? {
+        // As a rule there is one, and nothing to choose.
+        if hints.count == 1 { return hints[0].cause }
         var best: (score: Int, hint: Hint)?
         for hint in hints {
             let score = Self.score(hint, from: old, to: new)

@@ -1,6 +1,6 @@
 /// Which scopes have to be asked about again.
 struct Doubts: Equatable, Sendable {
-    private var families: Set<IPAddress.Family> = []
+    private var families: FamilySet = []
     private var scopes: Set<Scope> = []
 
     init() {}
@@ -8,19 +8,19 @@ struct Doubts: Equatable, Sendable {
     /// Doubt about everything.
     static var all: Doubts {
         var doubts = Doubts()
-        doubts.families = Set(IPAddress.Family.allCases)
+        doubts.families = .all
         return doubts
     }
 
     var isEmpty: Bool { families.isEmpty && scopes.isEmpty }
 
     /// Whether a scope is doubted that asks about addresses of these families; without any, every doubt concerns it.
-    func concern(_ scope: Scope, asking families: Set<IPAddress.Family>) -> Bool {
+    func concern(_ scope: Scope, asking families: FamilySet) -> Bool {
         if isEmpty { return false }
         return families.isEmpty || !self.families.isDisjoint(with: families) || scopes.contains(scope)
     }
 
-    mutating func insert(_ family: IPAddress.Family) { families.insert(family) }
+    mutating func insert(_ family: IPAddress.Family) { families.formUnion(FamilySet(family)) }
 
     mutating func insert(_ scope: Scope) { scopes.insert(scope) }
 

@@ -43,37 +43,54 @@ package struct Hint: Equatable, Sendable {
         }
     }
 
-    package var cause: Cause {
-        let name = interface?.name ?? "an unknown interface"
-        func cause(_ kind: Cause.Kind, _ text: String) -> Cause { Cause(kind, text, interface: interface) }
+    /// The cause of what follows from it.
+    package var cause: Cause { Cause(self) }
+
+    package var causeKind: Cause.Kind {
         switch kind {
-        case .linkAppeared: return cause(.linkUp, "\(name) appeared")
-        case .linkRemoved: return cause(.linkRemoved, "\(name) was removed")
-        case .link(let change): return cause(change.causeKind, change.text(name))
+        case .linkAppeared: .linkUp
+        case .linkRemoved: .linkRemoved
+        case .link(let change): change.causeKind
+        case .address(_, let change): change == .removed ? .addressRemoved : .addressAdded
+        case .route(let change): change.isRemoval ? .routeRemoved : .routeAdded
+        case .rule: .ruleChanged
+        case .nexthop: .nexthopChanged
+        case .setting: .settingChanged
+        case .overrun: .eventsLost
+        case .resumed: .resumed
+        case .host: .hostLookedUp
+        }
+    }
+
+    /// What it says to people.
+    package var text: String {
+        let name = interface?.name ?? "an unknown interface"
+        switch kind {
+        case .linkAppeared: return "\(name) appeared"
+        case .linkRemoved: return "\(name) was removed"
+        case .link(let change): return change.text(name)
         case .address(let address, let change):
             let text = "\(address.address)/\(address.prefixLength)"
             switch change {
-            case .added: return cause(.addressAdded, "\(text) was added to \(name)")
-            case .madeReady: return cause(.addressAdded, "\(text) of \(name) is \(address.isReady ? "ready" : "not ready")")
-            case .renewed: return cause(.addressAdded, "\(text) of \(name) was renewed")
-            case .removed: return cause(.addressRemoved, "\(text) was removed from \(name)")
+            case .added: return "\(text) was added to \(name)"
+            case .madeReady: return "\(text) of \(name) is \(address.isReady ? "ready" : "not ready")"
+            case .renewed: return "\(text) of \(name) was renewed"
+            case .removed: return "\(text) was removed from \(name)"
             }
         case .route(let change):
             let via = change.gateway.map { " via \($0)" } ?? ""
             let dev = interface.map { " dev \($0.name)" } ?? ""
-            let text = "route \(change.destination)\(via)\(dev)"
-            return change.isRemoval ? cause(.routeRemoved, "\(text) was removed") : cause(.routeAdded, "\(text) was set")
-        case .rule(let isRemoval): return cause(.ruleChanged, "a policy rule was \(isRemoval ? "removed" : "added")")
-        case .nexthop(let id, let isRemoval):
-            return cause(.nexthopChanged, "nexthop \(id) was \(isRemoval ? "removed" : "set")")
-        case .setting: return cause(.settingChanged, "a setting of \(interface?.name ?? "all interfaces") changed")
-        case .overrun: return cause(.eventsLost, "events were lost and everything was asked anew")
-        case .resumed(let time): return cause(.resumed, "the machine was suspended for \(time)")
+            return "route \(change.destination)\(via)\(dev) was \(change.isRemoval ? "removed" : "set")"
+        case .rule(let isRemoval): return "a policy rule was \(isRemoval ? "removed" : "added")"
+        case .nexthop(let id, let isRemoval): return "nexthop \(id) was \(isRemoval ? "removed" : "set")"
+        case .setting: return "a setting of \(interface?.name ?? "all interfaces") changed"
+        case .overrun: return "events were lost and everything was asked anew"
+        case .resumed(let time): return "the machine was suspended for \(time)"
         case .host(let name, .addresses(let addresses)):
             let list = addresses.map(\.description).joined(separator: ", ")
-            return cause(.hostLookedUp, "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)")
-        case .host(let name, .notFound): return cause(.hostLookedUp, "\(name) has no address")
-        case .host(let name, .failed): return cause(.hostLookedUp, "\(name) could not be looked up")
+            return "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)"
+        case .host(let name, .notFound): return "\(name) has no address"
+        case .host(let name, .failed): return "\(name) could not be looked up"
         }
     }
 }

@@ -65,6 +65,9 @@ package struct LossDetector: Equatable, Sendable {
         return (drops > 0 || reading.hasError || wasSuspicious ? .loss : .nothing, drops)
     }
 
+    /// Whether the drop counter has moved since the last reading.
+    package func isNews(_ drops: UInt32) -> Bool { drops != known }
+
     /// Starts anew with a socket that was just opened.
     package mutating func noteReopened() {
         known = 0

@@ -27,7 +27,7 @@ extension MonitorCore {
         var asked: [(scope: Scope, addresses: [IPAddress])] = []
         for scope in scopes.keys {
             let addresses = evaluator.destinations(of: scope, host: host(of: scope) ?? [])
-            scopes[scope]?.families = Set(addresses.map(\.family))
+            scopes[scope]?.families = addresses.reduce(into: []) { $0.formUnion(FamilySet($1.family)) }
             asked.append((scope, addresses))
         }
         index = DestinationIndex(asked)

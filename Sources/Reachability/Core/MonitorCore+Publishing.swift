@@ -22,6 +22,7 @@ extension MonitorCore {
 
     /// Tells losses whose grace is over from what is known: nobody may have answered since.
     mutating func tellHeldLosses(_ plan: Plan, _ outcome: inout Outcome) {
+        guard isLossDue(at: plan.now) else { return }
         for scope in Array(scopes.keys) {
             guard var state = scopes[scope], let deadline = state.deadline, deadline <= plan.now,
                 let publication = state.tellHeldLoss(at: plan.now)

@@ -12,6 +12,8 @@ package struct MonitorCore: Sendable {
             package var known: NetworkPath?
             /// The addresses of the scope's host, if it names one.
             package var host: [IPAddress] = []
+            /// The scope's place among all.
+            var order: UInt64 = 0
         }
 
         package var table: InterfaceTable
@@ -130,6 +132,22 @@ package struct MonitorCore: Sendable {
         return current
     }
 
+    /// When the first of the held losses is due.
+    private var earliestDeadline: Duration? {
+        var earliest: Duration?
+        for state in scopes.values {
+            if let deadline = state.deadline { earliest = min(earliest ?? deadline, deadline) }
+        }
+        return earliest
+    }
+
+    /// Has those scopes asked about whose loss is to be told.
+    private mutating func doubtHeldLosses(at now: Duration) {
+        for (scope, state) in scopes where state.deadline.map({ $0 <= now }) ?? false { doubts.insert(scope) }
+    }
+
+    func isLossDue(at now: Duration) -> Bool { earliestDeadline.map { $0 <= now } ?? false }
+
     private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
 
     /// Whether everything is to be asked anew without a hint.
@@ -149,7 +167,7 @@ package struct MonitorCore: Sendable {
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
         if plan.isAudit || isDue(at: batch.now) { doubts = .all }
         if schedule.isReevaluationDue(at: batch.now) { doubts.formUnion(unsettled) }
-        for (scope, state) in scopes where state.deadline.map({ $0 <= batch.now }) ?? false { doubts.insert(scope) }
+        if isLossDue(at: batch.now) { doubtHeldLosses(at: batch.now) }
         if backoff.isDue(at: batch.now) { needsInterfaces = true }
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
@@ -158,9 +176,11 @@ package struct MonitorCore: Sendable {
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
         plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
-        plan.questions = scopes.filter { isInDoubt($0, $1) }
-            .sorted { $0.value.order < $1.value.order }
-            .map { Plan.Question(scope: $0.key, known: $0.value.level.path, host: host(of: $0.key) ?? []) }
+        for (scope, state) in scopes where isInDoubt(scope, state) {
+            plan.questions.append(
+                Plan.Question(scope: scope, known: state.level.path, host: host(of: scope) ?? [], order: state.order))
+        }
+        if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
         return plan
     }
 
@@ -189,7 +209,7 @@ package struct MonitorCore: Sendable {
         // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let wakes =
             (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
-            + scopes.values.map(\.deadline) + [nextLookup]
+            + [earliestDeadline, nextLookup]
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }

@@ -55,7 +55,7 @@ package struct PathEvaluator: Sendable {
         var reasons: [OfflineReason] = []
         for family in IPAddress.Family.allCases where destinations.contains(where: { $0.family == family }) {
             let judgement =
-                answers.map { judge($0.filter { $0.destination.family == family }, scope, table) }
+                answers.map { judge($0, family, scope, table) }
                 ?? FamilyPath(reason: .noInterface)
             path[family] = judgement
             if judgement.isSatisfied { path.status = .satisfied }
@@ -71,12 +71,14 @@ package struct PathEvaluator: Sendable {
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.
-    private func judge(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
-        if scope.host != nil { return judgeAny(answers, scope, table) }
+    private func judge(
+        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+    ) -> FamilyPath {
+        if scope.host != nil { return judgeAny(answers, family, scope, table) }
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
-        let remote = answers.filter { !$0.verdict.isLocal }
+        let hasRemote = answers.contains { $0.destination.family == family && !$0.verdict.isLocal }
         var described: FamilyPath?
-        for answer in remote.isEmpty ? answers : remote {
+        for answer in answers where answer.destination.family == family && !(hasRemote && answer.verdict.isLocal) {
             switch judge(answer.verdict, to: answer.destination, table) {
             case .usable(let path):
                 described = described ?? path
@@ -88,9 +90,11 @@ package struct PathEvaluator: Sendable {
     }
 
     /// Judges one family of a host: one address that can be reached is enough, and the first such is described.
-    private func judgeAny(_ answers: [RouteAnswer], _ scope: Scope, _ table: InterfaceTable) -> FamilyPath {
+    private func judgeAny(
+        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+    ) -> FamilyPath {
         var reasons: [OfflineReason] = []
-        for answer in answers {
+        for answer in answers where answer.destination.family == family {
             switch judge(answer.verdict, to: answer.destination, table) {
             case .usable(let path): return path
             case .refused(let reason): reasons.append(reason ?? missingLayer(answer.destination, scope, table))

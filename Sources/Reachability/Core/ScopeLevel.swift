@@ -13,8 +13,20 @@ package struct ScopeLevel: Equatable, Sendable {
     /// The last evaluation; `nil` before the first.
     package private(set) var path: NetworkPath?
     package private(set) var epoch: UInt64 = 0
-    /// The carrier-change counters of the links that packets left through, at the last evaluation.
-    private var carrierChanges: [UInt32: UInt32] = [:]
+    /// The carrier-change counter of a link.
+    private struct Counter: Equatable {
+        var link: UInt32
+        var changes: UInt32
+    }
+
+    /// The counters of the links that packets leave through, by family.
+    private struct Counters: Equatable {
+        var ipv4: Counter?
+        var ipv6: Counter?
+    }
+
+    /// The counters at the last evaluation.
+    private var carrierChanges = Counters()
 
     package init() {}
 
@@ -23,7 +35,7 @@ package struct ScopeLevel: Equatable, Sendable {
     /// The epoch grows by one at most, whatever came together.
     package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
         var observation = Observation()
-        let counters = Self.counters(new, table)
+        let counters = Counters(ipv4: Self.counter(new.ipv4, table), ipv6: Self.counter(new.ipv6, table))
         defer {
             path = new
             carrierChanges = counters
@@ -36,7 +48,7 @@ package struct ScopeLevel: Equatable, Sendable {
         observation.lost = old.isSatisfied && !new.isSatisfied
         observation.blinked =
             old.isSatisfied && new.isSatisfied
-            && counters.contains { carrierChanges[$0.key].map { [now = $0.value] in $0 != now } ?? false }
+            && (hasMoved(counters.ipv4) || hasMoved(counters.ipv6))
         let advances =
             resumed || observation.blinked || (!old.isSatisfied && new.isSatisfied)
             || IPAddress.Family.allCases.contains { new[$0].isNewEpoch(since: old[$0]) }
@@ -45,11 +57,15 @@ package struct ScopeLevel: Equatable, Sendable {
         return observation
     }
 
-    private static func counters(_ path: NetworkPath, _ table: InterfaceTable) -> [UInt32: UInt32] {
-        var counters: [UInt32: UInt32] = [:]
-        for family in IPAddress.Family.allCases {
-            if let index = path[family].interface?.index { counters[index] = table[index]?.carrierChanges }
-        }
-        return counters
+    /// Whether a link that packets left through before, over either family, has another counter now.
+    private func hasMoved(_ counter: Counter?) -> Bool {
+        guard let counter else { return false }
+        let known = carrierChanges.ipv4?.link == counter.link ? carrierChanges.ipv4 : carrierChanges.ipv6
+        return known.map { $0.link == counter.link && $0 != counter } ?? false
+    }
+
+    private static func counter(_ path: FamilyPath, _ table: InterfaceTable) -> Counter? {
+        guard let link = path.interface?.index else { return nil }
+        return table[link].map { Counter(link: link, changes: $0.carrierChanges) }
     }
 }

@@ -26,7 +26,7 @@ package struct ScopeState: Equatable, Sendable {
     package var uses = 0
 
     /// The families of the addresses that the scope asks about.
-    var families: Set<IPAddress.Family> = []
+    var families: FamilySet = []
 
     /// The scope's place among all: scopes that were added earlier are asked about earlier.
     package let order: UInt64

@@ -28,10 +28,19 @@ struct DatagramQueries: Sendable {
         return interfaces
     }
 
-    /// One look-up (connect(2), getsockname(2)).
+    /// Look-ups (connect(2), getsockname(2)).
     ///
-    /// The route is said to lead through the interface that holds the source address, which is so unless several hold it.
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+    /// A route is said to lead through the interface that holds the source address, which is so unless several hold it.
+    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+        let interfaces = try interfaces()
+        var verdicts: [RouteVerdict] = []
+        for query in queries { verdicts.append(try route(to: query, interfaces)) }
+        return verdicts
+    }
+
+    private func route(
+        to query: RouteQuery, _ interfaces: [NetworkInterface]
+    ) throws(ReachabilityError) -> RouteVerdict {
         var request = query.request
         var (source, refusal) = (cnl_address(), Int32(0))
         var operation: UnsafePointer<CChar>?
@@ -41,7 +50,7 @@ struct DatagramQueries: Sendable {
         guard let address = IPAddress(source) else { return .refused(errno: ENETUNREACH) }
         // The machine's own addresses are reached through the loopback device, whoever holds them.
         let isLocal = address == query.destination || query.destination.isLoopback
-        let holder = try interfaces().first { link in
+        let holder = interfaces.first { link in
             isLocal ? link.isLoopback : link.addresses.contains { $0.address == address }
         }
         return .route(

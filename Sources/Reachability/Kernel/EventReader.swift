@@ -54,6 +54,8 @@ struct EventReader: ~Copyable {
     private var hasHeard = false
     /// Whether a read said that events were lost since the queue was last empty.
     private var isLossy = false
+    /// The drop counter, if it was looked at after the last read.
+    private var freshDrops: UInt32?
 
     init(_ equipment: Equipment) throws(ReachabilityError) {
         self.equipment = equipment
@@ -79,7 +81,8 @@ struct EventReader: ~Copyable {
             batch.now = clock.bootTime()
             batch.wallTime = clock.wallTime()
             batch.events += equipment.resolver.takeAnswers()
-            if let time = suspension.note(total: clock.suspended) { batch.events.append(.resumed(after: time)) }
+            let suspended = batch.now.saturatingSubtract(clock.monotonicTime())
+            if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
         }
     }
 
@@ -116,6 +119,7 @@ struct EventReader: ~Copyable {
     /// Reads what there is, up to a batch's size; after a loss, all there is.
     private mutating func read(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
         var count = 0
+        freshDrops = nil
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
             var datagram = cnl_datagram()
             let length = socket.receive(into: buffer.bytes, &datagram)
@@ -130,6 +134,11 @@ struct EventReader: ~Copyable {
                 }
                 if datagram.is_truncated { isLossy = true }
                 decode(length, into: &batch)
+                // Most events come alone: this look at the queue is due anyway and saves the read that would find nothing.
+                if count == 1, !isLossy, let queue = socket.queue, queue.bytes == 0, !detector.isNews(queue.drops) {
+                    freshDrops = queue.drops
+                    return
+                }
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true
             default:
@@ -154,8 +163,9 @@ struct EventReader: ~Copyable {
 
     private mutating func noteReading(_ batch: inout NetworkEventBatch) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: socket.drops, hasHeard: hasHeard, hasError: isLossy, failedDumps: equipment.dumpFailures.inARow)
-        (hasHeard, isLossy) = (false, false)
+            drops: freshDrops ?? socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
+            failedDumps: equipment.dumpFailures.inARow)
+        (hasHeard, isLossy, freshDrops) = (false, false, nil)
         let (finding, drops) = detector.note(reading)
         batch.drops += Int(drops)
         return finding

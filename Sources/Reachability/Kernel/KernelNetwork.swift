@@ -126,10 +126,17 @@ public final class KernelNetwork: NetworkSource {
     ///
     /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
     public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+        try routes(to: [query])[0]
+    }
+
+    /// Look-ups that are sent together and answered together: two calls of the kernel for up to eight of them.
+    ///
+    /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
+    public func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
         try asking { () throws(ReachabilityError) in
-            try request(on: lookups) { requests throws(ReachabilityError) in try requests.route(query) }
+            try request(on: lookups) { requests throws(ReachabilityError) in try requests.routes(queries) }
         } orElse: { () throws(ReachabilityError) in
-            try datagrams.route(to: query)
+            try datagrams.routes(to: queries)
         }
     }
 

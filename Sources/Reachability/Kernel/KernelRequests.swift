@@ -18,24 +18,40 @@ struct KernelRequests: ~Copyable {
         } ?? []
     }
 
-    /// One look-up.
-    borrowing func route(_ query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        var request = query.request
-        // Not put into words before something fails: this is asked some five times between an event and its verdict.
-        var operation: String { "RTM_GETROUTE \(query.destination)" }
-        let sequence = try socket.send(operation) { cnl_request_route($0, &request, $1) }
-        while true {
-            var verdict: RouteVerdict?
-            try receive(operation) { message in
-                guard message.sequence == sequence else { return }
-                switch message.kind {
-                case CNL_ROUTE: verdict = RouteVerdict(message.route, isMatch: query.wantsMatch)
-                case CNL_ERROR where message.error != 0: verdict = .refused(errno: message.error)
-                default: break
-                }
-            }
-            if let verdict { return verdict }
+    /// Look-ups, with the answers in the order of the queries.
+    borrowing func routes(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+        var verdicts: [RouteVerdict] = []
+        verdicts.reserveCapacity(queries.count)
+        let limit = Int(CNL_LOOKUP_LIMIT)
+        for start in stride(from: 0, to: queries.count, by: limit) {
+            try lookUp(queries[start..<min(start + limit, queries.count)], &verdicts)
         }
+        return verdicts
+    }
+
+    /// Look-ups that fit into one call.
+    private borrowing func lookUp(
+        _ queries: ArraySlice<RouteQuery>, _ verdicts: inout [RouteVerdict]
+    ) throws(ReachabilityError) {
+        let count = queries.count
+        let result = withUnsafeTemporaryAllocation(of: cnl_route_query.self, capacity: count) { requests -> Int32 in
+            _ = requests.initialize(from: queries.lazy.map(\.request))
+            return withUnsafeTemporaryAllocation(of: cnl_message.self, capacity: count) { answers in
+                guard let request = requests.baseAddress, let answer = answers.baseAddress, let space = buffer.bytes.baseAddress
+                else { return -EINVAL }
+                let result = socket.lookUp(request, count, space, answer)
+                guard result == 0 else { return result }
+                for (query, answer) in zip(queries, answers) {
+                    let isRoute = answer.kind == CNL_ROUTE
+                    verdicts.append(
+                        isRoute ? RouteVerdict(answer.route, isMatch: query.wantsMatch) : .refused(errno: answer.error))
+                }
+                return 0
+            }
+        }
+        // Not put into words before something fails: this lies between each event and its verdict.
+        try NetlinkSocket.check(
+            result, "RTM_GETROUTE \(queries.map { "\($0.destination)" }.joined(separator: ", "))")
     }
 
     /// Links and addresses, or `nil` if either dump has to be made again; the last time they are taken as they are.

@@ -48,7 +48,11 @@ extension IPAddress {
     init?(_ address: cnl_address) {
         guard let family = Family(kernel: address.family) else { return nil }
         self = withUnsafeBytes(of: address.bytes) { bytes in
-            IPAddress(family: family, value: bytes.prefix(family.bitWidth / 8).reduce(0) { $0 << 8 | UInt128($1) })
+            let value =
+                family == .ipv4
+                ? UInt128(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
+                : UInt128(bigEndian: bytes.loadUnaligned(as: UInt128.self))
+            return IPAddress(family: family, value: value)
         }
     }
 }
@@ -57,6 +61,11 @@ extension cnl_address {
     init(_ address: IPAddress) {
         self.init()
         family = address.family.kernel
-        withUnsafeMutableBytes(of: &bytes) { $0.copyBytes(from: address.bytes) }
+        withUnsafeMutableBytes(of: &bytes) { bytes in
+            switch address.family {
+            case .ipv4: bytes.storeBytes(of: UInt32(truncatingIfNeeded: address.value).bigEndian, as: UInt32.self)
+            case .ipv6: bytes.storeBytes(of: address.value.bigEndian, as: UInt128.self)
+            }
+        }
     }
 }

@@ -59,10 +59,10 @@ struct NetlinkSocket: ~Copyable {
 
     var descriptor: Int32 { cnl_descriptor(handle) }
 
-    /// How many datagrams the kernel has dropped for this socket; `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
-    var drops: UInt32? {
-        var drops: UInt32 = 0
-        return cnl_drops(handle, &drops) == 0 ? drops : nil
+    /// What waits to be read, and how many datagrams the kernel has dropped; `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
+    var queue: cnl_queue? {
+        var queue = cnl_queue()
+        return cnl_read_queue(handle, &queue) == 0 ? queue : nil
     }
 
     /// Reads one datagram.
@@ -72,6 +72,14 @@ struct NetlinkSocket: ~Copyable {
         guard let base = buffer.baseAddress else { return -Int(EINVAL) }
         return Int(cnl_receive(handle, base, buffer.count, &datagram))
     }
+
+    /// Makes look-ups and waits for their answers, one for each query.
+    ///
+    /// Returns 0 or a negative errno.
+    borrowing func lookUp(
+        _ queries: UnsafePointer<cnl_route_query>, _ count: Int, _ space: UnsafeMutableRawPointer,
+        _ answers: UnsafeMutablePointer<cnl_message>
+    ) -> Int32 { cnl_lookup(handle, queries, count, space, answers) }
 
     /// Sends a request and returns its sequence number.
     borrowing func send(

@@ -41,6 +41,8 @@ extension JSONValue: CustomStringConvertible {
     /// The value on one line, without superfluous white space.
     var description: String {
         var text = ""
+        // A transition takes some 800 bytes.
+        text.reserveCapacity(1024)
         write(to: &text)
         return text
     }
@@ -70,8 +72,20 @@ extension JSONValue: CustomStringConvertible {
         }
     }
 
+    /// Whether a byte is a printable character of ASCII that JSON takes as it is.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        (0x20...0x7e).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+
     /// Loses nothing, and is harmless on a terminal: what ``UnicodeScalar/isHarmless`` rules out is written `\u`.
     private static func write(_ string: String, to text: inout String) {
+        // Nearly all there is to write.
+        if string.utf8.allSatisfy({ isPlain($0) }) {
+            text += "\""
+            text += string
+            text += "\""
+            return
+        }
         text += "\""
         for scalar in string.unicodeScalars {
             switch scalar {

@@ -47,4 +47,9 @@ final class KernelTap: NetworkSource {
         questions.add(1, ordering: .acquiringAndReleasing)
         return try kernel.route(to: query)
     }
+
+    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+        questions.add(queries.count, ordering: .acquiringAndReleasing)
+        return try kernel.routes(to: queries)
+    }
 }

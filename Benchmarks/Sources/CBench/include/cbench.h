@@ -134,9 +134,11 @@ typedef struct {
 /// Asks how a packet would go (RTM_GETROUTE), or with `match` for the entry of the table (RTM_F_FIB_MATCH).
 int32_t bench_lookup(int32_t descriptor, const char *_Nonnull destination, bool match, bench_answer *_Nonnull answer);
 
-/// Whether the internet can be reached: all representative addresses of at least one family have a unicast route whose next hop
-/// is neither dead nor without carrier. Makes four look-ups.
+/// Whether all representative addresses of at least one family have a unicast route. Makes four look-ups.
 bool bench_is_reachable(int32_t descriptor);
+
+/// The same, and the next hops of the entries in the table are neither dead nor without carrier.
+bool bench_truth(int32_t descriptor);
 
 /// An address of IPv4 that stands for the internet.
 #define BENCH_FIRST_REPRESENTATIVE "198.41.0.4"

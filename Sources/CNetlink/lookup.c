@@ -1,0 +1,111 @@
+// Look-ups: all requests in one datagram, and all answers in one call. A verdict takes several, and most of what each would cost
+// on its own is the way into the kernel and back.
+#define _GNU_SOURCE
+#include "internal.h"
+
+/// Room for the largest request: an IPv6 address with all that can qualify it.
+#define REQUEST_SIZE 72
+/// Room for an answer: the kernel makes none that is larger (NLMSG_GOODSIZE, inet_rtm_getroute and inet6_rtm_getroute).
+#define ANSWER_SIZE (CNL_BUFFER_SIZE / CNL_LOOKUP_LIMIT)
+
+_Static_assert(ANSWER_SIZE >= 8192, "NLMSG_GOODSIZE is at most 8192, also where pages are larger (linux/netlink.h)");
+_Static_assert(NLMSG_LENGTH(sizeof(struct rtmsg)) + NLA_HDRLEN + sizeof(struct in6_addr) + 3 * (NLA_HDRLEN + sizeof(uint32_t))
+               == REQUEST_SIZE, "the largest request fits");
+
+// Written by hand and not by libnl, which would allocate a message for each.
+static void put(struct nlmsghdr *header, uint16_t type, const void *payload, size_t size) {
+    struct nlattr *attribute = (struct nlattr *)((char *)header + header->nlmsg_len);
+    attribute->nla_type = type;
+    attribute->nla_len = (uint16_t)(NLA_HDRLEN + size);
+    memcpy((char *)attribute + NLA_HDRLEN, payload, size);
+    // All payloads here are multiples of NLA_ALIGNTO.
+    header->nlmsg_len += attribute->nla_len;
+}
+
+/// Writes a request and returns its length, or 0 if the destination has no family.
+static size_t write_request(void *place, const cnl_route_query *query, uint32_t port, uint32_t sequence) {
+    const size_t length = cnl_address_length(query->destination.family);
+    if (length == 0) { return 0; }
+    struct nlmsghdr *header = place;
+    *header = (struct nlmsghdr){
+        .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)), .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST,
+        .nlmsg_seq = sequence, .nlmsg_pid = port,
+    };
+    // Without RTM_F_LOOKUP_TABLE an IPv4 answer claims the main table. An IPv6 answer always names the real one, and a
+    // strict socket refuses the flag there with EINVAL (net/ipv6/route.c, inet6_rtm_valid_getroute_req).
+    const uint32_t table = query->destination.family == AF_INET ? RTM_F_LOOKUP_TABLE : 0;
+    *(struct rtmsg *)nlmsg_data(header) = (struct rtmsg){
+        .rtm_family = query->destination.family,
+        .rtm_dst_len = (unsigned char)(length * 8),
+        .rtm_flags = table | (query->wants_match ? RTM_F_FIB_MATCH : 0),
+    };
+    put(header, RTA_DST, query->destination.bytes, length);
+    if (query->interface != 0) { put(header, RTA_OIF, &query->interface, sizeof query->interface); }
+    if (query->has_mark) { put(header, RTA_MARK, &query->mark, sizeof query->mark); }
+    if (query->has_uid) { put(header, RTA_UID, &query->uid, sizeof query->uid); }
+    return header->nlmsg_len;
+}
+
+static int32_t send_requests(cnl_socket *socket, const void *requests, size_t length) {
+    const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+    ssize_t sent;
+    do {
+        sent = sendto(socket->descriptor, requests, length, 0, (const struct sockaddr *)&kernel, sizeof kernel);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+/// Reads what a datagram answers. Returns how many questions that are.
+static size_t read_answers(const void *bytes, size_t length, const uint32_t *sequences, size_t count, cnl_message *answers) {
+    size_t answered = 0, offset = 0;
+    cnl_message message;
+    while (cnl_decode(bytes, length, &offset, &message)) {
+        // An acknowledgement is no answer.
+        if (message.kind != CNL_ROUTE && (message.kind != CNL_ERROR || message.error == 0)) { continue; }
+        for (size_t index = 0; index < count; index++) {
+            if (message.sequence != sequences[index] || answers[index].kind != CNL_OTHER) { continue; }
+            answers[index] = message;
+            answered++;
+        }
+    }
+    return answered;
+}
+
+int32_t cnl_lookup(cnl_socket *socket, const cnl_route_query *queries, size_t count, void *buffer, cnl_message *answers) {
+    if (count == 0 || count > CNL_LOOKUP_LIMIT) { return -EINVAL; }
+    _Alignas(struct nlmsghdr) char requests[CNL_LOOKUP_LIMIT * REQUEST_SIZE];
+    uint32_t sequences[CNL_LOOKUP_LIMIT];
+    const uint32_t port = nl_socket_get_local_port(socket->handle);
+    size_t length = 0;
+    for (size_t index = 0; index < count; index++) {
+        sequences[index] = nl_socket_use_seq(socket->handle);
+        const size_t size = write_request(requests + length, &queries[index], port, sequences[index]);
+        if (size == 0) { return -EAFNOSUPPORT; }
+        length += size;
+        answers[index].kind = CNL_OTHER;
+    }
+    const int32_t error = send_requests(socket, requests, length);
+    if (error != 0) { return error; }
+    for (size_t answered = 0; answered < count;) {
+        struct sockaddr_nl senders[CNL_LOOKUP_LIMIT];
+        struct iovec spaces[CNL_LOOKUP_LIMIT];
+        struct mmsghdr datagrams[CNL_LOOKUP_LIMIT];
+        const size_t missing = count - answered;
+        for (size_t index = 0; index < missing; index++) {
+            spaces[index] = (struct iovec){ .iov_base = (char *)buffer + index * ANSWER_SIZE, .iov_len = ANSWER_SIZE };
+            datagrams[index].msg_hdr = (struct msghdr){
+                .msg_name = &senders[index], .msg_namelen = sizeof senders[index], .msg_iov = &spaces[index], .msg_iovlen = 1,
+            };
+        }
+        const int received = recvmmsg(socket->descriptor, datagrams, (unsigned)missing, MSG_WAITFORONE, NULL);
+        if (received < 0 && errno == EINTR) { continue; }
+        // SO_RCVTIMEO ends a wait with EAGAIN (socket(7)).
+        if (received < 0) { return errno == EAGAIN ? -ETIMEDOUT : -errno; }
+        for (int index = 0; index < received; index++) {
+            if (senders[index].nl_pid != 0) { continue; }
+            if (datagrams[index].msg_hdr.msg_flags & MSG_TRUNC) { return -EMSGSIZE; }
+            answered += read_answers(spaces[index].iov_base, datagrams[index].msg_len, sequences, count, answers);
+        }
+    }
+    return 0;
+}
