@@ -36,7 +36,7 @@ final class AnnouncementLog: Sendable {
         case .nexthop(let id, let isRemoval): isRemoval ? "no nexthop \(id)" : "nexthop \(id)"
         case .setting(let index): "setting of \(index.map { "\($0)" } ?? "all")"
         case .overrun: "overrun"
-        case .resumed: nil
+        case .resumed, .host: nil
         }
     }
 
