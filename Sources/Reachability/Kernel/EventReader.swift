@@ -87,7 +87,7 @@ struct EventReader: ~Copyable {
                     continue
                 }
                 if datagram.is_truncated { isLossy = true }
-                decode(length, into: &batch)
+                batch.append(datagram: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]))
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true
             default:
@@ -129,15 +129,5 @@ struct EventReader: ~Copyable {
         detector.noteReopened()
         batch.reopens += 1
         batch.receiveBuffer = socket.receiveBuffer
-    }
-
-    private borrowing func decode(_ length: Int, into batch: inout NetworkEventBatch) {
-        MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length])) { message in
-            if let event = MessageDecoder.event(message) {
-                batch.events.append(event)
-            } else if message.kind == CNL_MALFORMED {
-                batch.malformed += 1
-            }
-        }
     }
 }
