@@ -58,7 +58,8 @@ import Testing
 
     @Test func aLengthThatMakesNoSenseIsCountedAndTheNextStampFound() async throws {
         for length in [UInt32(0), 15, 1 << 30, .max] {
-            let damaged = Self.stamp(1) + Self.bytes(length) + Array(Self.linkGone(7).dropFirst(4)) + Self.stamp(2) + Self.linkGone(8)
+            let damaged =
+                Self.stamp(1) + Self.bytes(length) + Array(Self.linkGone(7).dropFirst(4)) + Self.stamp(2) + Self.linkGone(8)
             let (batches, report) = try await read(damaged, pieces: 5)
             #expect(batches.flatMap(\.events) == [.linkRemoved(index: 8)] && report.malformed == 1 && batches.count == 2)
         }
@@ -73,6 +74,13 @@ import Testing
                 #expect(!batches.isEmpty)
             }
         }
+    }
+
+    @Test(arguments: [1, 2, 5, 6, 1000]) func theFillingAfterAMessageMayArriveLaterThanTheMessage(_ pieces: Int) async throws {
+        let odd = Self.message(28, Array(repeating: 0, count: 13)) + [0, 0, 0]
+        let (batches, report) = try await read(Self.stamp(1) + odd + Self.linkGone(7), pieces: pieces)
+        #expect(batches.map(\.events) == [[.linkRemoved(index: 7)]])
+        #expect(report.skipped == 1 && report.malformed == 0 && !report.isTorn)
     }
 
     @Test func aMonitorHasNoVerdictWithoutAnswers() async throws {
