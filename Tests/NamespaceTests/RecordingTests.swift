@@ -150,7 +150,8 @@ struct RecordingTests {
         #expect(!recorded.report.isTorn && !recorded.hasAnswers)
 
         let replay = try await Child.run([WatchCommand.path, "replay", file])
-        #expect(replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
+        #expect(
+            replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
     }
 
     /// Counts the messages between the stamps.
