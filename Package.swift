@@ -54,6 +54,12 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        // The corpora of the fuzzers, which are a package of their own.
+        .testTarget(
+            name: "FuzzingTests",
+            dependencies: ["Reachability", "ReachableRetry", "reachability-watch"],
+            path: "Fuzzing/Checks"
+        ),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.
         .target(name: "LibNLHeaderCanary", dependencies: ["CNetlink"], path: "Tests/LibNLHeaderCanary"),
         .target(name: "LibNLCanary", dependencies: ["CNetlink", "Reachability"], path: "Tests/LibNLCanary"),

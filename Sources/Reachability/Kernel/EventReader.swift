@@ -133,7 +133,7 @@ struct EventReader: ~Copyable {
                     continue
                 }
                 if datagram.is_truncated { isLossy = true }
-                decode(length, into: &batch)
+                batch.append(datagram: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]))
                 // Most events come alone: this look at the queue is due anyway and saves the read that would find nothing.
                 if count == 1, !isLossy, let queue = socket.queue, queue.bytes == 0, !detector.isNews(queue.drops) {
                     freshDrops = queue.drops
@@ -181,15 +181,5 @@ struct EventReader: ~Copyable {
         detector.noteReopened()
         batch.reopens += 1
         batch.receiveBuffer = socket.receiveBuffer
-    }
-
-    private borrowing func decode(_ length: Int, into batch: inout NetworkEventBatch) {
-        MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length])) { message in
-            if let event = MessageDecoder.event(message) {
-                batch.events.append(event)
-            } else if message.kind == CNL_MALFORMED {
-                batch.malformed += 1
-            }
-        }
     }
 }

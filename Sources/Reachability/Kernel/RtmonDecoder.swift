@@ -61,9 +61,11 @@ struct RtmonDecoder: Sendable {
                 report.isTorn = true
                 return last()
             }
-            let message = buffer[position..<position + length]
             // Padded to a multiple of four (NLMSG_ALIGN), but for the last one of a file that was cut.
-            position += min((length + 3) & ~3, left)
+            let paddedLength = (length + 3) & ~3
+            guard left >= paddedLength || isAtEnd else { return .needsMore }
+            let message = buffer[position..<position + length]
+            position += min(paddedLength, left)
             guard length == Self.stampSize, message.starts(with: Self.stamp) else {
                 decode(message)
                 continue

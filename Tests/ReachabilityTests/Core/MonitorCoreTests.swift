@@ -34,6 +34,25 @@ import Testing
         #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 2)
     }
 
+    /// What is announced by one message of its own: a nexthop object that routes lead through, a rule, a setting.
+    @Test(arguments: [
+        NetworkEvent.nexthop(id: 7, isRemoval: true), .nexthop(id: 7, isRemoval: false), .rule(isRemoval: true),
+        .rule(isRemoval: false), .setting(interface: nil), .setting(interface: 2),
+    ])
+    func whatMayChangeTheWayOfPacketsAsksAtOnceAndTwiceMore(_ event: NetworkEvent) {
+        var core = core()
+        var now = Duration.seconds(1)
+        var plan = core.receive(NetworkEventBatch([event], now: now, wallTime: .zero))
+        // The message may have come before the change.
+        for pause in [2, 48] {
+            #expect(plan.questions.map(\.scope) == [.internet, other])
+            #expect(core.conclude(plan, answers([.internet, other])).wait == .milliseconds(pause))
+            now += .milliseconds(pause)
+            plan = core.receive(NetworkEventBatch(now: now, wallTime: .zero))
+        }
+        #expect(plan.questions.map(\.scope) == [.internet, other])
+    }
+
     @Test func theRemovalOfTheSourceAsksForAllAddresses() {
         var core = core()
         let unused = NetworkEvent.addressRemoved(held("2001:db8::10/64"), interface: 2)

@@ -76,6 +76,13 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2, 5, 6, 1000]) func theFillingAfterAMessageMayArriveLaterThanTheMessage(_ pieces: Int) async throws {
+        let odd = Self.message(28, Array(repeating: 0, count: 13)) + [0, 0, 0]
+        let (batches, report) = try await read(Self.stamp(1) + odd + Self.linkGone(7), pieces: pieces)
+        #expect(batches.map(\.events) == [[.linkRemoved(index: 7)]])
+        #expect(report.skipped == 1 && report.malformed == 0 && !report.isTorn)
+    }
+
     @Test func aMonitorHasNoVerdictWithoutAnswers() async throws {
         let network = try RecordedNetwork(Self.whole)
         let monitor = ReachabilityMonitor(network)

@@ -1,0 +1,199 @@
+import ReachabilityTesting
+
+/// Makes up bursts of changes: any order, any nonsense, and often enough something that gets the machine online.
+struct ChangeGenerator {
+    private var random: SeededGenerator
+
+    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+
+    /// The bursts to come of a story that has begun, the next one last.
+    private var story: [[NetworkChange]] = []
+
+    /// One to six changes.
+    mutating func burst() -> [NetworkChange] {
+        if let next = story.popLast() { return next }
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<3: return Self.repair(port(), isIPv6: chance(1, of: 2), metric: pick([0, 100, 200]))
+        case 3..<5: return Self.relief(isIPv6: chance(1, of: 2))
+        case 5..<7: return Self.replacement(port())
+        case 7..<12:
+            let (isIPv6, one) = (chance(1, of: 2), port())
+            let other = (one + Int.random(in: 1...2, using: &random)) % 3
+            story =
+                switch Int.random(in: 0..<5, using: &random) {
+                case 0: backup(isIPv6, one, other)
+                case 1: passage(isIPv6, one, other)
+                case 2: departure(isIPv6, one, other)
+                case 3: detour(isIPv6, one, other)
+                default: poverty(isIPv6, one)
+                }
+            // On a clean ground: with what chance has left behind, most stories would come to nothing.
+            story = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + story).reversed()
+            return burst()
+        // Mostly one: what comes along with a change may tell of what nothing else tells.
+        default: return (0..<pick([1, 1, 1, 2, 3, 4, 6])).map { _ in change() }
+        }
+    }
+
+    /// What makes one family work over one cable, whatever was the matter with it.
+    static func repair(_ port: Int, isIPv6: Bool, metric: Int) -> [NetworkChange] {
+        let (address, gateway) =
+            isIPv6 ? ("2001:db8:\(port)::10/64", "2001:db8:\(port)::1") : ("10.\(port).0.10/24", "10.\(port).0.1")
+        let isUnchecked = isIPv6 ? " nodad" : ""
+        return [
+            .far("link set remote\(port) up"), .near("link set cable\(port) up"),
+            .near("address replace \(address) dev cable\(port)\(isUnchecked)"),
+            .near("route replace \(isIPv6 ? "::/0" : "0.0.0.0/0") via \(gateway) dev cable\(port) metric \(metric)"),
+        ]
+    }
+
+    /// Takes away rules, and routes that anybody added.
+    static func relief(isIPv6: Bool) -> [NetworkChange] {
+        let option = isIPv6 ? "-6" : "-4"
+        return (100...103).map { NetworkChange.near("rule del priority \($0)", option: option) } + [
+            .near("route flush proto boot", option: option), .near("route flush table 77", option: option),
+        ]
+    }
+
+    /// Brings a cable back that was taken away, whatever happened to it.
+    private static func replacement(_ port: Int) -> [NetworkChange] {
+        [
+            .far("link set cable\(port) netns near"), .near("link set spare\(port) name cable\(port)"), link(port),
+            .far("link set remote\(port) up"), .near("link set cable\(port) up"),
+        ]
+    }
+
+    private mutating func change() -> NetworkChange {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<9: .near("link set \(link()) \(chance(2, of: 3) ? "up" : "down")")
+        case 9..<18: .far("link set remote\(port()) \(chance(2, of: 3) ? "up" : "down")")
+        case 18..<31: address()
+        case 31..<59: route()
+        case 59..<69: rule()
+        case 69..<84: nexthop()
+        case 84..<91: device()
+        default: setting()
+        }
+    }
+
+    // MARK: - Changes
+
+    private mutating func address() -> NetworkChange {
+        let (port, host) = (port(), pick([10, 20]))
+        let isIPv6 = chance(1, of: 2)
+        let text = isIPv6 ? "2001:db8:\(port)::\(host)/64" : "10.\(port).\(chance(1, of: 5) ? 1 : 0).\(host)/24"
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0..<4: return .near("address add \(text) dev cable\(port)\(isIPv6 && chance(3, of: 4) ? " nodad" : "")")
+        case 4..<7: return .near("address del \(text) dev cable\(port)")
+        default: return .near("address flush dev \(link())", option: isIPv6 ? "-6" : "-4")
+        }
+    }
+
+    private mutating func route() -> NetworkChange {
+        let isIPv6 = chance(1, of: 2)
+        let place = place(isIPv6)
+        let option = isIPv6 ? "-6" : "-4"
+        let verb = pick(["add", "append", "prepend", "replace"])
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<7: return .near("route \(verb) \(place) \(way(isIPv6))", option: option)
+        case 7: return .near("route \(verb) \(place) dev \(link())", option: option)
+        case 8: return .near("route \(verb) \(place) \(way(isIPv6)) src \(source(isIPv6))", option: option)
+        case 9..<11: return .near("route \(verb) \(refusal()) \(place)", option: option)
+        case 11..<13:
+            let hops = (0..<Int.random(in: 2...3, using: &random)).map { _ in "nexthop \(way(isIPv6))" }
+            return .near("route \(verb) \(place) \(hops.joined(separator: " "))", option: option)
+        case 13..<15: return .near("route \(verb) \(place) nhid \(pick(Self.nexthops + Self.groups))", option: option)
+        case 15: return .near("route del \(place) \(way(isIPv6))", option: option)
+        default: return .near("route del \(place)", option: option)
+        }
+    }
+
+    private mutating func rule() -> NetworkChange {
+        let isIPv6 = chance(1, of: 2)
+        let priority = "priority \(Int.random(in: 100...103, using: &random))"
+        guard chance(1, of: 2) else { return .near("rule del \(priority)", option: isIPv6 ? "-6" : "-4") }
+        let destinations = isIPv6 ? ["2001:500::/24", "2801::/16", "::/0"] : ["1.0.0.0/8", "198.0.0.0/8", "0.0.0.0/0"]
+        let selector = pick(["to \(pick(destinations))", "fwmark 7", "fwmark 7 to \(pick(destinations))", "iif lo"])
+        let action = pick(["lookup 77", "lookup 77", "unreachable", "prohibit", "blackhole"])
+        return .near("rule add \(priority) \(selector) \(action)", option: isIPv6 ? "-6" : "-4")
+    }
+
+    private mutating func nexthop() -> NetworkChange {
+        let isIPv6 = chance(1, of: 2)
+        let option = isIPv6 ? "-6" : "-4"
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0..<4: return .near("nexthop \(pick(["add", "replace"])) id \(pick(Self.nexthops)) \(way(isIPv6))", option: option)
+        case 4: return .near("nexthop \(pick(["add", "replace"])) id \(pick(Self.nexthops)) blackhole", option: option)
+        case 5..<7:
+            let members = [pick(Self.nexthops), pick(Self.nexthops)].map(String.init).joined(separator: "/")
+            return .near("nexthop \(pick(["add", "replace"])) id \(pick(Self.groups)) group \(members)")
+        case 7..<9: return .near("nexthop del id \(pick(Self.nexthops + Self.groups))")
+        default: return .near("route replace \(place(isIPv6)) nhid \(pick(Self.nexthops + Self.groups))", option: option)
+        }
+    }
+
+    /// Deleting, making, renaming and moving a cable's near end.
+    private mutating func device() -> NetworkChange {
+        let port = port()
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0: return .near("link del cable\(port)")
+        case 1..<5: return Self.link(port)
+        case 5: return .near("link set cable\(port) name spare\(port)")
+        case 6..<9: return .near("link set spare\(port) name cable\(port)")
+        case 9: return .near("link set cable\(port) netns far")
+        default: return .far("link set cable\(port) netns near")
+        }
+    }
+
+    private mutating func setting() -> NetworkChange {
+        .setting(pick(Self.settings), Int.random(in: 0...1, using: &random))
+    }
+
+    /// The command that makes a cable.
+    ///
+    /// The other end gets another index: if they were equal the kernel would take a cable for a device that is its own bottom, and
+    /// put the news of its carrier off for up to a second (linkwatch_urgent_event(), net/core/link_watch.c).
+    static func link(_ port: Int) -> NetworkChange {
+        .near("link add cable\(port) type veth peer name remote\(port) index \(1001 + port) netns far")
+    }
+
+    static let nexthops = Array(1...6)
+    private static let groups = Array(11...13)
+    private static let settings = [
+        "ipv4/nexthop_compat_mode", "ipv4/conf/all/ignore_routes_with_linkdown", "ipv6/conf/all/ignore_routes_with_linkdown",
+        "ipv4/conf/cable0/ignore_routes_with_linkdown", "ipv6/conf/cable1/ignore_routes_with_linkdown",
+        "ipv6/route/skip_notify_on_dev_down", "ipv6/conf/all/keep_addr_on_down", "ipv6/conf/cable2/disable_ipv6",
+        "ipv4/conf/all/promote_secondaries",
+    ]
+
+    // MARK: - Words
+
+    mutating func chance(_ part: Int, of whole: Int) -> Bool { Int.random(in: 0..<whole, using: &random) < part }
+
+    mutating func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: values.indices, using: &random)] }
+
+    private mutating func port() -> Int { Int.random(in: 0...2, using: &random) }
+
+    private mutating func link() -> String { "cable\(port())" }
+
+    private mutating func refusal() -> String { pick(["unreachable", "prohibit", "blackhole", "throw"]) }
+
+    private mutating func source(_ isIPv6: Bool) -> String {
+        isIPv6 ? "2001:db8:\(port())::\(pick([10, 20]))" : "10.\(port()).0.\(pick([10, 20]))"
+    }
+
+    /// Where a route leads, with its metric and table.
+    private mutating func place(_ isIPv6: Bool) -> String {
+        let prefixes =
+            isIPv6
+            ? ["::/0", "::/0", "::/0", "::/1", "8000::/1", "2801:1b8:10::b/128", "2001:db8:1::/64"]
+            : ["0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "1.1.1.1/32", "10.1.0.0/24"]
+        return pick(prefixes) + pick(["", " metric 100", " metric 200"]) + (chance(1, of: 6) ? " table 77" : "")
+    }
+
+    private mutating func way(_ isIPv6: Bool) -> String {
+        let port = port()
+        let gateway = isIPv6 ? pick(["2001:db8:\(port)::1", "fe80::1"]) : pick(["10.\(port).0.1", "10.\(port).0.2"])
+        return "via \(!isIPv6 && chance(1, of: 8) ? "inet6 fe80::1" : gateway) dev cable\(port)\(chance(1, of: 3) ? " onlink" : "")"
+    }
+}

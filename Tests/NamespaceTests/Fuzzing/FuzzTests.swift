@@ -1,0 +1,43 @@
+import Glibc
+import Synchronization
+import Testing
+
+/// After any burst of changes the monitor says what the kernel says, and what it told on the way makes sense.
+///
+/// `FUZZ_SEEDS` sets the seeds: numbers with commas between them, or `FIRST-LAST`. `FUZZ_BURSTS` sets how many bursts each makes,
+/// and `FUZZ_REDUCTION` for how many seconds a failure is tried again with less.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(120)), .serialized)
+struct FuzzTests {
+    @Test(arguments: Limits.seeds)
+    func theMonitorAgreesWithTheKernelAfterEveryBurst(seed: UInt64) async throws {
+        var generator = ChangeGenerator(seed: seed)
+        let history = FuzzHistory((0..<Limits.bursts).map { _ in generator.burst() })
+        let outcome = try await history.play()
+        print("Fuzzing, seed \(seed): \(outcome)")
+        guard let divergence = outcome.divergence else {
+            #expect(outcome.transitions > 0, "seed \(seed): nothing ever happened")
+            return
+        }
+        let shortened = try await history.upTo(outcome.bursts).reduced(within: .seconds(Limits.reduction))
+        Issue.record(
+            """
+            seed \(seed), burst \(outcome.bursts): \(divergence)
+            \(shortened.isReproduced ? "The same comes of:" : "It does not come again by itself. All that was done:")
+            \(shortened.history)
+            """)
+    }
+
+    enum Limits {
+        static let bursts = variable("FUZZ_BURSTS").flatMap { Int($0) } ?? 50
+        static let reduction = variable("FUZZ_REDUCTION").flatMap { Int($0) } ?? 60
+
+        static let seeds: [UInt64] = {
+            guard let text = variable("FUZZ_SEEDS") else { return Array(1...6) }
+            let ends = text.split(separator: "-").compactMap { UInt64($0) }
+            if ends.count == 2, ends[0] <= ends[1] { return Array(ends[0]...ends[1]) }
+            return text.split(separator: ",").compactMap { UInt64($0) }
+        }()
+
+        private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    }
+}

@@ -1,0 +1,51 @@
+/// One change of the network, by the command that makes it.
+enum NetworkChange: Hashable, Sendable, CustomStringConvertible {
+    /// A line for `ip -batch` in the machine's namespace; the option says which family is meant where the line does not.
+    case near(String, option: String = "")
+    /// A line for `ip -batch` at the other end of the cables.
+    case far(String)
+    /// A sysctl of the machine's namespace, as a path below /proc/sys/net.
+    case setting(String, Int)
+
+    /// A command for a shell, with namespaces called `near` and `far`.
+    var description: String {
+        switch self {
+        case .near(let line, let option): "ip -n near \(option.isEmpty ? "" : option + " ")\(line)"
+        case .far(let line): "ip -n far \(line)"
+        case .setting(let path, let value): "ip netns exec near sh -c 'echo \(value) > /proc/sys/net/\(path)'"
+        }
+    }
+}
+
+extension [NetworkChange] {
+    /// A script for a shell in the machine's namespace: one `ip` for all that it can take at once, in the same order.
+    ///
+    /// What cannot be done is left out: changes are made up without looking.
+    func script(near: String, far: String) -> String {
+        var script = ""
+        var open: String?
+        func batch(_ options: String, _ line: String) {
+            if open != options {
+                close()
+                script += "ip\(options.isEmpty ? "" : " ")\(options) -force -batch - >/dev/null 2>&1 <<'END'\n"
+                open = options
+            }
+            script += line.replacing(" netns far", with: " netns \(far)").replacing(" netns near", with: " netns \(near)") + "\n"
+        }
+        func close() {
+            if open != nil { script += "END\n" }
+            open = nil
+        }
+        for change in self {
+            switch change {
+            case .near(let line, let option): batch(option, line)
+            case .far(let line): batch("-n \(far)", line)
+            case .setting(let path, let value):
+                close()
+                script += "{ echo \(value) > /proc/sys/net/\(path); } 2>/dev/null\n"
+            }
+        }
+        close()
+        return script
+    }
+}

@@ -1,0 +1,71 @@
+import Reachability
+import Synchronization
+
+/// Follows a stream of transitions and checks that each may come after the one before.
+final class StreamRecord: Sendable {
+    private struct Guarded {
+        var last: Transition?
+        var count = 0
+        var faults: [String] = []
+    }
+
+    private let stream: AsyncStream<Transition>
+    private let isRaw: Bool
+    private let guarded = Mutex(Guarded())
+
+    init(_ monitor: ReachabilityMonitor, _ scope: Scope, isRaw: Bool) {
+        stream = monitor.transitions(to: scope, raw: isRaw)
+        self.isRaw = isRaw
+    }
+
+    var last: Transition? { guarded.withLock(\.last) }
+    /// How many transitions were told, the baseline not counted.
+    var count: Int { guarded.withLock(\.count) }
+    var faults: [String] { guarded.withLock(\.faults) }
+
+    /// Follows until the monitor ends.
+    func follow(_ beat: AsyncStream<Void>.Continuation) async {
+        for await transition in stream where transition.cause.kind != .ended {
+            guarded.withLock { guarded in
+                if let last = guarded.last {
+                    guarded.count += 1
+                    guarded.faults += Self.faults(of: transition, after: last, isRaw: isRaw)
+                } else if !transition.isBaseline || transition.sequence != 0 || transition.kinds != [] {
+                    guarded.faults.append("the first is no baseline: \(transition)")
+                }
+                guarded.last = transition
+            }
+            beat.yield()
+        }
+    }
+
+    /// What is wrong with a transition.
+    static func faults(of next: Transition, after last: Transition, isRaw: Bool) -> [String] {
+        var faults: [String] = []
+        func check(_ holds: Bool, _ rule: String) {
+            if !holds { faults.append("\(rule): \(text(last)) then \(text(next))") }
+        }
+        let (before, now) = (last.current.isSatisfied, next.current.isSatisfied)
+        check(next.sequence == last.sequence + 1, "numbers have no holes")
+        check(next.previous.map { Verdict($0).told } == Verdict(last.current).told, "what was is what was told")
+        check(next.at >= last.at, "time does not run back")
+        check(next.current.status != .unknown, "a running monitor knows")
+        check(next.kinds.contains(.online) == (!before && now), "online says that it became satisfied")
+        check(next.kinds.contains(.offline) == (before && !now), "offline says that it became unsatisfied")
+        check(!next.kinds.isEmpty, "a transition says what changed")
+        check(
+            next.kinds.contains(.reestablished) || Verdict(last.current).told != Verdict(next.current).told, "something changed")
+        check(next.epoch >= last.epoch, "epochs do not run back")
+        // While losses are held back, several may have passed since what was told last.
+        guard isRaw else { return faults }
+        check(next.epoch - last.epoch <= 1, "an epoch at a time")
+        if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied begins an epoch") }
+        if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied begins none") }
+        return faults
+    }
+
+    private static func text(_ transition: Transition) -> String {
+        "[#\(transition.sequence) epoch \(transition.epoch) \(transition.kinds.names) \(Verdict(transition.current)), "
+            + "because \(transition.cause)]"
+    }
+}
