@@ -40,8 +40,7 @@ extension SimulatedKernel {
     ///
     /// It is announced, by its first leg. Look-ups tell the first leg that works; see ``answers(to:)``.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
-    /// - Parameter hops: The ways it leads, at least one.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `hops` the ways it leads, at least one.
     public mutating func addRoute(
         to destination: String, through hops: [Hop], metric: UInt32? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
@@ -66,8 +65,8 @@ extension SimulatedKernel {
     ///
     /// It is announced.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
-    /// - Parameter nexthop: The object's number; `default` is of its family.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `id` the object's number;
+    /// `default` is of the object's family.
     public mutating func addRoute(
         to destination: String, nexthop id: UInt32, metric: UInt32? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
