@@ -1,6 +1,7 @@
 /// Where a monitor learns about the network: the kernel, a simulation or a recording.
 ///
 /// Events are hints. A source may lose, repeat or reorder them, as long as ``interfaces()`` and ``route(to:)`` answer the truth.
+/// `NetworkSourceConformance`, in `ReachabilityTesting`, checks what a source of your own promises here.
 public protocol NetworkSource: Sendable {
     /// Subscribes, then calls `deliver` with each batch, until cancelled.
     ///

@@ -149,6 +149,18 @@ struct KernelNexthopTests {
         #expect(try kernel.get("198.51.100.1", dev: "va") == "via 10.9.0.2 dev va src 10.9.0.1")
     }
 
+    @Test func anIPv6ObjectThatRefusesBeatsBetterMetricsOnceTheBestIsOfNoUse() throws {
+        var kernel = try Self.withObjects()
+        try kernel.addRoute(to: "::/0", via: "fe80::1", dev: "va", metric: 100)
+        try kernel.addRoute(to: "::/0", via: "fe80::1", dev: "va2", metric: 200)
+        try kernel.addBlackholeNexthop(7, family: .ipv6)
+        #expect(try kernel.get("2001:db8:ffff::1", dev: "va2").hasPrefix("via fe80::1 dev va2"))
+        try kernel.addRoute(to: "::/0", nexthop: 7, metric: 300)
+        #expect(try kernel.get("2001:db8:ffff::1", dev: "va2") == "errno \(EINVAL)")
+        #expect(try kernel.get("2001:db8:ffff::1", dev: "va").hasPrefix("via fe80::1 dev va"))
+        #expect(try kernel.ways("2001:db8:ffff::1") == ["va"])
+    }
+
     @Test func anObjectThatCannotBeIsRefused() throws {
         var kernel = try Self.withObjects()
         try kernel.setCarrier("va", false)

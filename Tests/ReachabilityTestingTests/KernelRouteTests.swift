@@ -19,6 +19,19 @@ struct KernelRouteTests {
         #expect(kernel.routeTexts.filter { $0.hasPrefix("default") }.count == 3)
     }
 
+    @Test func anIPv4RouteThatIsReplacedByItselfIsNoEvent() throws {
+        var kernel = try SimulatedKernel.captured()
+        let routes = kernel.routes
+        #expect(try kernel.announced { try $0.replaceRoute(to: "default", via: "10.9.0.2", metric: 100) } == [])
+        #expect(
+            try kernel.announced { try $0.replaceRoute(to: "default", via: "2001:db8:9::2", metric: 100) }
+                == ["route6 default via 2001:db8:9::2 if2"])
+        #expect(kernel.routes == routes)
+        #expect(
+            try kernel.announced { try $0.replaceRoute(to: "default", via: "10.9.0.3", metric: 100) }
+                == ["route default via 10.9.0.3 if2"])
+    }
+
     @Test func aRemovedRouteIsAnEventAndTheBestOneGoesFirst() throws {
         var kernel = try SimulatedKernel.captured()
         try kernel.addRoute(to: "default", via: "10.8.0.2", metric: 50)

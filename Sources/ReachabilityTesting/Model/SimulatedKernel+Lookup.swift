@@ -70,17 +70,37 @@ extension SimulatedKernel {
     }
 
     private func bestRoute(_ query: RouteQuery, in table: UInt32) -> Route? {
-        var fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
+        let fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
             .stablySorted { (-$0.destination.length, Int($0.metric)) < (-$1.destination.length, Int($1.metric)) }
-        while let route = fitting.first {
-            if refuses(route, query) || !usableLegs(of: route, for: query).isEmpty { return route }
+        return query.destination.family == .ipv4 ? bestRoute4(query, fitting[...]) : bestRoute6(query, fitting[...])
+    }
+
+    private func bestRoute4(_ query: RouteQuery, _ fitting: ArraySlice<Route>) -> Route? {
+        var fitting = fitting
+        while let route = fitting.popFirst() {
+            if isFound(route, query) { return route }
             // A nexthop object of which nothing can be used hides the rest of its leaf in the trie: worse routes to the prefix, and
             // those to shorter ones that begin at the same address (label "miss" in fib_table_lookup(), net/ipv4/fib_trie.c).
-            let hidesLeaf = route.family == .ipv4 && route.nexthop != nil
-            fitting.removeFirst()
-            if hidesLeaf { fitting.removeAll { $0.destination.address == route.destination.address } }
+            if route.nexthop != nil { fitting.removeAll { $0.destination.address == route.destination.address } }
         }
         return nil
+    }
+
+    private func bestRoute6(_ query: RouteQuery, _ fitting: ArraySlice<Route>) -> Route? {
+        var fitting = fitting
+        while let route = fitting.popFirst() {
+            if isFound(route, query) { return route }
+            let node = fitting.prefix { $0.destination == route.destination }
+            // When the best metric was of no use the whole rest is looked through, and a nexthop object that refuses ends that,
+            // whatever was found before it (__find_rr_leaf(), net/ipv6/route.c).
+            if let best = node.first(where: isBlackhole) ?? node.first(where: { isFound($0, query) }) { return best }
+            fitting.removeFirst(node.count)
+        }
+        return nil
+    }
+
+    private func isFound(_ route: Route, _ query: RouteQuery) -> Bool {
+        refuses(route, query) || !usableLegs(of: route, for: query).isEmpty
     }
 
     /// Whether a route is found and refuses.

@@ -81,6 +81,13 @@ extension SimulatedKernel.Route {
     /// Whether a new route takes the other one's place: the kernel's key.
     func hasKey(of other: Self) -> Bool { destination == other.destination && metric == other.metric && table == other.table }
 
+    /// Whether the other one was made by the same words.
+    func isSame(as other: Self) -> Bool {
+        let haveSameLegs = legs.elementsEqual(other.legs) { $0.gateway == $1.gateway && $0.interface == $1.interface }
+        return haveSameLegs && hasKey(of: other) && type == other.type && nexthop == other.nexthop && source == other.source
+            && isConnected == other.isConnected
+    }
+
     func uses(_ interface: UInt32) -> Bool { legs.contains { $0.interface == interface } }
 }
 

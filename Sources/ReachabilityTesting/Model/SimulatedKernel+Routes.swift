@@ -40,8 +40,7 @@ extension SimulatedKernel {
     ///
     /// It is announced, by its first leg. Look-ups tell the first leg that works; see ``answers(to:)``.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
-    /// - Parameter hops: The ways it leads, at least one.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `hops` the ways it leads, at least one.
     public mutating func addRoute(
         to destination: String, through hops: [Hop], metric: UInt32? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
@@ -66,8 +65,8 @@ extension SimulatedKernel {
     ///
     /// It is announced.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, but for:
-    /// - Parameter nexthop: The object's number; `default` is of its family.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `id` the object's number;
+    /// `default` is of the object's family.
     public mutating func addRoute(
         to destination: String, nexthop id: UInt32, metric: UInt32? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
@@ -84,7 +83,8 @@ extension SimulatedKernel {
 
     /// Adds a route or replaces the one with the same destination, table and metric, like `ip route replace`.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``. Only the new route is announced.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``. Only the new route is
+    /// announced; an IPv4 route that is there as it is said is not (fib_table_insert(), net/ipv4/fib_trie.c).
     public mutating func replaceRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
         type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254
@@ -92,6 +92,7 @@ extension SimulatedKernel {
         let route = try makeRoute(
             destination, gateway, name, metric, type, source, table, "replaceRoute(to: \"\(destination)\")")
         if let place = routes.firstIndex(where: { $0.hasKey(of: route) }) {
+            guard route.family == .ipv6 || !routes[place].isSame(as: route) else { return }
             routes[place] = route
         } else {
             routes.append(route)

@@ -6,9 +6,10 @@ public import Reachability
 /// ``setUp(_:_:)``, ``removeAddress(_:_:)`` and ``removeNexthop(_:)``. It begins with a loopback device, `lo`, alone. Changes
 /// that cannot be made throw, and leave it as it was.
 ///
-/// Not modelled: neighbours, routers' advertisements, VRFs, the weights of multipath legs, and rules that look at an incoming
-/// interface. Sysctls have the kernel's defaults (Documentation/networking/ip-sysctl.rst) but for one: links get no link-local
-/// addresses of their own until ``setSysctl(_:_:)`` says so.
+/// Not modelled: neighbours, routers' advertisements, VRFs, the weights of multipath legs, rules that look at an incoming
+/// interface, routes that are appended, and nexthop groups that are replaced. Sysctls have the kernel's defaults
+/// (Documentation/networking/ip-sysctl.rst) but for one: links get no link-local addresses of their own until
+/// ``setSysctl(_:_:)`` says so.
 public struct SimulatedKernel: Sendable {
     struct Link: Hashable, Sendable {
         /// As it is dumped.
