@@ -43,6 +43,18 @@ final class ConformanceProbe: Sendable {
     /// Has something else be done within the deliveries from now on.
     func react(_ reaction: @escaping Reaction) { state.withLock { $0.reaction = reaction } }
 
+    /// Does nothing within deliveries any more, and lets go of those who wait.
+    ///
+    /// What is done refers to the probe and to the candidate: nobody would ever let go of them.
+    func close() {
+        let listeners = state.withLock { state in
+            defer { state.listeners = [] }
+            state.reaction = { _ in nil }
+            return state.listeners
+        }
+        for listener in listeners { listener.finish() }
+    }
+
     /// The `deliver` that the source is given.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
         let thread = pthread_self()

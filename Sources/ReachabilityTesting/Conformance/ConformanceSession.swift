@@ -80,6 +80,7 @@ final class ConformanceSession: Sendable {
 
     /// Cancels the run and looks how it ends.
     func finish() async throws {
+        defer { probe.close() }
         let hadEnded = probe.phase.hasEnded
         cancel()
         guard try await waits(until: { [probe] in probe.phase.hasEnded }) else {
