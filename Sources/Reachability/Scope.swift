@@ -39,8 +39,8 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     /// The name is looked up away from the thread that listens to the kernel, and again when the machine's way to the internet
     /// changes, after a failure, and every ``ReachabilityMonitor/Configuration/hostRefreshInterval``; looking up may send packets
     /// to a name server. While it has no address the scope is unsatisfied: with ``OfflineReason/unresolved``, or with what is
-    /// missing for any network. When a name server does not answer, the addresses known before go on to count. The first verdict waits a
-    /// second for the first answer. A text that is an address means that address; letters are compared without their case.
+    /// missing for any network. When a name server does not answer, the addresses known before go on to count. The first verdict
+    /// waits a second for the first answer. A text that is an address means that address; letters are compared without their case.
     public static func host(_ name: String) -> Scope {
         IPAddress(name).map(Scope.address) ?? Scope(.host(name.lowercased()))
     }

@@ -85,12 +85,13 @@ struct LatencyResults {
         return lines.joined(separator: "\n")
     }
 
-    private func row(_ cells: [String]) -> String { "| " + cells.joined(separator: " | ") + " |" }
-
     private func summary(_ ratios: [Double]) -> String {
         "\(decimal(median(ratios))) [\(decimal(ratios.min() ?? 0))..\(decimal(ratios.max() ?? 0))]"
     }
 }
+
+/// A row of a table in Markdown.
+func row(_ cells: [String]) -> String { "| " + cells.joined(separator: " | ") + " |" }
 
 /// The middle of some numbers; 0 of none.
 func median(_ numbers: [Double]) -> Double {

@@ -49,8 +49,11 @@ struct LatencyCommand: ParsableCommand {
             }
         }
         print(
-            "latency: \(rounds) rounds of \(toggles) additions, seed \(seed)\(precedence ? ", with precedence" : ""); medians of the rounds' ratios [least..greatest]\n"
-        )
+            """
+            latency: \(rounds) rounds of \(toggles) additions, seed \(seed)\(precedence ? ", with precedence" : ""); \
+            medians of the rounds' ratios [least..greatest]
+
+            """)
         print(results.table(contenders))
         print("")
         if Programs.glib == nil { print(Programs.glibIsMissing) }

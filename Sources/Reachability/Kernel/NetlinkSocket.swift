@@ -59,7 +59,9 @@ struct NetlinkSocket: ~Copyable {
 
     var descriptor: Int32 { cnl_descriptor(handle) }
 
-    /// What waits to be read, and how many datagrams the kernel has dropped; `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
+    /// What waits to be read, and how many datagrams the kernel has dropped.
+    ///
+    /// `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
     var queue: cnl_queue? {
         var queue = cnl_queue()
         return cnl_read_queue(handle, &queue) == 0 ? queue : nil
