@@ -143,7 +143,9 @@ package struct MonitorCore: Sendable {
 
     /// Has those scopes asked about whose loss is to be told.
     private mutating func doubtHeldLosses(at now: Duration) {
-        for (scope, state) in scopes where state.deadline.map({ $0 <= now }) ?? false { doubts.insert(scope) }
+        for (scope, state) in scopes {
+            if let deadline = state.deadline, deadline <= now { doubts.insert(scope) }
+        }
     }
 
     func isLossDue(at now: Duration) -> Bool { earliestDeadline.map { $0 <= now } ?? false }
