@@ -58,6 +58,10 @@ static int32_t read_source(int descriptor, const struct question *question) {
     return cnl_make_address(family, bytes, cnl_address_length(family), question->source) ? 0 : -EAFNOSUPPORT;
 }
 
+static bool is_link_local(const cnl_address *address) {
+    return address->family == AF_INET6 && address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
+}
+
 static int32_t ask(void *argument, const char **operation) {
     const struct question *question = argument;
     *operation = "socket(SOCK_DGRAM)";
@@ -69,6 +73,12 @@ static int32_t ask(void *argument, const char **operation) {
         return 0;
     }
     if (descriptor < 0) { return -errno; }
+    // Without an interface the kernel answers EINVAL, which would look like a blackhole (__ip6_datagram_connect).
+    if (is_link_local(&question->query->destination) && question->query->interface == 0) {
+        close(descriptor);
+        *question->refusal = ENETUNREACH;
+        return 0;
+    }
     struct sockaddr_storage destination;
     const socklen_t size = socket_address(&question->query->destination, &destination);
     *operation = "setsockopt()";

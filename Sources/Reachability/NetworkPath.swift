@@ -50,6 +50,8 @@ public struct NetworkPath: Hashable, Sendable {
         set { own().content.ipv6 = newValue }
     }
     /// The interface that packets leave through: IPv4's if satisfied, otherwise IPv6's.
+    ///
+    /// As it was when the path was last asked for: addresses of a family that the scope does not ask about may have changed since.
     public var interface: NetworkInterface? {
         get { storage.content.interface }
         set { own().content.interface = newValue }

@@ -1,4 +1,4 @@
-#include "csandbox.h"
+#include "include/csandbox.h"
 
 #include <errno.h>
 #include <linux/audit.h>

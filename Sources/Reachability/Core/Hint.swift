@@ -35,10 +35,13 @@ package struct Hint: Equatable, Sendable {
 
     /// Whether the kernel may send this message *before* the change it announces, so that it has to be asked again later.
     ///
-    /// Link, address, rule, nexthop and netconf messages do; a route message comes after its change.
+    /// Link, address, rule, nexthop and netconf messages do, and those about IPv4 routes that are removed; other route messages
+    /// come after their changes.
     package var mayPrecedeItsChange: Bool {
         switch kind {
-        case .route, .host: false
+        // fib_table_delete (net/ipv4/fib_trie.c) sends the message first and then removes the route, and look-ups take no lock.
+        case .route(let change): change.isRemoval && change.destination.address.family == .ipv4
+        case .host: false
         default: true
         }
     }

@@ -50,6 +50,13 @@ extension MonitorCore {
         scopes.values.contains { $0.level.path?.ipv4.source == address || $0.level.path?.ipv6.source == address }
     }
 
+    /// Has those scopes asked about again that were not answered.
+    mutating func doubtUnanswered(_ plan: Plan, _ answers: Answers) {
+        guard !answers.failures.isEmpty else { return }
+        let answered = Set(answers.paths.map(\.scope))
+        for question in plan.questions where !answered.contains(question.scope) { doubts.insert(question.scope) }
+    }
+
     /// Takes over a dump, and whether requests failed.
     mutating func take(_ answers: Answers, _ plan: Plan) {
         health.failedRequests += answers.failures.count
@@ -59,12 +66,17 @@ extension MonitorCore {
             isResync = false
             if !hasSnapshot { schedule.noteAudit(at: plan.now) }
             hasSnapshot = true
-            needsInterfaces = false
+            (needsInterfaces, isDumpFailing) = (false, false)
             backoff.noteDump(at: plan.now)
             health.mode = isPolled ? .polling : .live
         }
+        if answers.failures.isEmpty { isStalled = isStalled && plan.questions.isEmpty } else { isStalled = answers.paths.isEmpty }
         if let failure = answers.failures.last {
-            if plan.isTableDoubtful { needsInterfaces = true }
+            // Judged by links and addresses that are known to be old, answers would mean nothing.
+            if answers.table == nil, plan.needsInterfaces || plan.isTableDoubtful {
+                needsInterfaces = true
+                isDumpFailing = answers.paths.isEmpty
+            }
             schedule.noteFailure(at: plan.now)
             health.lastFailure = failure
         } else if !plan.questions.isEmpty {

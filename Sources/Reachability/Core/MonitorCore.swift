@@ -23,7 +23,7 @@ package struct MonitorCore: Sendable {
         package var questions: [Question] = []
         var now: Duration
         var wallTime: Duration
-        var isAudit = false
+        package var isAudit = false
         /// Whether the questions are all that is doubted, none put off.
         var isEvaluation = false
         /// Whether an event led here, or a timer that an event set, so that nothing was missed.
@@ -69,6 +69,10 @@ package struct MonitorCore: Sendable {
     var needsInterfaces = true
     /// Whether the next dump makes up for a loss or a suspension.
     var isResync = false
+    /// Whether the last dump failed, so that another one has to wait for its time.
+    var isDumpFailing = false
+    /// Whether nothing of what was asked last was answered.
+    var isStalled = false
     var backoff = ResyncBackoff()
     /// What is to be asked about at the next evaluation.
     var doubts = Doubts()
@@ -165,7 +169,8 @@ package struct MonitorCore: Sendable {
         settleHosts(at: batch.now)
         indexDestinations()
         var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
-        plan.isAudit = hasSnapshot && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
+        let mayDump = !isDumpFailing || schedule.isRetryDue(at: batch.now)
+        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
         if plan.isAudit || isDue(at: batch.now) { doubts = .all }
         if schedule.isReevaluationDue(at: batch.now) { doubts.formUnion(unsettled) }
@@ -173,7 +178,7 @@ package struct MonitorCore: Sendable {
         if backoff.isDue(at: batch.now) { needsInterfaces = true }
         let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
-        plan.needsInterfaces = plan.isAudit || (needsInterfaces && (schedule.retry == nil || schedule.isRetryDue(at: batch.now)))
+        plan.needsInterfaces = plan.isAudit || (needsInterfaces && mayDump)
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
         plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
@@ -198,20 +203,20 @@ package struct MonitorCore: Sendable {
             }
             if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
             doubts = Doubts()
+            doubtUnanswered(plan, answers)
             if schedule.isSettled { unsettled = Doubts() }
             resynced = backoff.isPending
         }
         tellHeldLosses(plan, &outcome)
-        if plan.isAudit {
+        if plan.isAudit && answers.table != nil {
             schedule.noteAudit(at: plan.now)
             health.lastAudit = plan.now
         }
         if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
         let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
-        // While requests fail everything waits for the next attempt: what is due already would be asked for again and again.
-        let wakes =
-            (schedule.retry.map { [$0] } ?? [schedule.next(unsatisfied: isUnsatisfied), backoff.due])
-            + [earliestDeadline, nextLookup]
+        // While all requests fail everything waits for the next attempt: what is due already would be asked for again and again.
+        let due = isStalled ? [] : [schedule.next(unsatisfied: isUnsatisfied), backoff.due]
+        let wakes = due + [schedule.retry, earliestDeadline, nextLookup]
         outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }

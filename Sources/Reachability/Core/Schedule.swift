@@ -1,7 +1,8 @@
 /// When to look again: shortly after a hint that may precede its change, and now and then in any case.
 package struct Schedule: Equatable, Sendable {
-    /// Link, address, rule, nexthop and netconf messages may be read before the change that they announce is made; in 2 to 13 of
-    /// 100 deletions of a last address the routes are flushed after the message was read, and nothing follows it.
+    /// Link, address, rule, nexthop and netconf messages, and those about IPv4 routes that are removed, may be read before the
+    /// change that they announce is made; in 2 to 13 of 100 deletions of a last address the routes are flushed after the message
+    /// was read, and nothing follows it.
     package static let reevaluations: [Duration] = [.milliseconds(2), .milliseconds(50)]
     /// The pace of verdicts while more is waiting to be read.
     package static let pace: Duration = .milliseconds(1)

@@ -176,6 +176,7 @@ struct EventReader: ~Copyable {
         do {
             socket = try NetlinkSocket.forEvents(equipment)
         } catch {
+            equipment.filter.attach(to: socket.descriptor)
             return
         }
         detector.noteReopened()

@@ -6,8 +6,8 @@ internal import Synchronization
 ///
 /// Safe to use from any thread.
 final class HostResolver: Sendable {
-    /// How many look-ups are under way at most; further ones wait.
-    private static let threadLimit = 4
+    /// How many look-ups are under way at most; further ones wait, for as long as name servers that do not answer take.
+    private static let threadLimit = 32
 
     private struct State {
         var waiting: [String] = []

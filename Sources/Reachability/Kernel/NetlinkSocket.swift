@@ -45,7 +45,13 @@ struct NetlinkSocket: ~Copyable {
         // Before the first event can come.
         equipment.filter.attach(to: socket.descriptor)
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
-        for group in groups { try join(group, socket.handle) }
+        do throws(ReachabilityError) {
+            for group in groups { try join(group, socket.handle) }
+        } catch {
+            // The descriptor is closed now, and will soon be somebody else's.
+            equipment.filter.detach()
+            throw error
+        }
         return socket
     }
 
@@ -54,7 +60,10 @@ struct NetlinkSocket: ~Copyable {
         // A kernel that does not know a group has nothing to announce in it: nexthop objects came with Linux 5.3. Links are
         // announced by every kernel that announces anything.
         guard result < 0, result != -EINVAL || group == CNL_GROUP_LINK else { return }
-        throw ReachabilityError(.eventsUnavailable, errno: -result, operation: "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))")
+        let isPassing = [-ENOMEM, -ENOBUFS, -EMFILE, -ENFILE].contains(result)
+        throw ReachabilityError(
+            isPassing ? .resourcesExhausted : .eventsUnavailable, errno: -result,
+            operation: "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))")
     }
 
     var descriptor: Int32 { cnl_descriptor(handle) }

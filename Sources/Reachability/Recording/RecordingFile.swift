@@ -36,7 +36,9 @@ public final class RecordingFile: Sendable {
 
     /// Takes a descriptor that is open and stays the caller's, such as that of standard output.
     ///
-    /// - Parameter name: what messages call it.
+    /// - Parameters:
+    ///   - descriptor: the descriptor.
+    ///   - name: what messages call it.
     public init(descriptor: Int32, name: String) {
         self.descriptor = descriptor
         path = name

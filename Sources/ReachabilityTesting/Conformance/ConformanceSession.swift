@@ -103,6 +103,7 @@ extension NetworkSourceConformance {
     /// Makes a candidate, has the body play with its run once the first batch came, and ends it; returns what was found.
     func session(_ body: (ConformanceSession) async throws -> Void) async throws -> [Violation] {
         let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
         session.start()
         do {
             if try await session.begins() { try await body(session) }

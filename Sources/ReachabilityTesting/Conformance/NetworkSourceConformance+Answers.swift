@@ -9,6 +9,7 @@ extension NetworkSourceConformance {
     /// Asks from many threads, before, during and after the run, and within `deliver`.
     func checkQuestions() async throws -> [Violation] {
         let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
         let (source, probe, candidate) = (session.candidate.source, session.probe, session.candidate)
         guard try await session.asksFromThreads("before it was run") else { return probe.violations }
         probe.react { number in

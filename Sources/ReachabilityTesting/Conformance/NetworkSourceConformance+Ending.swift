@@ -20,6 +20,7 @@ extension NetworkSourceConformance {
     /// Runs the source in a task that is cancelled already.
     func checkEarlyCancellation() async throws -> [Violation] {
         let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
         session.start(isCancelled: true)
         guard try await session.waits(until: { session.probe.phase.hasEnded }) else {
             session.probe.report(.cancellation, "`run` in a task that was cancelled already did not end within \(patience)")
@@ -35,6 +36,7 @@ extension NetworkSourceConformance {
     /// Tries to get a batch after the end: by what is still due, by waking, by changes.
     func checkSilenceAfterEnd() async throws -> [Violation] {
         let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
         let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
         probe.react { _ in pause }
         session.start()

@@ -75,8 +75,10 @@ import Testing
         #expect(!table.holdsReady(ip("192.0.2.10")))
     }
 
-    @Test mutating func onlyRouteMessagesFollowTheirChange() {
+    @Test mutating func onlyMessagesAboutRoutesFollowTheirChangeAndNotAllOfThem() {
         #expect(apply(.route(RouteChange(.all(.ipv4), interface: 2)))?.mayPrecedeItsChange == false)
+        #expect(apply(.route(RouteChange(.all(.ipv6), interface: 2, isRemoval: true)))?.mayPrecedeItsChange == false)
+        #expect(apply(.route(RouteChange(.all(.ipv4), interface: 2, isRemoval: true)))?.mayPrecedeItsChange == true)
         let others: [NetworkEvent] = [
             .link(.cable), .address(held("192.0.2.10/24"), interface: 2), .rule(isRemoval: false), .nexthop(id: 1, isRemoval: true),
             .setting(interface: nil),

@@ -53,6 +53,65 @@ import Testing
         #expect(plan.questions.map(\.scope) == [.internet, other])
     }
 
+    @Test func aScopeWithoutAnswerIsAskedAboutAgainWithTheNextQuestions() {
+        var core = core()
+        let both = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+        var plan = core.receive(NetworkEventBatch([both], now: .seconds(1), wallTime: .zero))
+        var partial = answers([.internet])
+        partial.failures = [ReachabilityError(.requestFailed, errno: 110, operation: "RTM_GETROUTE")]
+        _ = core.conclude(plan, partial)
+        // Something that concerns the internet alone, before the retry.
+        let ipv6 = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2))
+        plan = core.receive(NetworkEventBatch([ipv6], now: .milliseconds(1010), wallTime: .zero))
+        #expect(plan.questions.map(\.scope) == [.internet, other])
+    }
+
+    @Test func aScopeThatIsNeverAnsweredHoldsUpNobodyElse() {
+        var core = core()
+        for second in 1...100 {
+            let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+            let plan = core.receive(NetworkEventBatch([route], now: .seconds(second), wallTime: .zero))
+            var partial = answers([.internet], plan.needsInterfaces ? InterfaceTable([.loopback, .cable]) : nil)
+            partial.failures = [ReachabilityError(.requestFailed, errno: 1, operation: "RTM_GETROUTE")]
+            let outcome = core.conclude(plan, partial)
+            #expect(outcome.wait.map { $0 > .zero && $0 <= .seconds(5) } == true)
+        }
+        let audit = core.health.lastAudit
+        #expect(audit.map { $0 >= .seconds(60) } == true)
+        let plan = core.receive(NetworkEventBatch([.link(.cable)], now: .seconds(101), wallTime: .zero))
+        var partial = answers([.internet])
+        partial.failures = [ReachabilityError(.requestFailed, errno: 1, operation: "RTM_GETROUTE")]
+        #expect(core.conclude(plan, partial).wait == .milliseconds(2), "the second look at what may precede its change")
+    }
+
+    @Test func anAuditWhoseDumpFailedIsMadeAgain() {
+        var core = core()
+        var plan = core.receive(NetworkEventBatch(now: .seconds(30), wallTime: .zero))
+        #expect(plan.isAudit && plan.needsInterfaces)
+        var failed = MonitorCore.Answers()
+        failed.failures = [ReachabilityError(.requestFailed, errno: 110, operation: "RTM_GETLINK")]
+        #expect(core.conclude(plan, failed).wait == .milliseconds(50))
+        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_010), wallTime: .zero))
+        #expect(!plan.needsInterfaces && plan.questions.isEmpty, "not before its time")
+        #expect(core.conclude(plan, MonitorCore.Answers()).wait == .milliseconds(40))
+        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_050), wallTime: .zero))
+        #expect(plan.needsInterfaces)
+        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        #expect(core.health.lastAudit == .milliseconds(30_050) && core.health.lastFailure == nil)
+    }
+
+    @Test func anAuditThatIsDueInAFloodIsMadeAfterIt() {
+        var core = core()
+        let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+        var plan = core.receive(NetworkEventBatch([route], now: .microseconds(29_999_500), wallTime: .zero))
+        _ = core.conclude(plan, answers([.internet, other]))
+        plan = core.receive(NetworkEventBatch([route], now: .microseconds(30_000_001), wallTime: .zero, hasMore: true))
+        #expect(plan.questions.isEmpty)
+        _ = core.conclude(plan, MonitorCore.Answers())
+        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_002), wallTime: .zero))
+        #expect(plan.isAudit && plan.needsInterfaces)
+    }
+
     @Test func theRemovalOfTheSourceAsksForAllAddresses() {
         var core = core()
         let unused = NetworkEvent.addressRemoved(held("2001:db8::10/64"), interface: 2)
