@@ -17,18 +17,21 @@ struct HotPathTests {
             _ = source.takeRequests()
             for _ in 0..<5 {
                 try await watcher.expect(kinds: .familyLost) { try await network.near.ip("route del default metric 100") }
+                while !source.isSettled { await Task.yield() }
                 var requests = source.takeRequests()
                 losses.append(requests.lookups)
                 dumps.append(requests.dumps)
                 try await watcher.expect(kinds: .familyGained) {
                     try await network.near.ip("route add default via 192.0.2.1 dev cable0 metric 100")
                 }
+                while !source.isSettled { await Task.yield() }
                 requests = source.takeRequests()
                 gains.append(requests.lookups)
                 dumps.append(requests.dumps)
             }
             // The least of all, for a link or address may have something to say meanwhile, and is asked about, too.
-            #expect(losses.min() == 4, "\(losses)")
+            // The removal of an IPv4 route is announced before it is made, and so looked at three times.
+            #expect(losses.min() == 12, "\(losses)")
             // Satisfied families are described anew: one entry of the table each.
             #expect(gains.min() == 6, "\(gains)")
             #expect(dumps.allSatisfy { $0 == 0 })

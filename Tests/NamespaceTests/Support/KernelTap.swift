@@ -27,6 +27,7 @@ final class KernelTap: NetworkSource {
             while isHeldUp.load(ordering: .acquiring) { sched_yield() }
             let routes = batch.events.count { if case .route = $0.payload { true } else { false } }
             count.add(routes, ordering: .acquiringAndReleasing)
+            settled.store(false, ordering: .releasing)
             let pause = deliver(batch)
             settled.store(pause.map { $0 > .seconds(1) } ?? true, ordering: .releasing)
             return pause
