@@ -15,7 +15,7 @@ actor FakeServer: PhotoServer {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct AlbumTests {
+@Suite(.timeLimit(.minutes(5))) struct AlbumTests {
     @Test func anUploadSurvivesAPulledCable() async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
