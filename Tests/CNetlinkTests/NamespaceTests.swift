@@ -49,7 +49,7 @@ private func blockedSignals() -> [Int32] {
     return (1...64).filter { sigismember(&signals, $0) == 1 }
 }
 
-@Suite(.enabled(if: mayMakeNamespaces), .timeLimit(.minutes(3))) struct NamespaceTests {
+@Suite(.enabled(if: mayMakeNamespaces), .timeLimit(.minutes(10))) struct NamespaceTests {
     @Test(arguments: [
         ("unreachable", "240.0.0.1/32", "240.0.0.1", EHOSTUNREACH), ("prohibit", "240.0.0.2/32", "240.0.0.2", EACCES),
         ("blackhole", "240.0.0.3/32", "240.0.0.3", EINVAL), ("throw", "240.0.0.4/32", "240.0.0.4", ENETUNREACH),

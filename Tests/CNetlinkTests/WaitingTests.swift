@@ -2,7 +2,7 @@ import CNetlink
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct WaitingTests {
+@Suite(.timeLimit(.minutes(10))) struct WaitingTests {
     @Test func waitingTellsWhichDescriptorsAreReady() throws {
         let events = [cnl_event_open(), cnl_event_open(), cnl_event_open()]
         defer { for event in events { cnl_event_close(event) } }

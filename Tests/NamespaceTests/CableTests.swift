@@ -7,7 +7,7 @@ extension Tag {
 }
 
 /// What happens to links and the addresses on them.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct CableTests {
     @Test func aCableIsPulledAndPlugged() async throws {
         let network = try await CabledNetwork()

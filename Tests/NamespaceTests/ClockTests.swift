@@ -3,7 +3,7 @@ import Reachability
 import Testing
 
 /// The time of day is set while the reader sleeps.
-@Suite(.tags(.kernel), .enabled(if: ClockStep.isPermitted, "setting the clock is not permitted"), .timeLimit(.minutes(3)))
+@Suite(.tags(.kernel), .enabled(if: ClockStep.isPermitted, "setting the clock is not permitted"), .timeLimit(.minutes(10)))
 struct ClockTests {
     @Test func theReaderAwakesEachTime() async throws {
         let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)

@@ -4,7 +4,7 @@ import Reachability
 import Testing
 
 /// The command on the real kernel.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct CommandTests {
     @Test func watchSaysWithinASecondWhatHappened() async throws {
         let network = try await CabledNetwork()
@@ -96,7 +96,7 @@ struct CommandTests {
 }
 
 /// The README's command lines, run as they stand there.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ReadmeCommandTests {
     @Test(arguments: try examples()) func itsExampleStartsTheCopyWhenTheNetworkIsBack(_ example: String) async throws {
         let network = try await CabledNetwork()

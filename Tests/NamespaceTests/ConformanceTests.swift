@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// The kernel as a source keeps the promises of `NetworkSource`.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct ConformanceTests {
     @Test(arguments: [true, false])
     func theKernelKeepsItsPromises(usesFilter: Bool) async throws {

@@ -4,7 +4,7 @@ import Reachability
 import Testing
 
 /// Event sockets that cannot be trusted any more.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct EventSocketTests {
     /// The kernel drops what comes, and there is nothing to read.
     @Test func aDeafSocketIsReplaced() async throws {

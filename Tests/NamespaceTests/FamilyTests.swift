@@ -2,7 +2,7 @@ import Reachability
 import Testing
 
 /// IPv6, and both families together.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct FamilyTests {
     @Test func ipv6WorksOnlyAfterDuplicateAddressDetection() async throws {
         let network = try await CabledNetwork()

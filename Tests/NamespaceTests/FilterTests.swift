@@ -3,7 +3,7 @@ import Reachability
 import Testing
 
 /// The filter on the real kernel: what cannot matter wakes nobody, and what can comes through.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct FilterTests {
     /// Without audits: what is found is found by events.
     private let quiet = {

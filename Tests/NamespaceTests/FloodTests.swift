@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Losses of events: the reader is held up while more happens than its buffer holds.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct FloodTests {
     @Test func aReaderThatWasHeldUpDuringAFloodSeesWhatIsSo() async throws {
         let network = try await CabledNetwork()

@@ -2,7 +2,7 @@ import Reachability
 import Testing
 
 /// Names of hosts, as the system looks them up.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HostTests {
     /// In /etc/hosts on every machine: no name server is needed.
     private let local = Scope.host("localhost")

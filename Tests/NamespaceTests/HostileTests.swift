@@ -3,7 +3,7 @@ import Reachability
 import Testing
 
 /// What others on the machine may try.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HostileTests {
     @Test func forgedFramesAreDroppedAndCounted() async throws {
         let network = try await CabledNetwork()

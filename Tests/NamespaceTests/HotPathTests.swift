@@ -3,7 +3,7 @@ import Reachability
 import Testing
 
 /// What a change costs between the kernel and a listener, counted: clocks tell little on a machine that is shared.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HotPathTests {
     @Test func aRouteChangeTakesOneLookupForEachAddressAndOneForWhatIsPublished() async throws {
         let network = try await CabledNetwork()

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Recordings of the real kernel.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RecordingTests {
     private final class Bytes: Sendable {
         private let collected = Mutex<[UInt8]>([])

@@ -4,7 +4,7 @@ import Reachability
 import Testing
 
 /// Routes, rules, next hops and the settings that choose among them.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct RouteTests {
     @Test func aRouteIsReplaced() async throws {
         let network = try await CabledNetwork()

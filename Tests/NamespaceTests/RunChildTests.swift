@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// What the command that `run` starts gets, and what becomes of it.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunChildTests {
     @Test func codesArePassedOn() async throws {
         let network = try await CabledNetwork.online()

@@ -4,7 +4,7 @@ import Reachability
 import Testing
 
 /// `run` on the real kernel, with real commands.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunCommandTests {
     @Test func startedOfflineItWaitsForTheCable() async throws {
         let network = try await CabledNetwork.online()

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The signals that `run` gets.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunSignalTests {
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT]) func theyReachTheCommand(signal: Int32) async throws {
         let network = try await CabledNetwork.online()

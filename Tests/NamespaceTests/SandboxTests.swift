@@ -2,7 +2,7 @@ import Reachability
 import Testing
 
 /// Sandboxes that refuse netlink, or parts of it.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct SandboxTests {
     @Test(arguments: [Sandbox.noMulticast, .noNetlink]) func withoutEventsItAsksAtIntervals(sandbox: Sandbox) async throws {
         let network = try await CabledNetwork.online()

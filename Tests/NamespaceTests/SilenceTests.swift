@@ -2,7 +2,7 @@ import Reachability
 import Testing
 
 /// What nobody must be told of.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(2)))
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct SilenceTests {
     @Test func containersComeAndGoInSilence() async throws {
         let network = try await CabledNetwork()

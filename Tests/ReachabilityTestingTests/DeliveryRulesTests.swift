@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeliveryRulesTests {
     let network = SimulatedNetwork.online()
     let log = Recorder<String>()

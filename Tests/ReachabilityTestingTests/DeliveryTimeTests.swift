@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct DeliveryTimeTests {
     let network = SimulatedNetwork.online()
     let times = Recorder<Duration>()

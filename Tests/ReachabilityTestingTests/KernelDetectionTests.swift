@@ -76,7 +76,7 @@ struct KernelDetectionTests {
         #expect(try kernel.announced { $0.advance(to: .seconds(2)) } == ["addr fe80::ff:fe00:2/64 if2"])
     }
 
-    @Test(.timeLimit(.minutes(3))) func theClockOfANetworkEndsDetections() async throws {
+    @Test(.timeLimit(.minutes(10))) func theClockOfANetworkEndsDetections() async throws {
         var kernel = SimulatedKernel()
         kernel.detectionTime = .seconds(2)
         let network = SimulatedNetwork(kernel)

@@ -1,7 +1,7 @@
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct ManualClockCancellationTests {
     let clock = ManualClock()
 

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// Each command of the network makes one change of its model, and one batch of what is announced.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct NetworkCommandTests {
     @Test func routesRulesObjectsAndSettingsAreToldInOneBatchEach() async throws {
         let network = SimulatedNetwork(try .cabled())

@@ -2,7 +2,7 @@ import Reachability
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct ConditionTests {
+@Suite(.timeLimit(.minutes(10))) struct ConditionTests {
     @Test func aSourceSetsLevelAndEpoch() {
         let source = ConditionSource("login", isSatisfied: false)
         #expect(source.condition.state == .init() && source.condition.name == "login")

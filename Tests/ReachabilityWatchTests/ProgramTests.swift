@@ -6,7 +6,7 @@ import Testing
 /// The built command, as a shell meets it.
 ///
 /// What it says about this machine's network does not matter here.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct ProgramTests {
     @Test(arguments: [
         ["--to", "192.0.2.300"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],

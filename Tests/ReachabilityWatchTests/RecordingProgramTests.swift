@@ -4,7 +4,7 @@ import Testing
 @testable import reachability_watch
 
 /// `record` and `replay`, as a shell meets them.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 final class RecordingProgramTests {
     private let folder: String
 

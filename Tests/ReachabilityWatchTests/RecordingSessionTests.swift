@@ -5,7 +5,7 @@ import Testing
 
 @testable import reachability_watch
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct RecordingSessionTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork

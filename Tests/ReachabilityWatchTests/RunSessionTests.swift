@@ -8,7 +8,7 @@ import Testing
 @testable import reachability_watch
 
 /// What `run` does, with commands that are none.
-@Suite(.timeLimit(.minutes(3))) struct RunSessionTests {
+@Suite(.timeLimit(.minutes(10))) struct RunSessionTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork
     private let monitor: ReachabilityMonitor

@@ -1,7 +1,7 @@
 import Testing
 
 /// `run` at a terminal.
-@Suite(.timeLimit(.minutes(3))) struct RunTerminalTests {
+@Suite(.timeLimit(.minutes(10))) struct RunTerminalTests {
     private func run(_ script: String) throws -> PseudoTerminal {
         try PseudoTerminal(["run", "--connectivity", "ignore", "--", "sh", "-c", script])
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import reachability_watch
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct WatchSessionTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// What the guide "Offline-first in ten minutes" shows, and what it says about that.
-@Suite(.timeLimit(.minutes(3))) struct GuideTests {
+@Suite(.timeLimit(.minutes(10))) struct GuideTests {
     @Test func itShowsTheFilesThatAreCompiledHere() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md")
         let folder = Documents.root.appendingPathComponent("Tests/ReachableRetryTests/Guide")

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct ReadmeTests {
+@Suite(.timeLimit(.minutes(10))) struct ReadmeTests {
     @Test func itsExampleIsTheOneThatIsCompiledHere() throws {
         let example = try Documents.text("Tests/ReachableRetryTests/ReadmeExample.swift")
         #expect(try Documents.swiftBlocks("README.md") == [example])

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// Duplicate address detection, which takes the kernel its time, in the kernel and in its model.
-@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(3)), .serialized)
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct DetectionTests {
     /// The kernel waits up to a second before the first probe, and then one second for each.
     private static let patience: Duration = .seconds(10)

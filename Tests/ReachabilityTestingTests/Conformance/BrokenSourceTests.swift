@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// Sources that break a promise are found by the conformance suite, and told in words.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct BrokenSourceTests {
     /// What the suite finds, with a clock of its own that runs once nothing good can come any more.
     private static func violations(

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// The sources of this package that need no kernel keep the promises of `NetworkSource`.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct SourceConformanceTests {
     @Test func theSimulatedNetworkKeepsItsPromises() async throws {
         try await NetworkSourceConformance { .simulated { $0 } }.check()

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct DampingTests {
+@Suite(.timeLimit(.minutes(10))) struct DampingTests {
     @Test func aLossIsToldRawAtOnceAndDampedAfterItsGrace() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// Scopes that name a host.
-@Suite(.timeLimit(.minutes(3))) struct HostTests {
+@Suite(.timeLimit(.minutes(10))) struct HostTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork
     private let monitor: ReachabilityMonitor

@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 /// The kernel's reader, with clocks of the test's own.
-@Suite(.timeLimit(.minutes(3))) struct KernelReaderTests {
+@Suite(.timeLimit(.minutes(10))) struct KernelReaderTests {
     /// Clocks of a machine that can be suspended by a test.
     private final class Suspender: Sendable {
         private let suspended = Mutex(Duration.zero)

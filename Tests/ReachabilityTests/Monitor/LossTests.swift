@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct LossTests {
+@Suite(.timeLimit(.minutes(10))) struct LossTests {
     @Test func lostEventsAreMadeUpForByAskingAnew() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// How much is asked when many addresses are watched.
-@Suite(.timeLimit(.minutes(3))) struct ManyScopesTests {
+@Suite(.timeLimit(.minutes(10))) struct ManyScopesTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork
     private let monitor: ReachabilityMonitor

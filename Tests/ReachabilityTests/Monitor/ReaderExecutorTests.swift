@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// The rules of the executor, with the test's own thread as the reader.
-@Suite(.timeLimit(.minutes(3))) struct ReaderExecutorTests {
+@Suite(.timeLimit(.minutes(10))) struct ReaderExecutorTests {
     private let wakes = Counter()
     private let ran = Counter()
     private let executor: ReaderExecutor
@@ -91,7 +91,7 @@ import Testing
 }
 
 /// The same with the kernel's reader.
-@Suite(.timeLimit(.minutes(3))) struct KernelExecutorTests {
+@Suite(.timeLimit(.minutes(10))) struct KernelExecutorTests {
     @Test func tasksRunOnTheThreadThatDelivers() async throws {
         let kernel = KernelNetwork()
         let threads = AsyncStream.makeStream(of: pthread_t.self)

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// A flood that does not end: events are lost again and again.
-@Suite(.timeLimit(.minutes(3))) struct SteadyLossTests {
+@Suite(.timeLimit(.minutes(10))) struct SteadyLossTests {
     @Test func whileEventsAreLostDumpsAreMadeAtASlowingPace() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             let (dumps, resyncs) = (network.dumps, monitor.health.resyncs)

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct NetworkRecorderTests {
+@Suite(.timeLimit(.minutes(10))) struct NetworkRecorderTests {
     private struct DiskFull: Error {}
 
     /// A sink that can be held up.

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct ReplayTests {
+@Suite(.timeLimit(.minutes(10))) struct ReplayTests {
     @Test(arguments: 0..<30) func aReplayTellsExactlyWhatWasTold(_ seed: UInt64) async throws {
         let (live, recording) = try await RandomSession(seed: seed).run()
         let network = try RecordedNetwork(recording)

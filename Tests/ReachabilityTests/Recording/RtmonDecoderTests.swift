@@ -2,7 +2,7 @@ import Reachability
 import Testing
 
 /// What rtmon(8) writes, made by hand.
-@Suite(.timeLimit(.minutes(3))) struct RtmonDecoderTests {
+@Suite(.timeLimit(.minutes(10))) struct RtmonDecoderTests {
     private static func bytes<Number: FixedWidthInteger>(_ numbers: Number...) -> [UInt8] {
         numbers.flatMap { number in withUnsafeBytes(of: number) { Array($0) } }
     }

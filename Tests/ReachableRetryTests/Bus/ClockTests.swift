@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// A bus on a clock that can only sleep, as `ContinuousClock` does.
-@Suite(.timeLimit(.minutes(3))) struct ClockTests {
+@Suite(.timeLimit(.minutes(10))) struct ClockTests {
     /// A clock of a user's own: nothing but the protocol.
     struct SleepingClock: Clock {
         let manual: ManualClock

@@ -5,7 +5,7 @@ import ReachableRetry
 import Testing
 
 /// Jobs that wait for more than the network.
-@Suite(.timeLimit(.minutes(3))) struct RetryConditionTests {
+@Suite(.timeLimit(.minutes(10))) struct RetryConditionTests {
     @Test func allConditionsMustBeMet() async throws {
         try await Scenario(online: false).run { scenario in
             let (login, power) = (ConditionSource("login", isSatisfied: false), ConditionSource("power", isSatisfied: false))

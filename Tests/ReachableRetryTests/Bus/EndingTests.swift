@@ -5,7 +5,7 @@ import ReachableRetry
 import Testing
 
 /// How jobs and buses are ended from outside.
-@Suite(.timeLimit(.minutes(3))) struct EndingTests {
+@Suite(.timeLimit(.minutes(10))) struct EndingTests {
     @Test func aRunningAttemptIsCancelledByTheJobsName() async throws {
         try await Scenario().run { scenario in
             let task = await scenario.submit("job", .scenario, .ok(after: .seconds(100)))

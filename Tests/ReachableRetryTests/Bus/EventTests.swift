@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// What a bus tells of its jobs.
-@Suite(.timeLimit(.minutes(3))) struct EventTests {
+@Suite(.timeLimit(.minutes(10))) struct EventTests {
     @Test func theLifeOfAJobIsTold() async throws {
         try await Scenario(online: false).run { scenario in
             var events = scenario.bus.events.makeAsyncIterator()

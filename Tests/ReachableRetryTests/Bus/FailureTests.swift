@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// Whose fault a failure is, when the bus can ask the kernel.
-@Suite(.timeLimit(.minutes(3))) struct FailureTests {
+@Suite(.timeLimit(.minutes(10))) struct FailureTests {
     @Test func anErrorThatOutrunsItsEventIsNotCharged() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())

@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// What happens after an attempt was let go and before its task runs: the main actor is busy with the test.
-@Suite(.timeLimit(.minutes(3))) @MainActor struct HandOverTests {
+@Suite(.timeLimit(.minutes(10))) @MainActor struct HandOverTests {
     enum Turn: CaseIterable {
         case cancelled, pastItsDeadline, pastItsTimeout, offlineAgain
     }

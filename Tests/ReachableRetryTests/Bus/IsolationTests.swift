@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Where operations run, and what they may use and return.
-@Suite(.timeLimit(.minutes(3))) struct IsolationTests {
+@Suite(.timeLimit(.minutes(10))) struct IsolationTests {
     /// Something that must not leave its isolation.
     final class Notebook {
         var lines: [String] = []

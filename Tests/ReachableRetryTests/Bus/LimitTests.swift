@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What ends a job, or an attempt, by itself.
-@Suite(.timeLimit(.minutes(3))) struct LimitTests {
+@Suite(.timeLimit(.minutes(10))) struct LimitTests {
     @Test func theDeadlineEndsABackoffWithTheOperationsError() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60))).giveUpAfter(elapsed: .seconds(5))

@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// One job on a cable, in virtual time: 1, 2, 4 seconds between attempts, four of them charged at most, .1 seconds each.
-@Suite(.timeLimit(.minutes(3))) struct ScenarioTests {
+@Suite(.timeLimit(.minutes(10))) struct ScenarioTests {
     @Test func s1ItBacksOffWhileOnline() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(), .fails(), .ok())

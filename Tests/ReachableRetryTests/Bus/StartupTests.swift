@@ -4,7 +4,7 @@ import ReachableRetry
 import Testing
 
 /// Jobs of a monitor that cannot tell: not yet, not any more, or never.
-@Suite(.timeLimit(.minutes(3))) struct StartupTests {
+@Suite(.timeLimit(.minutes(10))) struct StartupTests {
     @Test func withoutAMonitorThatRunsJobsStartAtOnceAndAreCharged() async throws {
         let scenario = Scenario(online: false)
         let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 /// The core against a model of the rules, on scripts by chance.
-@Suite(.timeLimit(.minutes(5))) struct CorePropertyTests {
+@Suite(.timeLimit(.minutes(10))) struct CorePropertyTests {
     /// How many scripts a seed stands for; more with `RETRY_SCRIPTS` in the environment.
     private static let count = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) } ?? 100
 
