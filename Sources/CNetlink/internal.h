@@ -20,6 +20,8 @@
 struct cnl_socket {
     struct nl_sock *_Nonnull handle;
     int32_t descriptor;
+    /// What `cnl_receive_many` hands to the kernel; allocated by the first call.
+    struct cnl_places *_Nullable places;
 };
 
 /// What a libnl call that has just failed is reported as. libnl translates errno to a coarser NLE_ code but leaves errno

@@ -2,6 +2,11 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <stdlib.h>
+
+_Static_assert(CNL_MANY_BUFFER_SIZE == CNL_BUFFER_SIZE + (CNL_DATAGRAM_LIMIT - 1) * CNL_DATAGRAM_SIZE,
+               "a plain number, for Swift sees no other");
+
 // Not nl_recv: it would fold ENOBUFS into "out of memory", and it would grow a buffer of its own.
 int64_t cnl_receive(cnl_socket *socket, void *buffer, size_t capacity, cnl_datagram *datagram) {
     struct sockaddr_nl sender = { 0 };
@@ -19,4 +24,53 @@ int64_t cnl_receive(cnl_socket *socket, void *buffer, size_t capacity, cnl_datag
     datagram->port = sender.nl_pid;
     datagram->is_truncated = (header.msg_flags & MSG_TRUNC) != 0;
     return length;
+}
+
+/// Where datagrams go. Kept from call to call: in a flood, filling it in would be much of the work.
+struct cnl_places {
+    const void *buffer;
+    struct sockaddr_nl senders[CNL_DATAGRAM_LIMIT];
+    struct iovec spaces[CNL_DATAGRAM_LIMIT];
+    struct mmsghdr headers[CNL_DATAGRAM_LIMIT];
+};
+
+static struct cnl_places *prepare(cnl_socket *socket, void *buffer) {
+    if (socket->places == NULL) { socket->places = calloc(1, sizeof *socket->places); }
+    struct cnl_places *places = socket->places;
+    if (places == NULL || places->buffer == buffer) { return places; }
+    places->buffer = buffer;
+    size_t offset = 0;
+    for (size_t index = 0; index < CNL_DATAGRAM_LIMIT; index++) {
+        const size_t size = index == 0 ? CNL_BUFFER_SIZE : CNL_DATAGRAM_SIZE;
+        places->spaces[index] = (struct iovec){ .iov_base = (char *)buffer + offset, .iov_len = size };
+        places->headers[index].msg_hdr = (struct msghdr){
+            .msg_name = &places->senders[index], .msg_namelen = sizeof places->senders[index],
+            .msg_iov = &places->spaces[index], .msg_iovlen = 1,
+        };
+        offset += size;
+    }
+    return places;
+}
+
+int32_t cnl_receive_many(cnl_socket *socket, void *buffer, cnl_datagram *datagrams, size_t count) {
+    if (count == 0 || count > CNL_DATAGRAM_LIMIT) { return -EINVAL; }
+    struct cnl_places *places = prepare(socket, buffer);
+    if (places == NULL) { return -ENOMEM; }
+    int received;
+    do {
+        received = recvmmsg(socket->descriptor, places->headers, (unsigned)count, 0, NULL);
+    } while (received < 0 && errno == EINTR);
+    if (received < 0) { return -errno; }
+    for (int index = 0; index < received; index++) {
+        struct msghdr *header = &places->headers[index].msg_hdr;
+        datagrams[index] = (cnl_datagram){
+            // A sender without a name is none that can be believed.
+            .port = header->msg_namelen == sizeof places->senders[index] ? places->senders[index].nl_pid : UINT32_MAX,
+            .is_truncated = (header->msg_flags & MSG_TRUNC) != 0,
+            .offset = (uint32_t)((char *)places->spaces[index].iov_base - (char *)buffer),
+            .length = places->headers[index].msg_len,
+        };
+        header->msg_namelen = sizeof places->senders[index];
+    }
+    return received;
 }

@@ -46,6 +46,7 @@ int32_t cnl_open(cnl_socket **socket, const char *namespace_path, const char **o
 void cnl_close(cnl_socket *socket) {
     if (socket == NULL) { return; }
     nl_socket_free(socket->handle);
+    free(socket->places);
     free(socket);
 }
 

@@ -141,6 +141,10 @@ static void use_events(void) {
     check(cnl_monotonic_time() > 0 && cnl_boot_time() > 0 && cnl_wall_time() > 0, "clocks");
     cnl_name_thread("a name that is longer than fifteen bytes");
     cnl_receive(socket, &byte, 1, &datagram);
+    cnl_datagram datagrams[CNL_DATAGRAM_LIMIT];
+    unsigned char *buffer = malloc(CNL_MANY_BUFFER_SIZE);
+    check(cnl_receive_many(socket, buffer, datagrams, CNL_DATAGRAM_LIMIT) == -EAGAIN, "an idle socket");
+    free(buffer);
     cnl_close(socket);
     cnl_close(NULL);
     check(cnl_open(&socket, "/nonexistent/namespace", &operation) < 0 && socket == NULL && operation != NULL, "a bad path");

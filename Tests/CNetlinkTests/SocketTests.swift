@@ -71,6 +71,46 @@ import Testing
         #expect(datagram.is_truncated && datagram.port == 0)
     }
 
+    /// A socket to which this process writes what looks like datagrams; each place is filled, and none overrun.
+    @Test(.enabled(if: geteuid() == 0, "writing to another netlink socket takes CAP_NET_ADMIN"))
+    func manyDatagramsAreReadAtOnceInTheirOrder() throws {
+        let (receiver, sender) = (try Socket(), try Socket())
+        var granted: UInt32 = 0
+        // With room for all of them: who writes to a full netlink socket waits (netlink_attachskb).
+        try #require(cnl_set_receive_buffer(receiver.handle, 1 << 20, &granted) == 0)
+        try #require(cnl_set_nonblocking(receiver.handle) == 0 && cnl_set_nonblocking(sender.handle) == 0)
+        let (own, other) = (address(of: receiver), address(of: sender))
+        let lengths = [40_000, 100, 16_384, 16_385] + Array(repeating: 8, count: 20)
+        for (index, length) in lengths.enumerated() {
+            let bytes = [UInt8](repeating: UInt8(index), count: length)
+            let sent = withUnsafePointer(to: own) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    sendto(cnl_descriptor(sender.handle), bytes, length, 0, $0, socklen_t(MemoryLayout<NetlinkAddress>.size))
+                }
+            }
+            try #require(sent == length)
+        }
+        let buffer = UnsafeMutableRawPointer.allocate(byteCount: Int(CNL_MANY_BUFFER_SIZE), alignment: 16)
+        defer { buffer.deallocate() }
+        var datagrams = [cnl_datagram](repeating: cnl_datagram(), count: Int(CNL_DATAGRAM_LIMIT))
+        #expect(cnl_receive_many(receiver.handle, buffer, &datagrams, 0) == -EINVAL)
+        #expect(cnl_receive_many(receiver.handle, buffer, &datagrams, datagrams.count + 1) == -EINVAL)
+        var seen = 0
+        for expected in [16, 8] {
+            #expect(cnl_receive_many(receiver.handle, buffer, &datagrams, 16) == Int32(expected))
+            for datagram in datagrams[..<expected] {
+                let place = seen == 0 ? 65_536 : 16_384
+                #expect(datagram.length == min(lengths[seen], place) && datagram.is_truncated == (lengths[seen] > place))
+                #expect(datagram.port == other.port && datagram.port != 0)
+                let bytes = UnsafeRawBufferPointer(start: buffer + Int(datagram.offset), count: Int(datagram.length))
+                #expect(bytes.allSatisfy { $0 == UInt8(seen) })
+                seen += 1
+            }
+        }
+        #expect(seen == lengths.count)
+        #expect(cnl_receive_many(receiver.handle, buffer, &datagrams, 16) == -EAGAIN)
+    }
+
     @Test func strictDumpsAreAcceptedAndNumberedInOrder() throws {
         let socket = try Socket()
         #expect(cnl_set_strict(socket.handle) == 0)
@@ -93,5 +133,24 @@ import Testing
         #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_lookup")) {
             _ = try socket.route(to: cnl_address())
         }
+    }
+
+    /// struct sockaddr_nl (netlink(7)), which Glibc does not bring.
+    private struct NetlinkAddress {
+        var family: UInt16 = 0
+        var padding: UInt16 = 0
+        var port: UInt32 = 0
+        var groups: UInt32 = 0
+    }
+
+    private func address(of socket: Socket) -> NetlinkAddress {
+        var address = NetlinkAddress()
+        var size = socklen_t(MemoryLayout<NetlinkAddress>.size)
+        _ = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(cnl_descriptor(socket.handle), $0, &size)
+            }
+        }
+        return address
     }
 }

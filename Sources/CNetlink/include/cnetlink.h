@@ -112,6 +112,8 @@ typedef struct {
 typedef struct {
     uint32_t port;        ///< The sender's port (nl_pid); 0 is the kernel, anything else a forgery.
     bool is_truncated;    ///< MSG_TRUNC: the datagram did not fit.
+    uint32_t offset;      ///< Where it starts in the buffer.
+    uint32_t length;      ///< Its length, cut off at the end of its place.
 } cnl_datagram;
 
 /// A route lookup (RTM_GETROUTE).
@@ -209,6 +211,18 @@ int32_t cnl_read_queue(const cnl_socket *_Nonnull socket, cnl_queue *_Nonnull qu
 /// Reads one datagram. Returns its length, or a negative errno: -EAGAIN when there is none, -ENOBUFS when the kernel lost
 /// some ("the kernel ran out of memory or the socket buffer was too small", netlink(7)). EINTR is retried.
 int64_t cnl_receive(cnl_socket *_Nonnull socket, void *_Nonnull buffer, size_t capacity, cnl_datagram *_Nonnull datagram);
+
+/// How many datagrams `cnl_receive_many` reads at most.
+#define CNL_DATAGRAM_LIMIT 16
+/// The place of every datagram but the first, which has CNL_BUFFER_SIZE: only a route with hundreds of legs needs more.
+#define CNL_DATAGRAM_SIZE 16384
+/// The size of the buffer for `cnl_receive_many`.
+#define CNL_MANY_BUFFER_SIZE 311296
+
+/// Reads up to `count` of the datagrams that are there, in one call of the kernel (recvmmsg(2)); the socket is non-blocking.
+/// Returns how many, or a negative errno as `cnl_receive` does. Fewer than asked for: there were no more, or an error waits for
+/// the next call. `buffer` has CNL_MANY_BUFFER_SIZE bytes.
+int32_t cnl_receive_many(cnl_socket *_Nonnull socket, void *_Nonnull buffer, cnl_datagram *_Nonnull datagrams, size_t count);
 
 /// Decodes the message at `*offset` of a datagram and moves `*offset` behind it. Returns false when there is none left.
 /// Bytes that make no message yield one `CNL_MALFORMED` and end the datagram. Reads nothing beyond `length`.

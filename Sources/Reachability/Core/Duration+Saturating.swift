@@ -2,6 +2,9 @@ extension Duration {
     /// The longest duration that can be written.
     package static let longest = Duration(attoseconds: .max)
 
+    /// In nanoseconds, or the nearest number that can be written.
+    var clampedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
+
     /// The sum, or the nearest duration that can be written: a configured duration may be anything.
     package func saturatingAdd(_ other: Duration) -> Duration {
         let (sum, overflow) = attoseconds.addingReportingOverflow(other.attoseconds)

@@ -44,9 +44,12 @@ struct EventReader: ~Copyable {
     /// (netlink_overrun, NETLINK_S_CONGESTED).
     private static let drainLimit = 200_000
 
+    /// How often the drop counter is looked at after lone datagrams: in a flood that would be a third of the work.
+    private static let lookPace: Duration = .milliseconds(1)
+
     private let equipment: Equipment
     private var socket: NetlinkSocket
-    private let buffer = ReceiveBuffer()
+    private let buffer = DatagramBuffer()
     private let clockSteps = ClockSteps()
     private var suspension: Suspension
     private var detector = LossDetector()
@@ -54,8 +57,10 @@ struct EventReader: ~Copyable {
     private var hasHeard = false
     /// Whether a read said that events were lost since the queue was last empty.
     private var isLossy = false
-    /// The drop counter, if it was looked at after the last read.
-    private var freshDrops: UInt32?
+    /// Whether a lone datagram was delivered without a look at the drop counter, which is due now.
+    private var owesLook = false
+    /// When such a look was last made.
+    private var lastLook: Duration?
 
     init(_ equipment: Equipment) throws(ReachabilityError) {
         self.equipment = equipment
@@ -74,10 +79,16 @@ struct EventReader: ~Copyable {
         var batch = NetworkEventBatch(now: clock.bootTime(), wallTime: clock.wallTime(), receiveBuffer: socket.receiveBuffer)
         while !equipment.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.saturatingAdd($0) }
-            let isReadable = try rest(until: deadline, hasMore: batch.hasMore)
-            batch = NetworkEventBatch(now: .zero, wallTime: .zero)
-            if isReadable { try read(into: &batch) }
-            if !batch.hasMore { try lookForLosses(&batch) }
+            if let late = try lookBack(at: batch.now) {
+                batch = late
+            } else {
+                let look = owesLook ? lastLook?.saturatingAdd(Self.lookPace) : nil
+                let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: batch.hasMore)
+                batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+                owesLook = false
+                if isReadable { try read(into: &batch) }
+                if !batch.hasMore && !owesLook { try lookForLosses(&batch) }
+            }
             batch.now = clock.bootTime()
             batch.wallTime = clock.wallTime()
             batch.events += equipment.resolver.takeAnswers()
@@ -119,34 +130,59 @@ struct EventReader: ~Copyable {
     /// Reads what there is, up to a batch's size; after a loss, all there is.
     private mutating func read(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
         var count = 0
-        freshDrops = nil
+        // Most events come alone: the second place shows that nothing follows, and the drop counter can wait for the verdict.
+        var wanted = 2
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
-            var datagram = cnl_datagram()
-            let length = socket.receive(into: buffer.bytes, &datagram)
-            if length == -Int(EAGAIN) { return }
-            count += 1
+            let received = socket.receive(wanted, into: buffer)
+            if received == -Int(EAGAIN) { return }
             hasHeard = true
-            switch length {
+            switch received {
             case 0...:
-                guard datagram.port == 0 else {
-                    batch.forged += 1
-                    continue
-                }
-                if datagram.is_truncated { isLossy = true }
-                batch.append(datagram: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]))
-                // Most events come alone: this look at the queue is due anyway and saves the read that would find nothing.
-                if count == 1, !isLossy, let queue = socket.queue, queue.bytes == 0, !detector.isNews(queue.drops) {
-                    freshDrops = queue.drops
+                take(received, into: &batch)
+                if count == 0 && received == 1 && !isLossy {
+                    owesLook = true
                     return
                 }
+                count += received
             case -Int(ENOBUFS), -Int(ENOMEM):
                 isLossy = true
+                count += 1
             default:
-                throw ReachabilityError(.requestFailed, errno: Int32(-length), operation: "recvmsg(netlink)")
+                throw ReachabilityError(.requestFailed, errno: Int32(-received), operation: "recvmmsg(netlink)")
             }
+            wanted = Int(CNL_DATAGRAM_LIMIT)
         }
         if isLossy { batch.events.append(.overrun) }
         batch.hasMore = true
+    }
+
+    /// Decodes what was received.
+    private mutating func take(_ received: Int, into batch: inout NetworkEventBatch) {
+        for index in 0..<received {
+            let datagram = buffer.datagrams[index]
+            guard datagram.port == 0 else {
+                batch.forged += 1
+                continue
+            }
+            if datagram.is_truncated { isLossy = true }
+            batch.append(
+                datagram: UnsafeRawBufferPointer(start: buffer.bytes + Int(datagram.offset), count: Int(datagram.length)))
+        }
+    }
+
+    /// The look at the drop counter that a lone datagram's delivery has put off; what is to be told because of it.
+    private mutating func lookBack(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
+        guard owesLook, lastLook.map({ now.saturatingSubtract($0) >= Self.lookPace }) ?? true else { return nil }
+        lastLook = now
+        owesLook = false
+        // Those who were resumed by the delivery do not wait for it, either.
+        _ = equipment.executor.runJobs()
+        var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+        // Until the queue was empty once the kernel says nothing of further losses.
+        if let queue = socket.queue, detector.isNews(queue.drops) { try read(into: &batch) }
+        owesLook = false
+        if !batch.hasMore { try lookForLosses(&batch) }
+        return batch.isEmpty ? nil : batch
     }
 
     /// Looks at the drop counter, now that everything is read, and does what it calls for.
@@ -163,9 +199,9 @@ struct EventReader: ~Copyable {
 
     private mutating func noteReading(_ batch: inout NetworkEventBatch) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: freshDrops ?? socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
+            drops: socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
             failedDumps: equipment.dumpFailures.inARow)
-        (hasHeard, isLossy, freshDrops) = (false, false, nil)
+        (hasHeard, isLossy) = (false, false)
         let (finding, drops) = detector.note(reading)
         batch.drops += Int(drops)
         return finding

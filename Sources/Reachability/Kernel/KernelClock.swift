@@ -15,8 +15,3 @@ package struct KernelClock: Sendable {
     /// How long the machine has been suspended since boot.
     var suspended: Duration { bootTime().saturatingSubtract(monotonicTime()) }
 }
-
-extension Duration {
-    /// In nanoseconds, or the nearest number that can be written.
-    var clampedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
-}

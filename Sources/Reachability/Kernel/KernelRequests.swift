@@ -5,6 +5,7 @@ internal import Glibc
 struct KernelRequests: ~Copyable {
     private let socket: NetlinkSocket
     private let buffer = ReceiveBuffer()
+    private let answers = AnswerBuffer()
 
     init(namespace: String?) throws(ReachabilityError) {
         socket = try NetlinkSocket.forRequests(namespace: namespace)
@@ -36,18 +37,17 @@ struct KernelRequests: ~Copyable {
         let count = queries.count
         let result = withUnsafeTemporaryAllocation(of: cnl_route_query.self, capacity: count) { requests -> Int32 in
             _ = requests.initialize(from: queries.lazy.map(\.request))
-            return withUnsafeTemporaryAllocation(of: cnl_message.self, capacity: count) { answers in
-                guard let request = requests.baseAddress, let answer = answers.baseAddress, let space = buffer.bytes.baseAddress
-                else { return -EINVAL }
-                let result = socket.lookUp(request, count, space, answer)
-                guard result == 0 else { return result }
-                for (query, answer) in zip(queries, answers) {
-                    let isRoute = answer.kind == CNL_ROUTE
-                    verdicts.append(
-                        isRoute ? RouteVerdict(answer.route, isMatch: query.wantsMatch) : .refused(errno: answer.error))
-                }
-                return 0
+            guard let request = requests.baseAddress, let space = buffer.bytes.baseAddress else { return -EINVAL }
+            let result = socket.lookUp(request, count, space, answers.messages)
+            guard result == 0 else { return result }
+            for (index, query) in queries.enumerated() {
+                let answer = answers.messages + index
+                let isRoute = answer.pointee.kind == CNL_ROUTE
+                verdicts.append(
+                    isRoute
+                        ? RouteVerdict(answer.pointee.route, isMatch: query.wantsMatch) : .refused(errno: answer.pointee.error))
             }
+            return 0
         }
         // Not put into words before something fails: this lies between each event and its verdict.
         try NetlinkSocket.check(
@@ -109,11 +109,4 @@ struct KernelRequests: ~Copyable {
         guard datagram.port == 0 else { return }
         MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
     }
-}
-
-/// Memory for one datagram.
-struct ReceiveBuffer: ~Copyable {
-    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(CNL_BUFFER_SIZE), alignment: 16)
-
-    deinit { bytes.deallocate() }
 }

@@ -84,6 +84,13 @@ struct NetlinkSocket: ~Copyable {
         return Int(cnl_receive(handle, base, buffer.count, &datagram))
     }
 
+    /// Reads as many datagrams as there are, at most so many.
+    ///
+    /// Returns their number or a negative errno.
+    borrowing func receive(_ count: Int, into buffer: borrowing DatagramBuffer) -> Int {
+        Int(cnl_receive_many(handle, buffer.bytes, buffer.datagrams, count))
+    }
+
     /// Makes look-ups and waits for their answers, one for each query.
     ///
     /// Returns 0 or a negative errno.

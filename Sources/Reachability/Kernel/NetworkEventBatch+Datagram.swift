@@ -1,6 +1,11 @@
 internal import CNetlink
 
 extension NetworkEventBatch {
+    /// Whether there is nothing in it that a monitor would have to know.
+    var isEmpty: Bool {
+        events.isEmpty && !hasMore && forged == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
+    }
+
     /// Adds what a datagram of the event socket announces.
     ///
     /// What cannot be understood is counted and skipped, what does not concern reachability is skipped. The datagram may be
