@@ -65,13 +65,20 @@ static bool has_way(int32_t descriptor, const char *destination, bool match) {
 }
 
 /// No short cuts: the work is the same whatever the answers.
-static bool have_ways(int32_t descriptor, bool match) {
-    bool ways[4];
-    for (int index = 0; index < 4; index++) { ways[index] = has_way(descriptor, representatives[index], match); }
-    return (ways[0] && ways[1]) || (ways[2] && ways[3]);
+static bool family_has_ways(int32_t descriptor, int family, bool match) {
+    const int first = family == AF_INET ? 0 : 2;
+    const bool ways[] = {
+        has_way(descriptor, representatives[first], match), has_way(descriptor, representatives[first + 1], match),
+    };
+    return ways[0] && ways[1];
 }
 
-bool bench_is_reachable(int32_t descriptor) { return have_ways(descriptor, false); }
+bool bench_family_is_reachable(int32_t descriptor, int family) { return family_has_ways(descriptor, family, false); }
+
+static bool have_ways(int32_t descriptor, bool match) {
+    const bool ipv4 = family_has_ways(descriptor, AF_INET, match), ipv6 = family_has_ways(descriptor, AF_INET6, match);
+    return ipv4 || ipv6;
+}
 
 bool bench_truth(int32_t descriptor) {
     // Only the entry of the table tells of a next hop without carrier (RTNH_F_LINKDOWN).

@@ -134,8 +134,8 @@ typedef struct {
 /// Asks how a packet would go (RTM_GETROUTE), or with `match` for the entry of the table (RTM_F_FIB_MATCH).
 int32_t bench_lookup(int32_t descriptor, const char *_Nonnull destination, bool match, bench_answer *_Nonnull answer);
 
-/// Whether all representative addresses of at least one family have a unicast route. Makes four look-ups.
-bool bench_is_reachable(int32_t descriptor);
+/// Whether the internet can be reached over AF_INET or AF_INET6, by the look-ups that the library makes.
+bool bench_family_is_reachable(int32_t descriptor, int family);
 
 /// The same, and the next hops of the entries in the table are neither dead nor without carrier.
 bool bench_truth(int32_t descriptor);
