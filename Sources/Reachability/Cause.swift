@@ -46,16 +46,22 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The sort of cause.
-    public var kind: Kind
+    public var kind: Kind {
+        get { storage.kind }
+        set { storage = Storage(newValue, storage.interface, storage.words) }
+    }
     /// The cause in words, such as `eth0 lost carrier`.
     ///
     /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
     public var detail: String {
-        get { words.text }
-        set { words = .text(newValue) }
+        get { storage.words.text }
+        set { storage = Storage(storage.kind, storage.interface, .text(newValue)) }
     }
     /// The interface concerned, if there is one.
-    public var interface: NetworkInterface.Identity?
+    public var interface: NetworkInterface.Identity? {
+        get { storage.interface }
+        set { storage = Storage(storage.kind, newValue, storage.words) }
+    }
 
     /// The cause in words, or what they are made from when somebody wants to read them: programs that act seldom do.
     private enum Words: Sendable {
@@ -70,28 +76,34 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    private var words: Words
+    // Shared, because each change is told many times over and the cause is the largest part of it.
+    private final class Storage: Sendable {
+        let kind: Kind
+        let interface: NetworkInterface.Identity?
+        let words: Words
+
+        init(_ kind: Kind, _ interface: NetworkInterface.Identity?, _ words: Words) {
+            (self.kind, self.interface, self.words) = (kind, interface, words)
+        }
+    }
+
+    private var storage: Storage
 
     /// Makes a cause.
     public init(_ kind: Kind, _ detail: String, interface: NetworkInterface.Identity? = nil) {
-        self.kind = kind
-        self.interface = interface
-        words = .text(detail)
+        storage = Storage(kind, interface, .text(detail))
     }
 
     /// Makes a cause of an event.
-    package init(_ hint: Hint) {
-        kind = hint.causeKind
-        interface = hint.interface
-        words = .hint(hint)
-    }
+    package init(_ hint: Hint) { storage = Storage(hint.causeKind, hint.interface, .hint(hint)) }
 
     /// The cause in words.
     public var description: String { detail }
 
     /// Whether kind, words and interface are the same.
     public static func == (one: Cause, other: Cause) -> Bool {
-        one.kind == other.kind && one.interface == other.interface && one.detail == other.detail
+        one.storage === other.storage
+            || (one.kind == other.kind && one.interface == other.interface && one.detail == other.detail)
     }
 
     /// Hashes what makes causes equal.

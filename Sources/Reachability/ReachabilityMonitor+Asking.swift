@@ -11,7 +11,7 @@ extension ReachabilityMonitor {
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
         let host = addresses(ofHostOf: scope)
         let table = InterfaceTable(try source.interfaces())
-        return try path(to: scope, host: host, table, known: nil)
+        return try path(to: scope, host: host, .all, table, known: nil)
     }
 
     /// The steps that lead to the verdict about a scope, asked now.
@@ -32,7 +32,7 @@ extension ReachabilityMonitor {
         }
         let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
         var path = evaluator.path(for: scope, host: host, queries == nil ? nil : answers, table)
-        try describe(&path, queries ?? [], answers)
+        try describe(&path, queries ?? [], answers, [])
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
             scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
@@ -49,6 +49,8 @@ extension ReachabilityMonitor {
             guard plan.isTableDoubtful, answers.differ(from: plan.questions) else { return answers }
             answers = MonitorCore.Answers()
         }
+        var questions = plan.questions
+        for index in questions.indices { questions[index].families = .all }
         do {
             table = InterfaceTable(try source.interfaces())
             answers.table = table
@@ -57,15 +59,16 @@ extension ReachabilityMonitor {
             answers.failures.append(error)
             return answers
         }
-        ask(plan.questions, table, &answers)
+        ask(questions, table, &answers)
         return answers
     }
 
     private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
         for question in questions {
             do {
-                let path = try path(to: question.scope, host: question.host, table, known: question.known)
-                answers.paths.append((question.scope, path))
+                let path = try path(
+                    to: question.scope, host: question.host, question.families, table, known: question.known)
+                answers.paths.append(MonitorCore.Answers.Verdict(question.scope, path))
             } catch {
                 answers.failures.append(error)
             }
@@ -73,18 +76,22 @@ extension ReachabilityMonitor {
     }
 
     private func path(
-        to scope: Scope, host: [IPAddress], _ table: InterfaceTable, known: NetworkPath?
+        to scope: Scope, host: [IPAddress], _ families: FamilySet, _ table: InterfaceTable, known: NetworkPath?
     ) throws(ReachabilityError) -> NetworkPath {
-        let queries = evaluator.queries(for: scope, host: host, table)
-        var answers: [RouteAnswer]?
-        if let queries {
-            answers = try ask(queries)
+        guard var queries = evaluator.queries(for: scope, host: host, families: families, table) else {
+            return evaluator.path(for: scope, host: host, nil, families: families, known: known, table)
         }
-        var path = evaluator.path(for: scope, host: host, answers, table)
+        let count = queries.count
+        queries.appendMatching(whereLost: known)
+        var answers = try ask(queries)
+        let matches = count < answers.count ? Array(answers[count...]) : []
+        answers.removeLast(matches.count)
+        queries.removeLast(matches.count)
+        var path = evaluator.path(for: scope, host: host, answers, families: families, known: known, table)
         if let known, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
         } else {
-            try describe(&path, queries ?? [], answers ?? [])
+            try describe(&path, queries, answers, matches)
         }
         return path
     }
@@ -98,11 +105,19 @@ extension ReachabilityMonitor {
     }
 
     /// Fills in what only the table's entry tells: prefix length and metric.
-    private func describe(_ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer]) throws(ReachabilityError) {
+    ///
+    /// - Parameter matches: entries that were asked for already.
+    private func describe(
+        _ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer], _ matches: [RouteAnswer]
+    ) throws(ReachabilityError) {
         for family in IPAddress.Family.allCases where path[family].isSatisfied {
-            guard let query = zip(queries, answers).first(where: { $0.destination.family == family && !$1.verdict.isLocal })?.0,
-                case .route(let match) = try ask(query.matching)
-            else { continue }
+            let isRemote = { (query: RouteQuery, answer: RouteAnswer) in
+                query.destination.family == family && !answer.verdict.isLocal
+            }
+            guard let query = zip(queries, answers).first(where: isRemote)?.0 else { continue }
+            var verdict = matches.first { $0.destination == query.destination }?.verdict
+            if verdict == nil { verdict = try ask(query.matching) }
+            guard case .route(let match) = verdict else { continue }
             path[family].prefixLength = match.prefixLength
             path[family].metric = match.metric
         }
@@ -123,6 +138,21 @@ extension ReachabilityMonitor {
     private func ask(_ query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
         let verdict = try source.route(to: query)
         return verdict.isRace ? try source.route(to: query) : verdict
+    }
+}
+
+extension [RouteQuery] {
+    /// The questions for the table's entries of families that had no way: if one has come back it is described by them, and they
+    /// cost less now than on their own.
+    fileprivate mutating func appendMatching(whereLost known: NetworkPath?) {
+        let representatives = self
+        for family in IPAddress.Family.allCases where known?[family].isSatisfied != true {
+            // Of a single address it would be the second question each time, for the sake of the last time.
+            guard representatives.count(where: { $0.destination.family == family }) > 1,
+                let query = representatives.first(where: { $0.destination.family == family })
+            else { continue }
+            append(query.matching)
+        }
     }
 }
 

@@ -37,11 +37,12 @@ extension ReachabilityMonitor {
         }
 
         private mutating func collect(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
-            for (key, transition) in outcome.transitions {
-                transitions.append((transition, guarded.broadcast.listeners(to: key)))
+            // Most transitions have no listener: each is made for raw streams and damped ones.
+            for telling in outcome.transitions where guarded.broadcast.hasListeners(to: telling.key) {
+                transitions.append((telling.transition, guarded.broadcast.listeners(to: telling.key)))
             }
-            for (scope, state) in outcome.conditions {
-                if let storage = guarded.conditions[scope] { conditions.append((storage, state)) }
+            for level in outcome.conditions {
+                if let storage = guarded.conditions[level.scope] { conditions.append((storage, level.state)) }
             }
         }
 

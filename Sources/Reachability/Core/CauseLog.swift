@@ -18,30 +18,69 @@ package struct CauseLog: Equatable, Sendable {
         hints.removeAll(keepingCapacity: true)
     }
 
+    /// Forgets the hints whose changes an evaluation has seen: what comes later has other causes.
+    package mutating func removeSeen() {
+        hints.removeAll { !$0.mayPrecedeItsChange }
+    }
+
     /// The hint that explains best how a path became another one; of equals the latest.
     package func best(from old: NetworkPath?, to new: NetworkPath) -> Cause? {
         // As a rule there is one, and nothing to choose.
         if hints.count == 1 { return hints[0].cause }
-        var best: (score: Int, hint: Hint)?
-        for hint in hints {
-            let score = Self.score(hint, from: old, to: new)
-            if score >= best?.score ?? 0 { best = (score, hint) }
+        let change = PathChange(from: old, to: new)
+        var (best, bestScore) = (Int?.none, 0)
+        hints.withUnsafeBufferPointer { hints in
+            for index in hints.indices {
+                let score = change.score(hints[index])
+                if score >= bestScore { (best, bestScore) = (index, score) }
+            }
         }
-        return best?.hint.cause
+        return best.map { hints[$0].cause }
+    }
+}
+
+/// What became of a path, reduced to what hints are measured by.
+private struct PathChange {
+    /// The way that packets take or took.
+    private struct Way {
+        var ipv4: UInt32?
+        var ipv6: UInt32?
+        var ipv4Source: IPAddress?
+        var ipv6Source: IPAddress?
+
+        init(_ path: NetworkPath?) {
+            guard let path else { return }
+            (ipv4, ipv6) = (path.ipv4.interface?.index, path.ipv6.interface?.index)
+            (ipv4Source, ipv6Source) = (path.ipv4.source, path.ipv6.source)
+        }
+
+        func leaves(through index: UInt32) -> Bool { ipv4 == index || ipv6 == index }
+        func comes(from address: IPAddress) -> Bool { ipv4Source == address || ipv6Source == address }
     }
 
-    private static func score(_ hint: Hint, from old: NetworkPath?, to new: NetworkPath) -> Int {
-        let wasSatisfied = old?.isSatisfied ?? false
-        // What is lost is explained by the way it went before, what is gained by the way it goes now.
-        let ways = wasSatisfied == new.isSatisfied ? [old, new] : wasSatisfied ? [old] : [new]
-        let egress = ways.flatMap { [$0?.ipv4.interface?.index, $0?.ipv6.interface?.index] }
+    private let wasSatisfied: Bool
+    private let isSatisfied: Bool
+    private let isRefused: Bool
+    // What is lost is explained by the way it went before, what is gained by the way it goes now.
+    private let before: Way
+    private let after: Way
+
+    init(from old: NetworkPath?, to new: NetworkPath) {
+        wasSatisfied = old?.isSatisfied ?? false
+        isSatisfied = new.isSatisfied
+        isRefused = new.isRefused
+        before = Way(wasSatisfied || !isSatisfied ? old : nil)
+        after = Way(isSatisfied || !wasSatisfied ? new : nil)
+    }
+
+    func score(_ hint: Hint) -> Int {
         let weight = hint.weight(
-            concernsEgress: hint.interface.map { egress.contains($0.index) } ?? false,
-            concernsSource: { address in ways.contains { $0?.ipv4.source == address || $0?.ipv6.source == address } })
+            concernsEgress: hint.interface.map { before.leaves(through: $0.index) || after.leaves(through: $0.index) } ?? false,
+            concernsSource: { before.comes(from: $0) || after.comes(from: $0) })
         // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way
         // of not working, the latest explains.
-        if !wasSatisfied && !new.isSatisfied { return hint.isRoute && !new.isRefused ? min(weight, 9) : min(weight, 10) }
-        if wasSatisfied == new.isSatisfied { return weight }
+        if !wasSatisfied && !isSatisfied { return hint.isRoute && !isRefused ? min(weight, 9) : min(weight, 10) }
+        if wasSatisfied == isSatisfied { return weight }
         return hint.takesAway == wasSatisfied || hint.takesAway == nil ? weight : weight / 10
     }
 }

@@ -20,6 +20,11 @@ struct Doubts: Equatable, Sendable {
         return families.isEmpty || !self.families.isDisjoint(with: families) || scopes.contains(scope)
     }
 
+    /// The families of a doubted scope whose addresses have to be asked about: a route or address of one says nothing of the other.
+    func families(of scope: Scope, asking families: FamilySet) -> FamilySet {
+        families.isEmpty || scopes.contains(scope) ? .all : self.families.intersection(families)
+    }
+
     mutating func insert(_ family: IPAddress.Family) { families.formUnion(FamilySet(family)) }
 
     mutating func insert(_ scope: Scope) { scopes.insert(scope) }

@@ -13,7 +13,10 @@ package struct FlapPenalty: Equatable, Sendable {
     }
 
     package func level(at now: Duration) -> Double {
-        let halfLives = max(0, now.saturatingSubtract(at) / Self.halfLife)
+        guard value > 0 else { return 0 }
+        // In whole nanoseconds: the quotient of two durations is worked out in 128 bits.
+        let age = Double(now.saturatingSubtract(at).clampedNanoseconds)
+        let halfLives = max(0, age / Double(Self.halfLife.clampedNanoseconds))
         guard halfLives < 64 else { return 0 }
         let whole = Int(halfLives)
         return value * Self.halfPower(halfLives - Double(whole)) / Double(UInt64(1) << UInt64(whole))

@@ -4,19 +4,22 @@ extension MonitorCore {
         _ scope: Scope, _ path: NetworkPath, _ plan: Plan, _ circumstances: ScopeState.Circumstances, _ outcome: inout Outcome
     ) {
         // A scope may have been released while its question was asked.
-        guard var state = scopes[scope] else { return }
-        let log = log
-        let (publications, conditionChanged) = state.observe(path, table, circumstances) { old in
+        guard let place = scopes.index(forKey: scope) else { return }
+        let (log, table) = (log, table)
+        // Where it is: a state is large, and copies of it are most of the work.
+        let (publications, conditionChanged) = scopes.values[place].observe(path, table, circumstances) { old in
             log.best(from: old, to: path) ?? Cause(.audit, "a periodic check found it")
         }
-        scopes[scope] = state
+        guard conditionChanged || !publications.isEmpty else { return }
+        let state = scopes.values[place]
         if scope == .internet && publications.contains(where: \.isRaw) { hosts.notePathChange(at: plan.now) }
         if !plan.isExplained && !isPolled && publications.contains(where: \.isRaw) { health.missedByEvents += 1 }
         for publication in publications {
             outcome.transitions.append(transition(scope, publication, state, plan.now, plan.wallTime))
         }
         if conditionChanged {
-            outcome.conditions.append((scope, Condition.State(isSatisfied: path.isSatisfied, epoch: state.level.epoch)))
+            let level = Condition.State(isSatisfied: path.isSatisfied, epoch: state.level.epoch)
+            outcome.conditions.append(Outcome.Level(scope: scope, state: level))
         }
     }
 
@@ -34,11 +37,11 @@ extension MonitorCore {
 
     func transition(
         _ scope: Scope, _ publication: ScopeState.Publication, _ state: ScopeState, _ now: Duration, _ wallTime: Duration
-    ) -> (StreamKey, Transition) {
+    ) -> Outcome.Telling {
         let content = publication.content
         let transition = Transition(
             sequence: content.sequence, epoch: state.level.epoch, previous: content.previous, current: content.current,
             kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
-        return (StreamKey(scope: scope, isRaw: publication.isRaw), transition)
+        return Outcome.Telling(key: StreamKey(scope: scope, isRaw: publication.isRaw), transition: transition)
     }
 }

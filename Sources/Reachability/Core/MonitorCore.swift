@@ -12,6 +12,8 @@ package struct MonitorCore: Sendable {
             package var known: NetworkPath?
             /// The addresses of the scope's host, if it names one.
             package var host: [IPAddress] = []
+            /// The families to ask about; of the others what is known still holds.
+            package var families = FamilySet.all
             /// The scope's place among all.
             var order: UInt64 = 0
         }
@@ -32,9 +34,17 @@ package struct MonitorCore: Sendable {
 
     /// The answers to a plan.
     package struct Answers: Sendable {
+        // These are structs, for the runtime copies and destroys tuples in arrays field by field.
+        package struct Verdict: Sendable {
+            package var scope: Scope
+            package var path: NetworkPath
+
+            package init(_ scope: Scope, _ path: NetworkPath) { (self.scope, self.path) = (scope, path) }
+        }
+
         /// The interfaces of a dump; `nil` if it was not asked for or failed.
         package var table: InterfaceTable?
-        package var paths: [(scope: Scope, path: NetworkPath)] = []
+        package var paths: [Verdict] = []
         package var failures: [ReachabilityError] = []
 
         package init() {}
@@ -48,8 +58,18 @@ package struct MonitorCore: Sendable {
 
     /// What follows from the answers.
     package struct Outcome: Sendable {
-        package var transitions: [(key: StreamKey, transition: Transition)] = []
-        package var conditions: [(scope: Scope, state: Condition.State)] = []
+        package struct Telling: Sendable {
+            package var key: StreamKey
+            package var transition: Transition
+        }
+
+        package struct Level: Sendable {
+            package var scope: Scope
+            package var state: Condition.State
+        }
+
+        package var transitions: [Telling] = []
+        package var conditions: [Level] = []
         /// The hosts that are to be looked up.
         package var hosts: [String] = []
         /// How long until the monitor wants an empty batch.
@@ -140,7 +160,7 @@ package struct MonitorCore: Sendable {
     private var earliestDeadline: Duration? {
         var earliest: Duration?
         for state in scopes.values {
-            if let deadline = state.deadline { earliest = min(earliest ?? deadline, deadline) }
+            earliest = Duration.earlier(earliest, state.deadline)
         }
         return earliest
     }
@@ -184,8 +204,12 @@ package struct MonitorCore: Sendable {
         plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
         for (scope, state) in scopes where isInDoubt(scope, state) {
+            // What was dumped anew may have changed without a word, and the first answer must be a whole one.
+            let asksAll = plan.needsInterfaces || !hasSnapshot || state.level.path == nil
             plan.questions.append(
-                Plan.Question(scope: scope, known: state.level.path, host: host(of: scope) ?? [], order: state.order))
+                Plan.Question(
+                    scope: scope, known: state.level.path, host: host(of: scope) ?? [],
+                    families: asksAll ? .all : doubts.families(of: scope, asking: state.families), order: state.order))
         }
         if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
         return plan
@@ -196,12 +220,13 @@ package struct MonitorCore: Sendable {
         var outcome = Outcome()
         take(answers, plan)
         if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
-            for (scope, path) in answers.paths {
+            for verdict in answers.paths {
                 let circumstances = ScopeState.Circumstances(
-                    now: plan.now, resumed: resumed.remove(scope) != nil, resynced: resynced)
-                publish(scope, path, plan, circumstances, &outcome)
+                    now: plan.now, resumed: resumed.remove(verdict.scope) != nil, resynced: resynced)
+                publish(verdict.scope, verdict.path, plan, circumstances, &outcome)
             }
             if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
+            if answers.failures.isEmpty { log.removeSeen() }
             doubts = Doubts()
             doubtUnanswered(plan, answers)
             if schedule.isSettled { unsettled = Doubts() }
@@ -215,9 +240,9 @@ package struct MonitorCore: Sendable {
         if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
         let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
         // While all requests fail everything waits for the next attempt: what is due already would be asked for again and again.
-        let due = isStalled ? [] : [schedule.next(unsatisfied: isUnsatisfied), backoff.due]
-        let wakes = due + [schedule.retry, earliestDeadline, nextLookup]
-        outcome.wait = wakes.compactMap(\.self).min().map { max(.zero, $0.saturatingSubtract(plan.now)) }
+        let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: isUnsatisfied), backoff.due)
+        let wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(earliestDeadline, nextLookup)))
+        outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
 

@@ -14,12 +14,11 @@ package struct RouteAnswer: Hashable, Sendable {
 /// Pure.
 package struct PathEvaluator: Sendable {
     /// The addresses that stand for the internet, per family.
-    package var ipv4Representatives: [IPAddress]
-    package var ipv6Representatives: [IPAddress]
+    package let representatives: [IPAddress]
 
     package init(ipv4Representatives: [IPAddress], ipv6Representatives: [IPAddress]) {
-        self.ipv4Representatives = ipv4Representatives.filter { $0.family == .ipv4 }
-        self.ipv6Representatives = ipv6Representatives.filter { $0.family == .ipv6 }
+        representatives =
+            ipv4Representatives.filter { $0.family == .ipv4 } + ipv6Representatives.filter { $0.family == .ipv6 }
     }
 
     /// The addresses that a scope asks about: of the internet all must be reachable for a family to be satisfied, of a host any.
@@ -27,47 +26,61 @@ package struct PathEvaluator: Sendable {
     /// - Parameter host: what is known of the host that the scope names.
     package func destinations(of scope: Scope, host: [IPAddress] = []) -> [IPAddress] {
         switch scope.destination {
-        case .internet: ipv4Representatives + ipv6Representatives
+        case .internet: representatives
         case .address(let address): [address]
         case .host: host
         }
     }
 
     /// The questions to ask about a scope, or `nil` if it is bound to an interface that does not exist.
-    package func queries(for scope: Scope, host: [IPAddress] = [], _ table: InterfaceTable) -> [RouteQuery]? {
+    ///
+    /// - Parameter families: those that are to be asked about.
+    package func queries(
+        for scope: Scope, host: [IPAddress] = [], families: FamilySet = .all, _ table: InterfaceTable
+    ) -> [RouteQuery]? {
         var index: UInt32?
         if let name = scope.interface {
             guard let interface = table.interface(named: name) else { return nil }
             index = interface.index
         }
-        return destinations(of: scope, host: host).map {
-            RouteQuery(to: $0, interface: index, mark: scope.mark, uid: scope.uid)
+        var queries: [RouteQuery] = []
+        for destination in destinations(of: scope, host: host) where families.contains(FamilySet(destination.family)) {
+            queries.append(RouteQuery(to: destination, interface: index, mark: scope.mark, uid: scope.uid))
         }
+        return queries
     }
 
-    /// The verdict, from the answers to ``queries(for:host:_:)``; `nil` instead of answers if there were no questions to ask.
+    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of answers if there were no questions to
+    /// ask.
+    ///
+    /// - Parameters:
+    ///   - families: those that were asked about.
+    ///   - known: the last verdict, which still holds for the other family.
     package func path(
-        for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, _ table: InterfaceTable
+        for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, families: FamilySet = .all,
+        known: NetworkPath? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
-        var path = NetworkPath(status: .unsatisfied)
         let destinations = destinations(of: scope, host: host)
         if scope.host != nil && destinations.isEmpty { return unresolved(scope, table) }
-        var reasons: [OfflineReason] = []
+        var (ipv4, ipv6) = (FamilyPath(), FamilyPath())
+        var reason: OfflineReason?
         for family in IPAddress.Family.allCases where destinations.contains(where: { $0.family == family }) {
-            let judgement =
-                answers.map { judge($0, family, scope, table) }
-                ?? FamilyPath(reason: .noInterface)
-            path[family] = judgement
-            if judgement.isSatisfied { path.status = .satisfied }
-            if let reason = judgement.reason { reasons.append(reason) }
+            let judgement: FamilyPath
+            if let known, !families.contains(FamilySet(family)) {
+                judgement = known[family]
+            } else if let answers {
+                judgement = judge(answers, family, scope, table)
+            } else {
+                judgement = FamilyPath(reason: .noInterface)
+            }
+            if let other = judgement.reason { reason = max(reason ?? other, other) }
+            if family == .ipv4 { ipv4 = judgement } else { ipv6 = judgement }
         }
-        if path.isSatisfied {
-            let egress = path.ipv4.interface ?? path.ipv6.interface
-            path.interface = egress.flatMap { table[$0.index] }
-        } else {
-            path.offlineReason = reasons.max() ?? .noRoute
+        guard ipv4.isSatisfied || ipv6.isSatisfied else {
+            return NetworkPath(status: .unsatisfied, offlineReason: reason ?? .noRoute, ipv4: ipv4, ipv6: ipv6)
         }
-        return path
+        let egress = ipv4.interface ?? ipv6.interface
+        return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0.index] })
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.

@@ -33,7 +33,8 @@ package struct Schedule: Equatable, Sendable {
     package var isSettled: Bool { due.isEmpty }
 
     package mutating func noteHint(at now: Duration) {
-        due = Self.reevaluations.map { now.saturatingAdd($0) }
+        due.removeAll(keepingCapacity: true)
+        for pause in Self.reevaluations { due.append(now.saturatingAdd(pause)) }
     }
 
     package mutating func noteEvaluation(at now: Duration) {
@@ -64,7 +65,7 @@ package struct Schedule: Equatable, Sendable {
 
     /// The earliest of everything that is scheduled but the retry.
     package func next(unsatisfied: Bool) -> Duration? {
-        [due.first, nextAudit(unsatisfied: unsatisfied)].compactMap(\.self).min()
+        Duration.earlier(due.first, nextAudit(unsatisfied: unsatisfied))
     }
 
     private func nextAudit(unsatisfied: Bool) -> Duration? {

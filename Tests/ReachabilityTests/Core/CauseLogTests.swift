@@ -38,6 +38,19 @@ import Testing
         #expect(best([first, second]) == "a policy rule was removed")
     }
 
+    @Test func whatAnEvaluationHasSeenExplainsNothingLater() {
+        let routeSet = Hint(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
+        var log = CauseLog()
+        for hint in [routeSet, lostCarrier, routeGone] { log.append(hint) }
+        log.removeSeen()
+        // The kernel may make these changes after it has announced them.
+        #expect(log.best(from: .online(), to: .offline())?.detail == "cable0 lost carrier")
+        log.removeAll()
+        log.append(routeSet)
+        log.removeSeen()
+        #expect(log.isEmpty)
+    }
+
     @Test func aFloodOfHintsIsBounded() {
         var log = CauseLog()
         log.append(lostCarrier)

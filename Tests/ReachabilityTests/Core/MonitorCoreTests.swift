@@ -17,7 +17,7 @@ import Testing
     private func answers(_ scopes: [Scope], _ table: InterfaceTable? = nil) -> MonitorCore.Answers {
         var answers = MonitorCore.Answers()
         answers.table = table
-        answers.paths = scopes.map { ($0, .online()) }
+        answers.paths = scopes.map { MonitorCore.Answers.Verdict($0, .online()) }
         return answers
     }
 
@@ -112,6 +112,32 @@ import Testing
         #expect(plan.isAudit && plan.needsInterfaces)
     }
 
+    /// What a message says of one family is not asked of the other; a link, or a table that was read anew, concerns both.
+    @Test func onlyTheFamilyIsAskedAboutThatAMessageNames() {
+        var core = core()
+        var now = Duration.seconds(1)
+        let ipv4 = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+        let ipv6 = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2))
+        let address = NetworkEvent.address(held("2001:db8::10/64"), interface: 2)
+        let cases: [([NetworkEvent], FamilySet)] = [
+            ([ipv4], FamilySet(.ipv4)), ([ipv6], FamilySet(.ipv6)), ([address], FamilySet(.ipv6)), ([ipv4, ipv6], .all),
+            ([.link(.cable)], .all), ([ipv4, .rule(isRemoval: false)], .all), ([ipv4, .overrun], .all),
+            ([.addressRemoved(held("192.0.2.10/24"), interface: 2)], .all),
+        ]
+        for (events, families) in cases {
+            let plan = core.receive(NetworkEventBatch(events, now: now, wallTime: .zero))
+            #expect(plan.questions.first?.scope == .internet && plan.questions.first?.families == families, "\(events)")
+            let table = plan.needsInterfaces ? InterfaceTable([.loopback, .cable]) : nil
+            _ = core.conclude(plan, answers(plan.questions.map(\.scope), table))
+            now += .seconds(1)
+            while let wait = core.conclude(core.receive(NetworkEventBatch(now: now, wallTime: .zero)), answers([.internet])).wait,
+                wait < .seconds(1)
+            {
+                now += wait
+            }
+        }
+    }
+
     @Test func theRemovalOfTheSourceAsksForAllAddresses() {
         var core = core()
         let unused = NetworkEvent.addressRemoved(held("2001:db8::10/64"), interface: 2)
@@ -134,7 +160,7 @@ import Testing
         plan = core.receive(NetworkEventBatch([], now: .milliseconds(1), wallTime: .zero, hasMore: true))
         #expect(plan.questions.count == 2)
         var lost = MonitorCore.Answers()
-        lost.paths = [(.internet, .offline(.noRoute))]
+        lost.paths = [MonitorCore.Answers.Verdict(.internet, .offline(.noRoute))]
         let outcome = core.conclude(plan, lost)
         #expect(outcome.transitions.first?.transition.cause.kind == .routeAdded)
     }
