@@ -38,9 +38,10 @@ package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable
         return true
     }
 
-    /// The listeners who have had their baseline.
+    /// Whether anybody has had a baseline.
     package func hasListeners(to key: Key) -> Bool { listeners[key] != nil }
 
+    /// The listeners who have had their baseline.
     package func listeners(to key: Key) -> [Listener] { listeners[key].map { Array($0.values) } ?? [] }
 
     /// Makes listeners of the newcomers to those streams that have a baseline, and returns them with it.

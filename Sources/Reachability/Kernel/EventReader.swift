@@ -178,28 +178,35 @@ struct EventReader: ~Copyable {
         // Those who were resumed by the delivery do not wait for it, either.
         _ = equipment.executor.runJobs()
         var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
-        // Until the queue was empty once the kernel says nothing of further losses.
-        if let queue = socket.queue, detector.isNews(queue.drops) { try read(into: &batch) }
-        owesLook = false
-        if !batch.hasMore { try lookForLosses(&batch) }
+        let drops = socket.queue?.drops
+        if let drops, detector.isNews(drops) {
+            // Until the queue was empty once, the kernel says nothing of further losses.
+            isLossy = true
+            try read(into: &batch)
+            if !batch.hasMore { try lookForLosses(&batch) }
+        } else {
+            try lookForLosses(&batch, drops: drops)
+        }
         return batch.isEmpty ? nil : batch
     }
 
     /// Looks at the drop counter, now that everything is read, and does what it calls for.
-    private mutating func lookForLosses(_ batch: inout NetworkEventBatch) throws(ReachabilityError) {
-        var finding = noteReading(&batch)
+    ///
+    /// - Parameter drops: what it says, if it was looked at just now.
+    private mutating func lookForLosses(_ batch: inout NetworkEventBatch, drops: UInt32? = nil) throws(ReachabilityError) {
+        var finding = noteReading(&batch, drops)
         if finding == .silentDrops {
             try read(into: &batch)
             guard !batch.hasMore else { return }
-            finding = noteReading(&batch)
+            finding = noteReading(&batch, nil)
         }
         if finding == .reopen { reopen(&batch) }
         if finding != .nothing { batch.events.append(.overrun) }
     }
 
-    private mutating func noteReading(_ batch: inout NetworkEventBatch) -> LossDetector.Finding {
+    private mutating func noteReading(_ batch: inout NetworkEventBatch, _ drops: UInt32?) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
+            drops: drops ?? socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
             failedDumps: equipment.dumpFailures.inARow)
         (hasHeard, isLossy) = (false, false)
         let (finding, drops) = detector.note(reading)
