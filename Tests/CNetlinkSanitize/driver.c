@@ -2,6 +2,7 @@
 // are 8 bytes of time, 4 bytes of length (little-endian), and the datagram. Run by Scripts/sanitize-c.
 #include "cnetlink.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
