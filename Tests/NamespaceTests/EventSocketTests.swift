@@ -24,6 +24,37 @@ struct EventSocketTests {
         }
     }
 
+    /// A lone datagram is delivered before anybody looks whether others were dropped behind it, and nothing comes after it.
+    @Test func aLossBehindALoneDatagramIsFoundAtOnce() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
+        let running = Task {
+            try await kernel.run { batch in
+                continuation.yield(batch)
+                return nil
+            }
+        }
+        var iterator = batches.makeAsyncIterator()
+        _ = await iterator.next(isolation: #isolation)
+        let reader = try #require(try await Self.eventSocket(in: network))
+        let lossy = try await DeafSocket.open(in: network)
+        DeafSocket.ask(lossy)
+        #expect(dup2(lossy, reader) == reader)
+        close(lossy)
+        // The reader still waits for the old socket, is woken by it, and reads the new one.
+        try await network.near.ip("route del default")
+        var (last, previous): ([NetworkEvent], [NetworkEvent]) = ([], [])
+        while !last.contains(.overrun), let batch = await iterator.next(isolation: #isolation) {
+            (last, previous) = (batch.events, last)
+        }
+        #expect(last == [.overrun])
+        #expect(previous.count == 1, "the lone datagram, delivered before the loss was known")
+        running.cancel()
+        _ = await running.result
+    }
+
     @Test func afterThreeFailedDumpsTheSocketIsReplaced() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
@@ -118,5 +149,12 @@ private enum DeafSocket {
         var buffer = [UInt8](repeating: 0, count: 65536)
         while recv(descriptor, &buffer, buffer.count, 0) >= 0 || errno == ENOBUFS {}
         return descriptor
+    }
+
+    /// Has the kernel queue one datagram: the answer to RTM_GETLINK for the loopback device.
+    static func ask(_ descriptor: Int32) {
+        // struct nlmsghdr: length, type and flags (NLM_F_REQUEST), sequence, port; struct ifinfomsg: family and type, index, flags, mask.
+        let request: [UInt32] = [32, 18 | 1 << 16, 1, 0, 0, 1, 0, 0]
+        _ = request.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, 0) }
     }
 }
