@@ -153,7 +153,8 @@ private enum DeafSocket {
 
     /// Has the kernel queue one datagram: the answer to RTM_GETLINK for the loopback device.
     static func ask(_ descriptor: Int32) {
-        // struct nlmsghdr: length, type and flags (NLM_F_REQUEST), sequence, port; struct ifinfomsg: family and type, index, flags, mask.
+        // struct nlmsghdr: length, type and flags (NLM_F_REQUEST), sequence, port.
+        // struct ifinfomsg: family and type, index, flags, mask.
         let request: [UInt32] = [32, 18 | 1 << 16, 1, 0, 0, 1, 0, 0]
         _ = request.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, 0) }
     }
