@@ -32,7 +32,7 @@ extension ReachabilityMonitor {
         }
         let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
         var path = evaluator.path(for: scope, host: host, queries == nil ? nil : answers, table)
-        try describe(&path, queries ?? [], answers, [])
+        try describe(&path, queries ?? [], answers)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
             scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
@@ -42,15 +42,15 @@ extension ReachabilityMonitor {
     ///
     /// A request that fails is counted and leaves what was known before.
     func answers(to plan: MonitorCore.Plan) -> MonitorCore.Answers {
+        var questions = plan.questions
         var answers = MonitorCore.Answers()
         var table = plan.table
         if !plan.needsInterfaces {
             ask(plan.questions, table, &answers)
             guard plan.isTableDoubtful, answers.differ(from: plan.questions) else { return answers }
             answers = MonitorCore.Answers()
+            for index in questions.indices { questions[index].families = .all }
         }
-        var questions = plan.questions
-        for index in questions.indices { questions[index].families = .all }
         do {
             table = InterfaceTable(try source.interfaces())
             answers.table = table
@@ -86,7 +86,6 @@ extension ReachabilityMonitor {
         var answers = try ask(queries)
         let matches = count < answers.count ? Array(answers[count...]) : []
         answers.removeLast(matches.count)
-        queries.removeLast(matches.count)
         var path = evaluator.path(for: scope, host: host, answers, families: families, known: known, table)
         if let known, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
@@ -108,7 +107,7 @@ extension ReachabilityMonitor {
     ///
     /// - Parameter matches: entries that were asked for already.
     private func describe(
-        _ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer], _ matches: [RouteAnswer]
+        _ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer], _ matches: [RouteAnswer] = []
     ) throws(ReachabilityError) {
         for family in IPAddress.Family.allCases where path[family].isSatisfied {
             let isRemote = { (query: RouteQuery, answer: RouteAnswer) in

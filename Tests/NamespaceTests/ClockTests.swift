@@ -1,19 +1,14 @@
 import Glibc
 import Reachability
+import ReachabilityTesting
 import Testing
 
 /// The time of day is set while the reader sleeps.
 @Suite(.tags(.kernel), .enabled(if: ClockStep.isPermitted, "setting the clock is not permitted"), .timeLimit(.minutes(10)))
 struct ClockTests {
     @Test func theReaderAwakesEachTime() async throws {
-        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
         let kernel = KernelNetwork()
-        let running = Task {
-            try await kernel.run { batch in
-                continuation.yield(batch)
-                return nil
-            }
-        }
+        let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         _ = await iterator.next(isolation: #isolation)
         for nanoseconds in [1, -1] {

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Reachability
+import ReachabilityTesting
 import Testing
 
 /// Event sockets that cannot be trusted any more.
@@ -29,13 +30,7 @@ struct EventSocketTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
-        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
-        let running = Task {
-            try await kernel.run { batch in
-                continuation.yield(batch)
-                return nil
-            }
-        }
+        let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         _ = await iterator.next(isolation: #isolation)
         let reader = try #require(try await Self.eventSocket(in: network))
@@ -63,13 +58,7 @@ struct EventSocketTests {
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let kernel = KernelNetwork(networkNamespace: path)
-        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
-        let running = Task {
-            try await kernel.run { batch in
-                continuation.yield(batch)
-                return nil
-            }
-        }
+        let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         func next() async throws -> NetworkEventBatch { try #require(await iterator.next(isolation: #isolation)) }
         // A step of the machine's clock makes batches, too.

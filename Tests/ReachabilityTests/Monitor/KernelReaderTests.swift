@@ -1,4 +1,5 @@
 import Reachability
+import ReachabilityTesting
 import Synchronization
 import Testing
 
@@ -21,13 +22,7 @@ import Testing
     @Test func aSuspensionIsToldWithTheNextBatchAndOnce() async throws {
         let machine = Suspender()
         let kernel = KernelNetwork(receiveBuffer: KernelNetwork.receiveBuffer, clock: machine.clock)
-        let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
-        let running = Task {
-            try await kernel.run { batch in
-                continuation.yield(batch)
-                return nil
-            }
-        }
+        let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         let first = try #require(await iterator.next(isolation: #isolation))
         #expect(first.receiveBuffer.map { $0 > 100_000 } == true)
