@@ -54,11 +54,14 @@ struct RecordingTests {
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
-        // Somebody asks aside all the time.
+        // Somebody asks aside, well into the next step; without a bound each turn of all other tests would wait for one of these.
+        let changes = monitor.transitions(to: .internet, raw: true)
         let asking = Task {
-            while !Task.isCancelled {
-                _ = try monitor.path(to: .internet)
-                await Task.yield()
+            for await _ in changes {
+                for _ in 0..<100 where !Task.isCancelled {
+                    _ = try monitor.path(to: .internet)
+                    await Task.yield()
+                }
             }
         }
         try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
