@@ -84,8 +84,11 @@ extension ReachabilityMonitor {
         let count = queries.count
         queries.appendMatching(whereLost: known)
         var answers = try ask(queries)
-        let matches = count < answers.count ? Array(answers[count...]) : []
-        answers.removeLast(matches.count)
+        var matches: [RouteAnswer] = []
+        if count < answers.count {
+            matches.reserveCapacity(2)
+            while count < answers.count { matches.append(answers.removeLast()) }
+        }
         var path = evaluator.path(for: scope, host: host, answers, families: families, known: known, table)
         if let known, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
@@ -110,12 +113,10 @@ extension ReachabilityMonitor {
         _ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer], _ matches: [RouteAnswer] = []
     ) throws(ReachabilityError) {
         for family in IPAddress.Family.allCases where path[family].isSatisfied {
-            let isRemote = { (query: RouteQuery, answer: RouteAnswer) in
-                query.destination.family == family && !answer.verdict.isLocal
-            }
-            guard let query = zip(queries, answers).first(where: isRemote)?.0 else { continue }
-            var verdict = matches.first { $0.destination == query.destination }?.verdict
-            if verdict == nil { verdict = try ask(query.matching) }
+            let remote = answers.firstIndex { $0.destination.family == family && !$0.verdict.isLocal }
+            guard let remote else { continue }
+            var verdict = matches.first { $0.destination == answers[remote].destination }?.verdict
+            if verdict == nil { verdict = try ask(queries[remote].matching) }
             guard case .route(let match) = verdict else { continue }
             path[family].prefixLength = match.prefixLength
             path[family].metric = match.metric
@@ -127,8 +128,9 @@ extension ReachabilityMonitor {
         let verdicts = try source.routes(to: queries)
         var answers: [RouteAnswer] = []
         answers.reserveCapacity(queries.count)
-        for (query, verdict) in zip(queries, verdicts) {
-            answers.append(RouteAnswer(query.destination, verdict.isRace ? try source.route(to: query) : verdict))
+        for index in verdicts.indices.prefix(queries.count) {
+            answers.append(RouteAnswer(queries[index].destination, verdicts[index]))
+            if verdicts[index].isRace { answers[index].verdict = try source.route(to: queries[index]) }
         }
         return answers
     }
@@ -144,13 +146,13 @@ extension [RouteQuery] {
     /// The questions for the table's entries of families that had no way: if one has come back it is described by them, and they
     /// cost less now than on their own.
     fileprivate mutating func appendMatching(whereLost known: NetworkPath?) {
-        let representatives = self
+        let count = count
         for family in IPAddress.Family.allCases where known?[family].isSatisfied != true {
             // Of a single address it would be the second question each time, for the sake of the last time.
-            guard representatives.count(where: { $0.destination.family == family }) > 1,
-                let query = representatives.first(where: { $0.destination.family == family })
+            let isOfFamily = { (query: RouteQuery) in query.destination.family == family }
+            guard let first = firstIndex(where: isOfFamily), let last = self[..<count].lastIndex(where: isOfFamily), first < last
             else { continue }
-            append(query.matching)
+            append(self[first].matching)
         }
     }
 }

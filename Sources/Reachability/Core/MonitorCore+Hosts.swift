@@ -14,9 +14,9 @@ extension MonitorCore {
     var isLookupWorthwhile: Bool { evaluator.missingLayer(nil, .internet, table) >= .noRoute }
 
     /// Whether a scope has to be asked about now.
-    func isInDoubt(_ scope: Scope, _ state: ScopeState) -> Bool {
-        guard state.level.path != nil || host(of: scope) != nil else { return false }
-        return !hasSnapshot || state.level.path == nil || doubts.concern(scope, asking: state.families)
+    func isInDoubt(_ scope: Scope, isKnown: Bool, asking families: FamilySet) -> Bool {
+        guard isKnown || host(of: scope) != nil else { return false }
+        return !hasSnapshot || !isKnown || doubts.concern(scope, asking: families)
     }
 
     /// Brings the index and the hosts up to date with the scopes.

@@ -58,9 +58,20 @@ package struct MonitorCore: Sendable {
 
     /// What follows from the answers.
     package struct Outcome: Sendable {
+        /// What a stream is to be told; put together when somebody listens, for most streams have no listener.
         package struct Telling: Sendable {
             package var key: StreamKey
-            package var transition: Transition
+            var publication: ScopeState.Publication
+            var now: Duration
+            var wallTime: Duration
+
+            package var transition: Transition {
+                let content = publication.content
+                return Transition(
+                    sequence: content.sequence, epoch: publication.epoch, previous: content.previous, current: content.current,
+                    kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime,
+                    flapPenalty: publication.penalty.level(at: now))
+            }
         }
 
         package struct Level: Sendable {
@@ -74,12 +85,21 @@ package struct MonitorCore: Sendable {
         package var hosts: [String] = []
         /// How long until the monitor wants an empty batch.
         package var wait: Duration?
+
+        mutating func tell(_ scope: Scope, _ publication: ScopeState.Publication, _ now: Duration, _ wallTime: Duration) {
+            let key = StreamKey(scope: scope, isRaw: publication.isRaw)
+            transitions.append(Telling(key: key, publication: publication, now: now, wallTime: wallTime))
+        }
     }
 
     package let evaluator: PathEvaluator
     package var health = MonitorHealth()
     package var table = InterfaceTable()
-    var scopes: [Scope: ScopeState] = [:]
+    var scopes: [Scope: ScopeState] = [:] {
+        didSet { knownUrgency = nil }
+    }
+    /// What the scopes call for, as long as none changes.
+    private var knownUrgency: Urgency?
     let lossGrace: Duration
     var schedule: Schedule
     /// The place of the scope that was added last.
@@ -156,13 +176,23 @@ package struct MonitorCore: Sendable {
         return current
     }
 
-    /// When the first of the held losses is due.
-    private var earliestDeadline: Duration? {
-        var earliest: Duration?
-        for state in scopes.values {
-            earliest = Duration.earlier(earliest, state.deadline)
+    /// What all scopes together call for.
+    struct Urgency {
+        var isUnsatisfied = false
+        /// When the first of the held losses is due.
+        var deadline: Duration?
+    }
+
+    /// What the scopes call for.
+    private mutating func urgency() -> Urgency {
+        if let knownUrgency { return knownUrgency }
+        var urgency = Urgency()
+        for place in scopes.values.indices {
+            urgency.isUnsatisfied = urgency.isUnsatisfied || scopes.values[place].level.isUnsatisfied
+            urgency.deadline = Duration.earlier(urgency.deadline, scopes.values[place].deadline)
         }
-        return earliest
+        knownUrgency = urgency
+        return urgency
     }
 
     /// Has those scopes asked about whose loss is to be told.
@@ -172,9 +202,7 @@ package struct MonitorCore: Sendable {
         }
     }
 
-    func isLossDue(at now: Duration) -> Bool { earliestDeadline.map { $0 <= now } ?? false }
-
-    private var isUnsatisfied: Bool { scopes.values.contains { $0.level.path?.isSatisfied == false } }
+    mutating func isLossDue(at now: Duration) -> Bool { urgency().deadline.map { $0 <= now } ?? false }
 
     /// Whether everything is to be asked anew without a hint.
     private func isDue(at now: Duration) -> Bool {
@@ -190,7 +218,7 @@ package struct MonitorCore: Sendable {
         indexDestinations()
         var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
         let mayDump = !isDumpFailing || schedule.isRetryDue(at: batch.now)
-        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: batch.now, unsatisfied: isUnsatisfied)
+        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: batch.now, unsatisfied: urgency().isUnsatisfied)
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
         if plan.isAudit || isDue(at: batch.now) { doubts = .all }
         if schedule.isReevaluationDue(at: batch.now) { doubts.formUnion(unsettled) }
@@ -203,13 +231,17 @@ package struct MonitorCore: Sendable {
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
         plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
-        for (scope, state) in scopes where isInDoubt(scope, state) {
+        for place in scopes.indices {
+            // In its place: a state is large, and most of it is of no interest here.
+            let (scope, known, families) = (scopes.keys[place], scopes.values[place].level.path, scopes.values[place].families)
+            guard isInDoubt(scope, isKnown: known != nil, asking: families) else { continue }
             // What was dumped anew may have changed without a word, and the first answer must be a whole one.
-            let asksAll = plan.needsInterfaces || !hasSnapshot || state.level.path == nil
+            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil
             plan.questions.append(
                 Plan.Question(
-                    scope: scope, known: state.level.path, host: host(of: scope) ?? [],
-                    families: asksAll ? .all : doubts.families(of: scope, asking: state.families), order: state.order))
+                    scope: scope, known: known, host: host(of: scope) ?? [],
+                    families: asksAll ? .all : doubts.families(of: scope, asking: families),
+                    order: scopes.values[place].order))
         }
         if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
         return plan
@@ -240,8 +272,9 @@ package struct MonitorCore: Sendable {
         if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
         let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
         // While all requests fail everything waits for the next attempt: what is due already would be asked for again and again.
-        let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: isUnsatisfied), backoff.due)
-        let wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(earliestDeadline, nextLookup)))
+        let urgency = urgency()
+        let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
+        let wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
         outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
@@ -253,7 +286,7 @@ package struct MonitorCore: Sendable {
         for (scope, state) in scopes {
             var state = state
             for publication in state.end(cause) {
-                outcome.transitions.append(transition(scope, publication, state, now, wallTime))
+                outcome.tell(scope, publication, now, wallTime)
             }
         }
         scopes = [:]

@@ -44,7 +44,10 @@ package struct PathEvaluator: Sendable {
             index = interface.index
         }
         var queries: [RouteQuery] = []
-        for destination in destinations(of: scope, host: host) where families.contains(FamilySet(destination.family)) {
+        let destinations = destinations(of: scope, host: host)
+        // With room for the questions that may be added.
+        queries.reserveCapacity(destinations.count + 2)
+        for destination in destinations where families.contains(FamilySet(destination.family)) {
             queries.append(RouteQuery(to: destination, interface: index, mark: scope.mark, uid: scope.uid))
         }
         return queries

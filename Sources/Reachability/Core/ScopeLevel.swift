@@ -13,6 +13,8 @@ package struct ScopeLevel: Equatable, Sendable {
     /// The last evaluation; `nil` before the first.
     package private(set) var path: NetworkPath?
     package private(set) var epoch: UInt64 = 0
+    /// Whether the last evaluation found no way.
+    package var isUnsatisfied: Bool { path.map { !$0.isSatisfied } ?? false }
     /// The carrier-change counter of a link.
     private struct Counter: Equatable {
         var link: UInt32

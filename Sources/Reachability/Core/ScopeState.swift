@@ -3,6 +3,16 @@ package struct ScopeState: Equatable, Sendable {
     package struct Publication: Equatable, Sendable {
         package var isRaw: Bool
         package var content: TransitionReducer.Publication
+        package var epoch: UInt64
+        package var penalty: FlapPenalty
+    }
+
+    /// What of an evaluation is news.
+    package struct News: Sendable {
+        package var raw: Publication?
+        package var damped: Publication?
+        /// The condition, if it changed.
+        package var condition: Condition.State?
     }
 
     /// The circumstances of an evaluation.
@@ -40,14 +50,13 @@ package struct ScopeState: Equatable, Sendable {
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }
 
-    /// Takes in an evaluation and says what to publish, and whether the condition changed.
+    /// Takes in an evaluation and says what of it is news.
     package mutating func observe(
         _ path: NetworkPath, _ table: InterfaceTable, _ circumstances: Circumstances, cause: (NetworkPath?) -> Cause
-    ) -> (publications: [Publication], conditionChanged: Bool) {
+    ) -> News {
         let old = level.path
         let observation = level.observe(path, table, resumed: circumstances.resumed)
         if observation.lost || observation.blinked { penalty.addLoss(at: circumstances.now) }
-        var publications: [Publication] = []
         // Both kinds of stream are told the same, and words are only found if there is something to tell.
         var knownCause: Cause?
         func explanation() -> Cause {
@@ -55,15 +64,20 @@ package struct ScopeState: Equatable, Sendable {
             knownCause = explanation
             return explanation
         }
-        func reduce(_ reducer: inout TransitionReducer, isRaw: Bool) {
-            let content = reducer.reduce(
+        func reduce(_ reducer: inout TransitionReducer) -> TransitionReducer.Publication? {
+            reducer.reduce(
                 path, blinked: observation.blinked, resumed: circumstances.resumed, resynced: circumstances.resynced,
                 at: circumstances.now, cause: explanation())
-            if let content { publications.append(Publication(isRaw: isRaw, content: content)) }
         }
-        reduce(&raw, isRaw: true)
-        reduce(&damped, isRaw: false)
-        return (publications, observation.conditionChanged)
+        var news = News()
+        if let content = reduce(&raw) { news.raw = publication(content, isRaw: true) }
+        if let content = reduce(&damped) { news.damped = publication(content, isRaw: false) }
+        if observation.conditionChanged { news.condition = Condition.State(isSatisfied: path.isSatisfied, epoch: level.epoch) }
+        return news
+    }
+
+    private func publication(_ content: TransitionReducer.Publication, isRaw: Bool) -> Publication {
+        Publication(isRaw: isRaw, content: content, epoch: level.epoch, penalty: penalty)
     }
 
     /// A held loss whose grace is over, from what is known: nobody may have answered since.
@@ -72,11 +86,11 @@ package struct ScopeState: Equatable, Sendable {
             let content = damped.reduce(
                 path, blinked: false, resumed: false, resynced: false, at: now, cause: Cause(.audit, "a periodic check found it"))
         else { return nil }
-        return Publication(isRaw: false, content: content)
+        return publication(content, isRaw: false)
     }
 
     package mutating func end(_ cause: Cause) -> [Publication] {
         let contents = [(true, raw.end(cause)), (false, damped.end(cause))]
-        return contents.compactMap { isRaw, content in content.map { Publication(isRaw: isRaw, content: $0) } }
+        return contents.compactMap { isRaw, content in content.map { publication($0, isRaw: isRaw) } }
     }
 }

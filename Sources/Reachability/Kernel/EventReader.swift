@@ -112,8 +112,10 @@ struct EventReader: ~Copyable {
     /// Waits until there is something to do, unless it is busy; empty if that is nothing for the monitor.
     private borrowing func wait(until deadline: Duration?, isBusy: Bool) throws(ReachabilityError) -> Awakening {
         let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) }
-        let descriptors = [socket.descriptor, equipment.wakeUp.descriptor, clockSteps.descriptor]
-        let ready = cnl_wait(descriptors, descriptors.count, isBusy ? 0 : rest ?? -1)
+        let descriptors: [3 of Int32] = [socket.descriptor, equipment.wakeUp.descriptor, clockSteps.descriptor]
+        let ready = descriptors.span.withUnsafeBufferPointer {
+            cnl_wait($0.baseAddress, $0.count, isBusy ? 0 : rest ?? -1)
+        }
         try NetlinkSocket.check(ready, "ppoll()")
         var awakening: Awakening = []
         if ready & 0b001 != 0 { awakening.insert(.socketIsReadable) }
