@@ -27,7 +27,10 @@ let package = Package(
         .target(name: "Reachability", dependencies: ["CNetlink"]),
         .target(
             name: "ReachableRetry",
-            dependencies: ["Reachability", .product(name: "HeapModule", package: "swift-collections")]
+            dependencies: [
+                "Reachability", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ]
         ),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry"]),
         .executableTarget(

@@ -13,6 +13,8 @@ public struct PendingJob: Sendable, Identifiable {
 
         /// Waits for ``PendingJob/unmet``.
         public static let waiting = State(rawValue: "waiting")
+        /// Nothing is missing: it waits for its turn, as ``ReleasePolicy`` and ``RetryBus/Configuration/maxConcurrent`` have it.
+        public static let queued = State(rawValue: "queued")
         /// Waits after a failure, for ``PendingJob/softDelay`` and ``PendingJob/hardDelay``.
         public static let backingOff = State(rawValue: "backingOff")
         /// An attempt is running.

@@ -76,7 +76,13 @@ public final class RetryBus: Sendable {
         self.monitor = monitor
         self.configuration = configuration
         self.clock = BusClock(clock)
-        guarded = Mutex(Guarded(core: RetryBusCore(release: configuration.releasePolicy)))
+        var generator = generator
+        // Drawn only if it matters: a generator of the caller's may be made for the delays.
+        let seed = configuration.releasePolicy.rules.isRandom ? generator.next() : 0
+        guarded = Mutex(
+            Guarded(
+                core: RetryBusCore(
+                    release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent, seed: seed)))
         alarm = AlarmClock(self.clock)
         chance = Mutex(generator)
     }

@@ -71,6 +71,7 @@ public struct RetryPolicy: Sendable {
         package let connectivity: Connectivity
         package let interruptionGrace: Duration?
         package let reconnect: ReconnectRule
+        package let bypassesGate: Bool
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
 
@@ -82,6 +83,7 @@ public struct RetryPolicy: Sendable {
             connectivity = draft.connectivity
             interruptionGrace = draft.interruptionGrace.map { max(.zero, $0) }
             reconnect = draft.reconnect
+            bypassesGate = draft.bypassesGate
             classification = draft.classification
             giveUpHandlers = draft.giveUpHandlers
         }
@@ -95,6 +97,7 @@ public struct RetryPolicy: Sendable {
         var connectivity = Connectivity.wait(upTo: nil)
         var interruptionGrace: Duration?
         var reconnect = ReconnectRule.automatic
+        var bypassesGate = false
         var classification = Classification()
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
     }
@@ -117,6 +120,7 @@ public struct RetryPolicy: Sendable {
         var draft = Draft(
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
+            bypassesGate: rules.bypassesGate,
             classification: rules.classification, giveUpHandlers: rules.giveUpHandlers)
         change(&draft)
         return RetryPolicy(draft)
@@ -205,6 +209,12 @@ extension RetryPolicy {
 
     /// Decides what becomes of the growth of delays when a reconnect cut one short.
     public func onReconnect(_ rule: ReconnectRule) -> RetryPolicy { with { $0.reconnect = rule } }
+
+    /// Starts as soon as the network is there, whatever the bus's ``ReleasePolicy`` says.
+    ///
+    /// For a job that must not wait for others, such as a sign-in that they need.
+    /// ``RetryBus/Configuration/maxConcurrent`` holds for it, too.
+    public func bypassesGate() -> RetryPolicy { with { $0.bypassesGate = true } }
 
     /// Is told the story of each job that gives up, before its caller gets the error.
     ///

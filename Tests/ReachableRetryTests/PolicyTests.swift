@@ -112,6 +112,7 @@ struct PolicyTests {
         "connectivity": { $0.connectivity(.accelerate) },
         "interruptionGrace": { $0.interruptsAttemptWhenUnsatisfied(grace: .seconds(2)) },
         "reconnect": { $0.onReconnect(.keepBackoff) },
+        "bypassesGate": { $0.bypassesGate() },
         "giveUp": { $0.giveUpOnErrors { _ in false } },
         "retry": { $0.retryOnErrors { _ in true } },
         "classifiers": { $0.classify { _ in nil } },

@@ -20,7 +20,10 @@ package struct ConditionRecord: Sendable {
     var nudges: UInt64 = 0
     /// How many jobs depend on it.
     var uses = 0
-    /// The jobs that wait for it; of those with several unmet conditions each waits for one.
+    /// For how long it was closed before it last closed or opened, and when that was.
+    private var closedBefore = Duration.zero
+    private var turnedAt = BusTime.start
+    /// The jobs that wait for it without it being their scope; of those with several unmet conditions each waits for one.
     var waiting: Set<JobIndex> = []
     /// The jobs that wait for something else, and are to be looked at when this changes: an edge ends a delay, a loss a wait
     /// that was for another condition.
@@ -51,9 +54,28 @@ package struct ConditionRecord: Sendable {
     /// Whether it will never be satisfied.
     var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
 
+    /// For how long it has been closed, as a moment: jobs that stand in line wait by this clock.
+    func closedTime(at now: BusTime) -> BusTime { .start + closedBefore + (isOpen ? .zero : now - turnedAt) }
+
+    /// Since when it has been as it is, open or closed.
+    var unchangedSince: BusTime { turnedAt }
+
+    /// Does what may open or close it.
+    private mutating func turn(at now: BusTime, _ change: (inout Self) -> Void) {
+        let (wasOpen, wasKnown) = (isOpen, level.isKnown)
+        change(&self)
+        guard isOpen != wasOpen || level.isKnown != wasKnown else { return }
+        if !wasOpen { closedBefore += now - turnedAt }
+        turnedAt = now
+    }
+
     /// Takes over a new level.
     mutating func update(_ new: Level, at now: BusTime) {
         guard new != level else { return }
+        turn(at: now) { $0.replace(new, at: now) }
+    }
+
+    private mutating func replace(_ new: Level, at now: BusTime) {
         let old = level
         level = new
         distrustedUntil = .past
@@ -67,8 +89,10 @@ package struct ConditionRecord: Sendable {
     }
 
     /// Nobody has looked in time: jobs go ahead.
-    mutating func stopWaitingForTheFirstLook() {
-        unknownUntil = .never
-        if !level.isKnown { failsOpen = true }
+    mutating func stopWaitingForTheFirstLook(at now: BusTime) {
+        turn(at: now) { record in
+            record.unknownUntil = .never
+            if !record.level.isKnown { record.failsOpen = true }
+        }
     }
 }

@@ -1,15 +1,83 @@
+internal import DequeModule
+
 /// What jobs of one scope and destination have in common: how fast they are let go, and whether the other side was reached.
-package struct GateState: Hashable, Sendable {
+///
+/// While the scope is unsatisfied nothing leaves it. After an edge it goes through its phases:
+///
+/// ```
+/// open ──edge, failure of the network──▶ probing ──success──▶ ramping ──nobody left to wait──▶ open
+///                                          ▲  ╰─failure: backoff, another canary  │
+///                                          ╰──────────failure of the network──────╯
+/// ```
+///
+/// Pure: it is told the time, the rules and what chance says.
+package struct GateState: Sendable {
+    package enum Phase: Hashable, Sendable {
+        /// Nothing is amiss, and nobody waits.
+        case open
+        /// One attempt tries the way for all.
+        case probing
+        /// As many at a time as have proved possible.
+        case ramping
+    }
+
+    /// How an attempt was let go.
+    enum Pass: UInt8, Sendable {
+        /// Not counted, because nothing was limited, or not any more.
+        case free
+        case canary
+        /// An interactive job beside the canary or the window.
+        case bypass
+        case window
+    }
+
     /// How long jobs wait at least after a failure of the network on a path that is there: such failures are not counted, and a
     /// policy without delays would never end.
     static let leastDelay = Duration.milliseconds(500)
     /// How long after an edge a silent server is taken for a network that is still coming up.
     static let settlingTime = Duration.seconds(30)
 
+    private struct Run {
+        var start: BusTime
+        var key: JobKey
+        var attempt: Int32
+    }
+
+    package internal(set) var phase = Phase.open
     /// The scope's epoch in which an attempt succeeded last.
     private var successEpoch: UInt64?
     /// How many jobs use it.
     var uses = 0
+    /// Grows with each edge: attempts that started before it neither count nor say anything about what came after.
+    private(set) var round: UInt32 = 0
+    private var hasCanary = false
+    private var bypassing = 0
+    private(set) var inFlight = 0
+    /// How many attempts may run at a time while ramping, and how many have succeeded since that last grew.
+    private(set) var window = ReleaseRules.firstWindow
+    private var successes = 0
+    /// Up to where the window is doubled: the last width that was borne.
+    private var goodWidth = Int.max
+    /// The failures of canaries in a row, and until when the next one waits.
+    private var failures = 0
+    private(set) var retryAt = BusTime.past
+    /// Until when the server does not want to be asked.
+    private(set) var throttledUntil = BusTime.past
+    /// The last edges, and until when it has to be quiet because there were too many.
+    private var edges: Deque<BusTime> = []
+    private var calmAt = BusTime.past
+    private var spreadUntil = BusTime.past
+    /// When the next start would be on time, at the rules' pace.
+    private var dueAt = BusTime.past
+    private var sinceBulk = 0
+    /// Attempts that are counted, in the order of their starts; some have ended.
+    private var runs: Deque<Run> = []
+
+    /// The jobs in line, by lane.
+    var lines = Lines()
+    /// The gate's place among those with a job to let go, and its timer.
+    var ready = Turn.none
+    var token: TimerQueue.Token = 0
 
     package init() {}
 
@@ -20,12 +88,197 @@ package struct GateState: Hashable, Sendable {
         successEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
     }
 
-    /// Whether a job whose conditions are met may start.
-    ///
-    /// Every release policy answers here, and nowhere else.
-    package func admits(_ release: ReleasePolicy) -> Bool {
-        switch release.kind {
-        case .immediate: true
+    // MARK: - What happens to the network
+
+    /// The scope's epoch has grown: the way is another one, and has to be tried anew.
+    mutating func noteEdge(_ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime) {
+        guard rules.hasCanaries else { return }
+        (phase, round) = (.probing, round &+ 1)
+        (hasCanary, bypassing, inFlight, failures, retryAt) = (false, 0, 0, 0, .past)
+        runs.removeAll()
+        edges.append(now)
+        if edges.count > ReleaseRules.mostEdges {
+            if edges.removeFirst() + ReleaseRules.edgeSpan >= now { calmAt = now + ReleaseRules.calm }
+        }
+        if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: chance.next()) }
+    }
+
+    /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
+    mutating func noteNudge() { (failures, retryAt, calmAt, spreadUntil) = (0, .past, .past, .past) }
+
+    // MARK: - What becomes of attempts
+
+    mutating func noteStart(_ pass: Pass, _ lane: Lane, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime) {
+        guard lane.isGated else { return }
+        // With canaries only what is held back is paced, and never somebody who is looking.
+        if let pace = rules.pace, !rules.hasCanaries || pass == .window && lane != .interactive {
+            dueAt = max(dueAt, now) + pace.interval
+        }
+        sinceBulk = lane == .bulk ? 0 : min(sinceBulk + 1, ReleaseRules.bulkShare)
+        switch pass {
+        case .free: return
+        case .canary: hasCanary = true
+        case .bypass: bypassing += 1
+        case .window: break
+        }
+        if pass != .bypass { inFlight += 1 }
+        runs.append(Run(start: now, key: key, attempt: attempt))
+    }
+
+    /// An attempt has ended, or has run for so long that it no longer counts.
+    mutating func noteEnd(_ pass: Pass, of round: UInt32) {
+        guard round == self.round, pass != .free else { return }
+        if pass == .canary { hasCanary = false }
+        if pass == .bypass { bypassing -= 1 } else { inFlight -= 1 }
+    }
+
+    /// An attempt of this round got through.
+    mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
+        guard round == self.round else { return }
+        (failures, retryAt) = (0, .past)
+        switch phase {
+        case .open: break
+        case .probing: (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0)
+        case .ramping:
+            successes += 1
+            guard successes >= window else { return }
+            window = min(rules.maxInFlight, window < goodWidth ? min(goodWidth, window * 2) : window + 1)
+            successes = 0
         }
     }
+
+    /// The network failed an attempt of this round on a path that is there.
+    ///
+    /// - Returns: until when the job waits.
+    mutating func noteNetworkFailure(
+        of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime
+    ) -> BusTime {
+        // One outage fails many attempts: those that ran beside the first one wait as long as that.
+        if phase == .probing, retryAt > now { return retryAt }
+        guard round == self.round else { return now + rules.delay(afterFailure: 1, &chance) }
+        // If others have got through meanwhile it may be the job's own trouble: another one tries at once.
+        let isFirst = failures == 0 && successEpoch == epoch
+        phase = .probing
+        failures += 1
+        let delay = rules.delay(afterFailure: failures, &chance)
+        if !isFirst { retryAt = now + delay }
+        return now + delay
+    }
+
+    /// Another failure: somebody was reached, or it cannot be told.
+    mutating func noteOtherFailure(
+        of round: UInt32, isOverload: Bool, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime
+    ) {
+        guard round == self.round else { return }
+        switch phase {
+        case .open: break
+        case .probing:
+            guard retryAt <= now else { return }
+            failures += 1
+            retryAt = now + rules.delay(afterFailure: failures, &chance)
+        case .ramping where isOverload:
+            goodWidth = max(1, window / 2)
+            (window, successes) = (goodWidth, 0)
+        case .ramping: break
+        }
+    }
+
+    /// The server wants to be left alone.
+    mutating func throttle(until time: BusTime) { throttledUntil = max(throttledUntil, time) }
+
+    // MARK: - What may go
+
+    enum Permission: Equatable {
+        case granted(Pass)
+        /// Not before a time, or something happens.
+        case later(BusTime)
+    }
+
+    /// Whether the next job of a lane may start.
+    func permission(_ lane: Lane, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+        guard lane.isGated else { return .granted(.free) }
+        guard rules.hasCanaries else { return paced(.free, rules, at: now) }
+        if throttledUntil > now { return .later(throttledUntil) }
+        if phase == .open { return .granted(.free) }
+        let usual = usualPermission(lane, rules, at: now)
+        if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
+        return usual
+    }
+
+    private func usualPermission(_ lane: Lane, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+        if lane != .interactive, calmAt > now { return .later(calmAt) }
+        if lane == .bulk, spreadUntil > now { return .later(spreadUntil) }
+        let isFull = phase == .probing ? hasCanary : inFlight >= window
+        // The oldest of those that run will soon have run for long.
+        if isFull { return .later(runs.first.map { $0.start + ReleaseRules.longRun } ?? .never) }
+        if phase == .probing { return retryAt > now ? .later(retryAt) : .granted(.canary) }
+        return lane == .interactive ? .granted(.window) : paced(.window, rules, at: now)
+    }
+
+    private func paced(_ pass: Pass, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+        guard let pace = rules.pace else { return .granted(pass) }
+        let earliest = dueAt + (.zero - pace.tolerance)
+        return earliest > now ? .later(earliest) : .granted(pass)
+    }
+
+    /// The lanes in the order in which they are asked.
+    var lanes: [Lane] {
+        let isBulksTurn = sinceBulk + 1 >= ReleaseRules.bulkShare && !lines[.bulk].isEmpty && lines[.interactive].isEmpty
+        return isBulksTurn ? Self.lanesWithBulkFirst : Self.usualLanes
+    }
+
+    private static let usualLanes: [Lane] = [.unbound, .bypass, .interactive, .normal, .bulk]
+    private static let lanesWithBulkFirst: [Lane] = [.unbound, .bypass, .bulk, .normal]
+
+    /// The attempts that have run for long since this was last asked, those that have ended not among them.
+    mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
+        var long: [JobKey] = []
+        while let run = runs.first {
+            let isOver = !isRunning(run.key, run.attempt)
+            guard isOver || run.start + ReleaseRules.longRun <= now else { break }
+            runs.removeFirst()
+            if !isOver { long.append(run.key) }
+        }
+        return long
+    }
+
+    /// Nobody waits any more.
+    mutating func noteIdle() {
+        if phase == .ramping { (phase, successes) = (.open, 0) }
+    }
+}
+
+/// The lines of a gate, by lane.
+struct Lines: Sendable {
+    private var unbound = Line()
+    private var bypass = Line()
+    private var interactive = Line()
+    private var normal = Line()
+    private var bulk = Line()
+
+    subscript(lane: Lane) -> Line {
+        _read {
+            switch lane {
+            case .unbound: yield unbound
+            case .bypass: yield bypass
+            case .interactive: yield interactive
+            case .normal: yield normal
+            case .bulk: yield bulk
+            }
+        }
+        _modify {
+            switch lane {
+            case .unbound: yield &unbound
+            case .bypass: yield &bypass
+            case .interactive: yield &interactive
+            case .normal: yield &normal
+            case .bulk: yield &bulk
+            }
+        }
+    }
+
+    /// How many stand in the lanes that a release policy decides about.
+    var gatedCount: Int { interactive.count + normal.count + bulk.count }
+
+    var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty }
 }

@@ -8,7 +8,7 @@ struct GateTable: Sendable {
         var destination: String?
     }
 
-    private var gates: [GateState?] = []
+    private var gates: [GateState] = []
     private var names: [Name] = []
     /// By scope first: a scope leaves with its gates, however many others there are.
     private var indices: [ConditionIndex: [String?: Int32]] = [:]
@@ -53,25 +53,31 @@ struct GateTable: Sendable {
     }
 
     private mutating func removeIdle() {
-        for index in gates.indices where gates[index]?.uses == 0 {
-            let name = names[index]
+        for (name, index) in indices.flatMap({ scope, gates in gates.map { (Name(scope: scope, destination: $0), $1) } })
+        where self[index].uses == 0 {
             indices[name.scope]?.removeValue(forKey: name.destination)
             if indices[name.scope]?.isEmpty == true { indices[name.scope] = nil }
-            vacate(Int32(index))
+            vacate(index)
         }
     }
 
     private mutating func vacate(_ index: Int32) {
         if self[index].uses == 0 { idle -= 1 }
-        gates[Int(index)] = nil
+        gates[Int(index)] = GateState()
         free.append(index)
     }
 
     func destination(_ index: Int32) -> String? { names[Int(index)].destination }
 
+    func scope(_ index: Int32) -> ConditionIndex { names[Int(index)].scope }
+
+    /// The gates of a scope, in no order.
+    func all(of scope: ConditionIndex) -> some Sequence<Int32> { (indices[scope] ?? [:]).values }
+
     /// A gate that exists.
     subscript(index: Int32) -> GateState {
-        get { gates[Int(index)] ?? GateState() }
-        set { gates[Int(index)] = newValue }
+        _read { yield gates[Int(index)] }
+        // In its place: its lines are long.
+        _modify { yield &gates[Int(index)] }
     }
 }

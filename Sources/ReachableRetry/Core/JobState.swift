@@ -40,6 +40,12 @@ package struct JobState: Sendable {
     var waitsFor: ConditionIndex = -1
     /// The job's entry in the timer queue.
     var token: TimerQueue.Token = 0
+    /// The job's place among those of its gate, and whether it stands in line there.
+    var turn: Turn
+    var isInLine = false
+    /// How the running attempt was let go, and in which round of the gate.
+    var pass = GateState.Pass.free
+    var round: UInt32 = 0
 
     var started: Int32 = 0
     var charged: Int32 = 0
@@ -59,6 +65,7 @@ package struct JobState: Sendable {
     var limit = BusTime.never
     /// When the attempt is cancelled because something was lost.
     var interruptAt = BusTime.never
+    /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.
     var waitBegan = BusTime.never
     var waited = Duration.zero
 

@@ -13,7 +13,7 @@ extension RetryBusCore {
     /// Nobody has looked at a condition in time, or ever will: its jobs go ahead.
     package mutating func stopWaitingForTheFirstLook(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
         guard let old = conditions[Int(index)] else { return [] }
-        conditions[Int(index)]?.stopWaitingForTheFirstLook()
+        conditions[Int(index)]?.stopWaitingForTheFirstLook(at: now)
         conditionChanged(index, since: old, at: now)
         return takeEffects()
     }
@@ -21,8 +21,13 @@ extension RetryBusCore {
     mutating func conditionChanged(_ index: ConditionIndex, since old: ConditionRecord, at now: BusTime) {
         guard let new = conditions[Int(index)] else { return }
         let isEdge = new.epoch != old.epoch
-        let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || (new.level.isKnown && !old.level.isKnown)
+        let isFirstLook = new.level.isKnown && !old.level.isKnown
+        let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || isFirstLook
         let concernsOthers = isEdge || new.isOpen != old.isOpen
+        // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
+        if isEdge { for gate in gates.all(of: index) { gates[gate].noteEdge(release.rules, &chance, at: now) } }
+        if isEdge || new.isOpen != old.isOpen { stirred += gates.all(of: index) }
+        if isFirstLook && !new.isOpen { tellThoseInLine(of: index, at: now) }
         // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
         let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
         for job in inOrder(affected) { advance(job, at: now) }
@@ -32,6 +37,7 @@ extension RetryBusCore {
         if new.isHopeless && !old.isHopeless {
             for job in liveJobs where jobs[Int(job)]?.conditions.contains(index) == true { advance(job, at: now) }
         }
+        letGo(at: now)
     }
 
     /// Retries now: voids the delays of one scope's jobs, or of all, but not what somebody ordered.
@@ -44,7 +50,14 @@ extension RetryBusCore {
         let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
         // A job is registered with all of its conditions: once is enough.
         let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
+        for scope in scopes {
+            for gate in gates.all(of: scope) {
+                gates[gate].noteNudge()
+                stirred.append(gate)
+            }
+        }
         for job in inOrder(jobs) { advance(job, at: now) }
+        letGo(at: now)
         return takeEffects()
     }
 

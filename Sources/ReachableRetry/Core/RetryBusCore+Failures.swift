@@ -16,7 +16,9 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.phase = .judged
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }
+        noteEndOfAttempt(job)
         let judgement = judge(key.index, job, report, isGone: isGone, at: now)
+        letGo(at: now)
         return (judgement, takeEffects())
     }
 
@@ -39,6 +41,7 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.soft = now + max(job.lastWasCharged ? .zero : GateState.leastDelay, delay)
         jobs[Int(key.index)]?.previousDelay = delay
         advance(key.index, at: now)
+        letGo(at: now)
         return takeEffects()
     }
 
@@ -53,21 +56,56 @@ extension RetryBusCore {
         let isInterrupted = job.interruption == .unsatisfied
         let isCharged = !isInterrupted && (failure != .connectivity || !isUncharged(job))
         count(index, failure, isCharged: isCharged)
+        tellGate(job, failure, isCharged: isCharged, at: now)
         tell(index, .failed(failure, isCharged: isCharged))
         if let reason = reasonToStop(index, failure, at: now) {
             giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
             return .settled
         }
         guard let job = jobs[Int(index)] else { return .settled }
+        // Behind those who have not had their turn: the next canary is another job.
+        if release.rules.hasCanaries { setBack(index) }
         if isCharged { return .backOff(index: Int(job.failureIndex), previous: job.previousDelay) }
         if unmet(job) != nil || epoch(of: job) != job.armedEpoch {
             // It waits for the network, or goes at once because the network came back during the attempt.
             advance(index, at: now)
             return .settled
         }
+        if release.rules.hasCanaries, Lane(job).isGated {
+            let epoch = job.armedScopeEpoch
+            jobs[Int(index)]?.soft = gates[job.gate].noteNetworkFailure(
+                of: job.round, epoch: epoch, release.rules, &chance, at: now)
+            advance(index, at: now)
+            return .settled
+        }
         let number = job.connectivityIndex.saturatingIncrement()
         jobs[Int(index)]?.connectivityIndex = number
         return .backOff(index: Int(number), previous: job.previousDelay)
+    }
+
+    /// Has the gate draw its conclusions from a failure of which the network is not to blame.
+    private mutating func tellGate(_ job: JobState, _ failure: FailureClass, isCharged: Bool, at now: BusTime) {
+        let rules = release.rules
+        guard rules.hasCanaries, Lane(job).isGated else { return }
+        switch failure {
+        case .connectivity where !isCharged: break
+        case .permanent:
+            gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
+            gates[job.gate].notePassage(of: job.round, rules)
+        case .server(let delay?) where delay > .zero && gates.destination(job.gate) != nil:
+            gates[job.gate].throttle(until: now + delay)
+            gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
+        case .server:
+            gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
+        case .connectivity, .transient:
+            gates[job.gate].noteOtherFailure(of: job.round, isOverload: false, rules, &chance, at: now)
+        }
+    }
+
+    private mutating func setBack(_ index: JobIndex) {
+        guard let job = jobs[Int(index)] else { return }
+        let turn = takeTurn(job.priority)
+        jobs[Int(index)]?.turn = turn
     }
 
     /// Why there is no further attempt; `nil` if there may be one.

@@ -3,7 +3,7 @@ extension RetryBusCore {
     /// When something happens next by itself: the one timer that a bus needs.
     package mutating func nextTime() -> BusTime {
         let first = timers.first { [jobs] in jobs[Int($0.job)]?.token == $0.token }
-        return min(first?.time ?? .never, count == 0 ? .never : drainEnd)
+        return min(first?.time ?? .never, nextGateTime(), count == 0 ? .never : drainEnd)
     }
 
     /// Time has passed: everything happens that is due.
@@ -11,9 +11,11 @@ extension RetryBusCore {
         if drainEnd <= now { cancelRunning() }
         while true {
             let due = takeDue(at: now)
-            guard !due.isEmpty else { return takeEffects() }
+            stirDueGates(at: now)
+            guard !due.isEmpty || !stirred.isEmpty else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
+            letGo(at: now)
         }
     }
 
@@ -34,6 +36,7 @@ extension RetryBusCore {
         for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
             scopes.insert(job.scope)
         }
+        if gateTimers.earliest <= now { for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) } }
         return scopes
     }
 
@@ -51,16 +54,26 @@ extension RetryBusCore {
         case .waiting where job.deadline > now:
             guard let record = conditions[Int(job.waitsFor)] else { return }
             if record.isUnknown, record.unknownUntil <= now {
-                conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook()
+                conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
                 conditionChanged(job.waitsFor, since: record, at: now)
             } else if job.limit <= now {
-                giveUp(index, .waitLimit, at: now)
+                reconsiderLimit(index, job, record, at: now)
             } else {
                 arm(index)
             }
         case .waiting, .backingOff, .judged:
             advance(index, at: now)
         }
+    }
+
+    /// A job has waited for long, or has stood in line for long.
+    ///
+    /// A loss tells those who stand in line nothing: their time is over only if the scope has been away for all of it.
+    private mutating func reconsiderLimit(_ index: JobIndex, _ job: JobState, _ record: ConditionRecord, at now: BusTime) {
+        let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
+        guard job.isInLine, end > now else { return giveUp(index, .waitLimit, at: now) }
+        jobs[Int(index)]?.limit = end
+        arm(index)
     }
 
     /// Has a running attempt cancelled.

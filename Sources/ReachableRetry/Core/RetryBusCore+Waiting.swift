@@ -21,53 +21,104 @@ extension RetryBusCore {
 
     // MARK: - Moving on
 
-    /// Decides what a job that is not running does now: waits for a condition, for a time, or starts.
+    /// Decides what a job that is not running does now: ends, waits for a condition or for a time, or stands in line to start.
     ///
-    /// The one place where that is decided, whatever led here.
+    /// The one place where that is decided, whatever led here. Those in line are let go by ``letGo(at:)``.
     mutating func advance(_ index: JobIndex, at now: BusTime) {
-        guard var job = jobs[Int(index)], job.phase != .running else { return }
-        if job.deadline <= now { return giveUp(index, .deadline, at: now) }
-        if job.conditions.contains(where: { conditions[Int($0)]?.isHopeless == true }) {
-            return giveUp(index, .conditionEnded, at: now)
+        guard let job = jobs[Int(index)], job.phase != .running else { return }
+        if endIfOver(index, job, at: now) { return }
+        if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return standInLine(index, at: now) }
+        if !hold(index, at: now) { standInLine(index, at: now) }
+    }
+
+    /// Ends a job that has no more time, or whose condition will never be satisfied.
+    private mutating func endIfOver(_ index: JobIndex, _ job: JobState, at now: BusTime) -> Bool {
+        if job.deadline <= now {
+            giveUp(index, .deadline, at: now)
+        } else if job.conditions.contains(where: { conditions[Int($0)]?.isHopeless == true }) {
+            giveUp(index, .conditionEnded, at: now)
+        } else {
+            return false
         }
-        if epoch(of: job) != job.armedEpoch || nudges(of: job) != job.armedNudges, job.soft != .past {
+        return true
+    }
+
+    /// Has a job wait for another condition than its scope, or for a time, if it has to.
+    private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
+        guard var job = jobs[Int(index)] else { return false }
+        if job.soft != .past, epoch(of: job) != job.armedEpoch || nudges(of: job) != job.armedNudges {
             // Voided: the edge or the nudge came after the attempt had started. The next attempt is armed anew, so it counts once.
             job.soft = .past
             jobs[Int(index)]?.soft = .past
         }
-        if let condition = unmet(job) { return wait(index, for: condition, at: now) }
-        if let distrusted = conditions[Int(job.scope)]?.distrustedUntil, distrusted > now, job.waitsForScope {
-            job.soft = max(job.soft, distrusted)
-            jobs[Int(index)]?.soft = job.soft
+        if let condition = unmet(job) {
+            wait(index, for: condition, at: now)
+            return true
         }
-        if max(job.soft, job.hard) > now { return backOff(index, at: now) }
-        if gates[job.gate].admits(release) { start(index, at: now) }
+        guard max(job.soft, job.hard) > now else { return false }
+        backOff(index, at: now)
+        return true
     }
 
+    /// The first in line may go: it starts, unless there is something else that it has to wait for.
+    mutating func proceed(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
+        guard let job = jobs[Int(index)] else { return }
+        if endIfOver(index, job, at: now) || hold(index, at: now) { return }
+        start(index, pass, at: now)
+    }
+
+    /// Waits for the scope, or for the turn.
+    private mutating func standInLine(_ index: JobIndex, at now: BusTime) {
+        guard let job = jobs[Int(index)] else { return }
+        if !job.isInLine {
+            leave(index, at: now)
+            gates[job.gate].lines[Lane(job)].append(Line.Entry(turn: job.turn, job: index))
+            jobs[Int(index)]?.isInLine = true
+            jobs[Int(index)]?.phase = .waiting
+            jobs[Int(index)]?.waitsFor = job.scope
+            jobs[Int(index)]?.limit = .never
+            let closedTime = closedTime(of: job.scope, at: now)
+            if job.waitsForScope { jobs[Int(index)]?.waitBegan = closedTime }
+        }
+        if job.waitsForScope, jobs[Int(index)]?.limit == .never, conditions[Int(job.scope)]?.isUnknown == false {
+            jobs[Int(index)]?.limit = now + job.longestWait
+        }
+        tellOfWaiting(index)
+        arm(index)
+        stirred.append(job.gate)
+    }
+
+    /// Waits for another condition than the scope.
     private mutating func wait(_ index: JobIndex, for condition: ConditionIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        if job.waitsFor != condition {
-            unregister(index)
+        if job.isInLine || job.waitsFor != condition {
+            leave(index, at: now)
             conditions[Int(condition)]?.waiting.insert(index)
             // Its wait for the network is limited, whatever else it waits for.
             if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = condition
             jobs[Int(index)]?.limit = .never
-            if job.waitBegan.isNever { jobs[Int(index)]?.waitBegan = now }
-        }
-        // A monitor that has not looked yet does not say that the network is away.
-        if condition == job.scope, jobs[Int(index)]?.limit == .never, conditions[Int(condition)]?.isUnknown == false {
-            jobs[Int(index)]?.limit = now + job.longestWait
+            jobs[Int(index)]?.waitBegan = now
         }
         tellOfWaiting(index)
         arm(index)
     }
 
+    /// Somebody has looked at a scope for the first time: now those who stand in line know that they wait.
+    mutating func tellThoseInLine(of scope: ConditionIndex, at now: BusTime) {
+        for gate in gates.all(of: scope) {
+            let entries = Lane.allCases.filter(\.waitsForScope).flatMap { lane in
+                gates[gate].lines[lane].entries { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
+            }
+            for job in inOrder(entries.map(\.job)) { advance(job, at: now) }
+        }
+    }
+
     /// Tells that the job waits, once in its life, and not before it is known that it has to.
     private mutating func tellOfWaiting(_ index: JobIndex) {
-        guard let job = jobs[Int(index)], !job.hasToldOfWaiting, job.waitsFor >= 0,
-            conditions[Int(job.waitsFor)]?.level.isKnown == true
+        guard let job = jobs[Int(index)], !job.hasToldOfWaiting, let condition = unmet(job),
+            conditions[Int(condition)]?.level.isKnown == true
         else { return }
         jobs[Int(index)]?.hasToldOfWaiting = true
         tell(index, .waiting)
@@ -82,7 +133,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    private mutating func start(_ index: JobIndex, at now: BusTime) {
+    private mutating func start(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
@@ -91,6 +142,8 @@ extension RetryBusCore {
             job.connectivityIndex = 0
         }
         job.phase = .running
+        (job.pass, job.round) = (pass, gates[job.gate].round)
+        running += 1
         job.started = job.started.saturatingIncrement()
         job.armedEpoch = epoch
         job.armedScopeEpoch = scopeEpoch(of: job)
@@ -100,6 +153,7 @@ extension RetryBusCore {
         job.interruptAt = .never
         job.interruption = nil
         jobs[Int(index)] = job
+        gates[job.gate].noteStart(pass, Lane(job), key(index), job.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil {
             if job.waitsForScope { conditions[Int(job.scope)]?.interruptible.insert(index) }
             for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
@@ -120,16 +174,33 @@ extension RetryBusCore {
 
     /// Ends a wait, and counts it.
     mutating func leave(_ index: JobIndex, at now: BusTime) {
+        if let job = jobs[Int(index)], !job.waitBegan.isNever {
+            let waited = waited(job, at: now)
+            jobs[Int(index)]?.waited = waited
+            jobs[Int(index)]?.waitBegan = .never
+        }
         unregister(index)
-        guard let job = jobs[Int(index)], !job.waitBegan.isNever else { return }
-        jobs[Int(index)]?.waited = job.waited + (now - job.waitBegan)
-        jobs[Int(index)]?.waitBegan = .never
+    }
+
+    /// How long a job has waited for conditions: in line, as long as its scope was closed.
+    private func waited(_ job: JobState, at now: BusTime) -> Duration {
+        guard !job.waitBegan.isNever else { return job.waited }
+        return job.waited + ((job.isInLine ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
+    }
+
+    private func closedTime(of scope: ConditionIndex, at now: BusTime) -> BusTime {
+        conditions[Int(scope)]?.closedTime(at: now) ?? .start
     }
 
     /// Takes a job out of all lists.
     mutating func unregister(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
         switch job.phase {
+        case .waiting where job.isInLine:
+            jobs[Int(index)]?.isInLine = false
+            jobs[Int(index)]?.waitsFor = -1
+            gates[job.gate].lines[Lane(job)].remove { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
+            if gates[job.gate].lines.isEmpty { disarmGate(job.gate) }
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
             conditions[Int(job.scope)]?.attentive.remove(index)
@@ -145,10 +216,9 @@ extension RetryBusCore {
     }
 
     func tally(_ job: JobState, at now: BusTime) -> Tally {
-        let waiting = job.waitBegan.isNever ? Duration.zero : now - job.waitBegan
-        return Tally(
+        Tally(
             started: Int(job.started), charged: Int(job.charged), connectivityFailures: Int(job.connectivityFailures),
-            waited: job.waited + waiting, elapsed: now - job.submitted)
+            waited: waited(job, at: now), elapsed: now - job.submitted)
     }
 
     mutating func giveUp(_ index: JobIndex, _ reason: GiveUp.Reason, isCut: Bool = false, at now: BusTime) {
@@ -158,8 +228,11 @@ extension RetryBusCore {
 }
 
 extension JobState {
+    /// Whether it stands in line with this entry.
+    func isIn(_ entry: Line.Entry) -> Bool { isInLine && turn == entry.turn }
+
     /// How long it waits for the network at most.
-    fileprivate var longestWait: Duration {
+    var longestWait: Duration {
         if case .wait(let most?) = rules.connectivity { max(.zero, most) } else { Duration(attoseconds: .max) }
     }
 

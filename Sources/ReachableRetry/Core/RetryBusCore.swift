@@ -1,3 +1,5 @@
+internal import HeapModule
+
 /// The decisions of a retry bus: what becomes of jobs when time passes, conditions change and attempts end.
 ///
 /// Pure: it is told the time and what conditions say, and returns what is to be done. A job's life:
@@ -11,13 +13,23 @@ package struct RetryBusCore: Sendable {
     let release: ReleasePolicy
     var jobs: [JobState?] = []
     private var freeJobs: [JobIndex] = []
-    private var generations: [UInt32] = []
+    private(set) var generations: [UInt32] = []
     private var nextSequence: UInt64 = 0
     var conditions: [ConditionRecord?] = []
     private var freeConditions: [ConditionIndex] = []
     private var idle: [ConditionIndex] = []
     var gates = GateTable()
     var timers = TimerQueue()
+    /// The times of the gates.
+    var gateTimers = TimerQueue()
+    /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
+    var stirred: [Int32] = []
+    var candidates = Heap<Candidate>()
+    /// How many attempts run, and how many may.
+    package internal(set) var running = 0
+    let maxConcurrent: Int
+    var chance: Chance
+    private var nextTurn: UInt64 = 0
     var effects: [Effect] = []
     var nudges: UInt64 = 0
     /// How many jobs there are.
@@ -27,7 +39,14 @@ package struct RetryBusCore: Sendable {
     /// When attempts that still run after the end are cancelled.
     var drainEnd = BusTime.never
 
-    package init(release: ReleasePolicy = .immediate) { self.release = release }
+    /// - Parameters:
+    ///   - maxConcurrent: how many attempts may run at a time; `nil` sets no limit, and less than 1 counts as 1.
+    ///   - seed: where chance begins.
+    package init(release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, seed: UInt64 = 0) {
+        self.release = release
+        self.maxConcurrent = max(1, maxConcurrent ?? .max)
+        chance = Chance(seed: seed)
+    }
 
     // MARK: - Conditions
 
@@ -72,7 +91,7 @@ package struct RetryBusCore: Sendable {
         let gate = gates.use(scope, destination)
         var job = JobState(
             generation: generations[Int(index)], sequence: nextSequence, rules: rules, scope: scope, conditions: others, gate: gate,
-            priority: priority, submitted: now, deadline: rules.elapsed.map { now + $0 } ?? .never)
+            priority: priority, submitted: now, deadline: rules.elapsed.map { now + $0 } ?? .never, turn: takeTurn(priority))
         nextSequence += 1
         count += 1
         job.armedEpoch = epoch(of: job)
@@ -80,15 +99,19 @@ package struct RetryBusCore: Sendable {
         jobs[Int(index)] = job
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
+        letGo(at: now)
         return (JobKey(index: index, generation: job.generation), job.sequence, takeEffects())
     }
 
     /// The running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
+        noteEndOfAttempt(job)
         gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
+        gates[job.gate].notePassage(of: job.round, release.rules)
         tell(key.index, .succeeded)
         remove(key.index)
+        letGo(at: now)
         return takeEffects()
     }
 
@@ -102,8 +125,15 @@ package struct RetryBusCore: Sendable {
             interrupt(key.index, .cancelled)
         } else {
             end(key.index, .cancelled, at: now)
+            letGo(at: now)
         }
         return takeEffects()
+    }
+
+    /// A place behind all that have one of this priority.
+    mutating func takeTurn(_ priority: JobPriority) -> Turn {
+        nextTurn += 1
+        return Turn(priority, nextTurn)
     }
 
     /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.

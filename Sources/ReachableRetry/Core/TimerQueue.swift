@@ -30,6 +30,9 @@ package struct TimerQueue: Sendable {
     /// How much memory they take, in entries.
     package var storedCount: Int { heap.count }
 
+    /// The earliest time, or earlier: it may have been taken back.
+    var earliest: BusTime { heap.min?.time ?? .never }
+
     package mutating func arm(_ job: JobIndex, at time: BusTime) -> Token {
         // After four billion it starts again; a token is compared with its own job's only.
         nextToken = nextToken == .max ? 1 : nextToken + 1

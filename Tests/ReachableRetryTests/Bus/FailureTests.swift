@@ -121,7 +121,7 @@ import Testing
 
     /// Nothing else would end it: such failures are not counted.
     @Test func aPolicyWithoutDelaysWaitsAfterFailuresOfTheNetwork() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let policy = RetryPolicy.scenario.backoff(.immediate).giveUpAfter(elapsed: .milliseconds(2100))
             await scenario.submit("job", policy, .fails(Trouble.unreachable))
             await scenario.advance(to: .seconds(10))

@@ -95,7 +95,7 @@ import Testing
 
     /// Alamofire's OfflineRetrier counts its own retries as attempts, and so spends the limit of the policy beside it.
     @Test func outagesSpendNoAttempts() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 2), .fails(after: .milliseconds(500)))
             for second in 1...20 {
                 try await scenario.at(.seconds(second) + .milliseconds(100)) { try $0.pull("eth0") }

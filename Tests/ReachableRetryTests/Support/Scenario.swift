@@ -59,14 +59,16 @@ final class Scenario: Sendable {
     let bus: RetryBus
     let log = Mutex(Log())
 
-    init(online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil) {
+    init(online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered) {
         network = SimulatedNetwork.online(clock: clock)
         if !online { try? network.pull("eth0") }
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = auditInterval
         configuration.auditIntervalWhileUnsatisfied = auditInterval
         monitor = ReachabilityMonitor(network, configuration: configuration)
-        bus = RetryBus(monitor, clock: clock, generator: SeededGenerator(seed: seed))
+        var busConfiguration = RetryBus.Configuration()
+        busConfiguration.releasePolicy = release
+        bus = RetryBus(monitor, configuration: busConfiguration, clock: clock, generator: SeededGenerator(seed: seed))
     }
 
     /// Runs the monitor while the body looks.
@@ -165,6 +167,15 @@ final class Scenario: Sendable {
     func ended(_ id: String) -> Double? { log.withLock { $0.results[id]?.at }.map(Self.seconds) }
 
     private static func seconds(_ time: Duration) -> Double { (time / .milliseconds(1)).rounded() / 1000 }
+}
+
+extension ReleasePolicy {
+    /// The gate of the scenarios: 1, 2, 4, 5… seconds without jitter.
+    static var unjittered: ReleasePolicy {
+        var policy = gated(backoff: .seconds(1))
+        policy.rules.isJittered = false
+        return policy
+    }
 }
 
 extension RetryPolicy {

@@ -1,0 +1,93 @@
+internal import HeapModule
+
+/// Where jobs that may start stand in line.
+enum Lane: UInt8, CaseIterable {
+    /// Jobs that do not wait for their scope: nothing but the bus's own limit holds them.
+    case unbound
+    /// Jobs that opted out of the release policy.
+    case bypass
+    case interactive
+    case normal
+    case bulk
+
+    init(_ job: JobState) {
+        if !job.waitsForScope {
+            self = .unbound
+        } else if job.rules.bypassesGate {
+            self = .bypass
+        } else {
+            switch job.priority {
+            case .interactive: self = .interactive
+            case .normal: self = .normal
+            case .bulk: self = .bulk
+            }
+        }
+    }
+
+    /// Whether its jobs need their scope to be satisfied.
+    var waitsForScope: Bool { self != .unbound }
+
+    /// Whether the release policy decides.
+    var isGated: Bool { self != .unbound && self != .bypass }
+}
+
+/// A job's place in line: the most urgent and oldest first.
+struct Turn: Hashable, Comparable, Sendable {
+    static let none = Turn(rawValue: .max)
+
+    private let rawValue: UInt64
+
+    private init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// - Parameter number: grows with each place that is given; 2^56 of them are enough for a thousand years.
+    init(_ priority: JobPriority, _ number: UInt64) {
+        rawValue = UInt64(JobPriority.interactive.rawValue - priority.rawValue) << 56 | (number & (1 << 56 - 1))
+    }
+
+    static func < (left: Turn, right: Turn) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// The jobs in one lane of a gate.
+///
+/// To take a job out is to count it: what is left of it is thrown away when it comes up, or when it is more than half of all.
+struct Line: Sendable {
+    struct Entry: Comparable, Sendable {
+        var turn: Turn
+        var job: JobIndex
+
+        static func < (left: Entry, right: Entry) -> Bool { left.turn < right.turn }
+    }
+
+    private var heap = Heap<Entry>()
+    /// How many stand in it.
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    mutating func append(_ entry: Entry) {
+        heap.insert(entry)
+        count += 1
+    }
+
+    /// A job has left.
+    mutating func remove(isCurrent: (Entry) -> Bool) {
+        count -= 1
+        if count == 0 {
+            heap = Heap()
+        } else if heap.count > 2 * count + 32 {
+            heap = Heap(heap.unordered.filter(isCurrent))
+        }
+    }
+
+    /// The first in line.
+    mutating func first(isCurrent: (Entry) -> Bool) -> Entry? {
+        while let entry = heap.min {
+            if isCurrent(entry) { return entry }
+            heap.removeMin()
+        }
+        return nil
+    }
+
+    /// All that stand in it, in no order.
+    func entries(isCurrent: (Entry) -> Bool) -> [Entry] { heap.unordered.filter(isCurrent) }
+}

@@ -1,0 +1,122 @@
+internal import HeapModule
+
+/// Letting jobs go that stand in line.
+extension RetryBusCore {
+    /// A gate with a job that may go.
+    struct Candidate: Comparable, Sendable {
+        var turn: Turn
+        var gate: Int32
+
+        static func < (left: Candidate, right: Candidate) -> Bool { left.turn < right.turn }
+    }
+
+    /// The job that a gate lets go next.
+    private struct Head {
+        var turn: Turn
+        var job: JobIndex
+        var pass: GateState.Pass
+    }
+
+    /// Lets go what may go: of all gates at which something has happened, the most urgent and oldest jobs first.
+    ///
+    /// Costs as much as there are such gates and jobs let go, however many stand in line.
+    mutating func letGo(at now: BusTime) {
+        while let gate = stirred.popLast() { present(gate, at: now) }
+        while running < maxConcurrent, let candidate = candidates.popMin() {
+            // Left over: the gate has presented another job since, or has none.
+            guard gates[candidate.gate].ready == candidate.turn else { continue }
+            gates[candidate.gate].ready = .none
+            guard let head = head(of: candidate.gate, at: now) else { continue }
+            if head.turn == candidate.turn {
+                leave(head.job, at: now)
+                proceed(head.job, head.pass, at: now)
+            }
+            present(candidate.gate, at: now)
+        }
+    }
+
+    /// Makes a gate's first job a candidate.
+    private mutating func present(_ gate: Int32, at now: BusTime) {
+        guard let head = head(of: gate, at: now), head.turn != gates[gate].ready else { return }
+        gates[gate].ready = head.turn
+        candidates.insert(Candidate(turn: head.turn, gate: gate))
+    }
+
+    /// The job that a gate may let go now; otherwise its timer is set.
+    private mutating func head(of gate: Int32, at now: BusTime) -> Head? {
+        guard !gates[gate].lines.isEmpty, let record = conditions[Int(gates.scope(gate))] else {
+            gates[gate].noteIdle()
+            return nil
+        }
+        retireLongRuns(of: gate, at: now)
+        if gates[gate].lines.gatedCount == 0 { gates[gate].noteIdle() }
+        var earliest = BusTime.never
+        var best: Head?
+        for lane in gates[gate].lanes where !lane.waitsForScope || record.isOpen {
+            let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
+            guard let entry else { continue }
+            if lane.waitsForScope, record.distrustedUntil > now {
+                earliest = min(earliest, record.distrustedUntil)
+                continue
+            }
+            switch gates[gate].permission(lane, release.rules, at: now) {
+            case .granted(let pass):
+                let head = Head(turn: entry.turn, job: entry.job, pass: pass)
+                // Lanes that are not gated have jobs of all priorities.
+                if best.map({ head.turn < $0.turn }) ?? true { best = head }
+                if lane.isGated { return best }
+            case .later(let time): earliest = min(earliest, time)
+            }
+        }
+        if let best { return best }
+        armGate(gate, at: earliest)
+        return nil
+    }
+
+    /// Attempts that have run for long make room: what they do is not what the others wait for.
+    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+        let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
+            guard generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)] else { return false }
+            return job.phase == .running && job.started == attempt
+        }
+        for key in long {
+            guard let job = jobs[Int(key.index)] else { continue }
+            gates[gate].noteEnd(job.pass, of: job.round)
+            gates[gate].notePassage(of: job.round, release.rules)
+            jobs[Int(key.index)]?.pass = .free
+        }
+    }
+
+    /// A running attempt has ended: what it held is free.
+    mutating func noteEndOfAttempt(_ job: JobState) {
+        running -= 1
+        gates[job.gate].noteEnd(job.pass, of: job.round)
+        stirred.append(job.gate)
+    }
+
+    private mutating func armGate(_ gate: Int32, at time: BusTime) {
+        disarmGate(gate)
+        guard !time.isNever else { return }
+        gates[gate].token = gateTimers.arm(gate, at: time)
+    }
+
+    mutating func disarmGate(_ gate: Int32) {
+        guard gates[gate].token != 0 else { return }
+        gates[gate].token = 0
+        gateTimers.cancel { [gates] in gates[$0.job].token == $0.token }
+    }
+
+    /// When a gate lets somebody go by itself.
+    mutating func nextGateTime() -> BusTime {
+        gateTimers.first { [gates] in gates[$0.job].token == $0.token }?.time ?? .never
+    }
+
+    /// The gates whose times have come; their timers are gone.
+    mutating func stirDueGates(at now: BusTime) {
+        while let entry = gateTimers.first(isCurrent: { [gates] in gates[$0.job].token == $0.token }), entry.time <= now {
+            gateTimers.removeFirst()
+            gates[entry.job].token = 0
+            stirred.append(entry.job)
+        }
+    }
+}
