@@ -17,7 +17,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// succeeded, two run at a time, then four, and so on; when none is left to wait, nothing is limited any more. An attempt that
     /// has been running for five seconds counts as having got through, and no longer limits the others. A failure of the network
     /// starts it all over. A server that says when to come again (``FailureClass/server(retryAfter:)``) is left alone until then by
-    /// all jobs that name it as their destination. Jobs that reach for a server at all but name none are held apart from those.
+    /// all jobs that name it as their destination; of jobs that name none it is not known whether they share a server.
     ///
     /// A path that was lost and found more than five times within 30 seconds has to last for three before any but interactive jobs
     /// try it.
@@ -28,7 +28,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///   - rate: how many others than interactive jobs start a second at most, while jobs wait; `nil` sets no limit. What is below
     ///     one an hour, or not a number, counts as one an hour.
     ///   - burst: how many of them may start at once; at least 1.
-    ///   - spread: bulk jobs wait for a part of this, drawn for each reconnect, so that many machines do not come back together.
+    ///   - spread: bulk jobs wait for a part of this, drawn for each reconnect: many machines must not come back together.
     ///   - backoff: the longest delay after the first failure; it doubles with each further one. The delay is at least half of that.
     ///   - maximumBackoff: what the delays do not exceed.
     public static func gated(

@@ -72,9 +72,10 @@ extension RetryBusCore {
             return .settled
         }
         if release.rules.hasCanaries, Lane(job).isGated {
-            let epoch = job.armedScopeEpoch
             jobs[Int(index)]?.soft = gates[job.gate].noteNetworkFailure(
-                of: job.round, epoch: epoch, release.rules, &chance, at: now)
+                of: job.round, epoch: job.armedScopeEpoch, release.rules, &chance, at: now)
+            // Somebody said to retry now while the attempt ran: that holds for what the gate makes of its failure, too.
+            if nudges(of: job) != job.armedNudges { gates[job.gate].noteNudge() }
             advance(index, at: now)
             return .settled
         }
@@ -89,9 +90,8 @@ extension RetryBusCore {
         guard rules.hasCanaries, Lane(job).isGated else { return }
         switch failure {
         case .connectivity where !isCharged: break
-        case .permanent:
-            gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
-            gates[job.gate].notePassage(of: job.round, rules)
+        // Somebody has said no for good: the way is there.
+        case .permanent: gates[job.gate].notePassage(of: job.round, rules)
         case .server(let delay?) where delay > .zero && gates.destination(job.gate) != nil:
             gates[job.gate].throttle(until: now + delay)
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)

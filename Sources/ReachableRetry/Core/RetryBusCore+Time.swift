@@ -36,7 +36,9 @@ extension RetryBusCore {
         for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
             scopes.insert(job.scope)
         }
-        if gateTimers.earliest <= now { for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) } }
+        if gateTimers.earliest <= now {
+            for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) }
+        }
         return scopes
     }
 
@@ -56,6 +58,8 @@ extension RetryBusCore {
             if record.isUnknown, record.unknownUntil <= now {
                 conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
                 conditionChanged(job.waitsFor, since: record, at: now)
+                // It may still be its turn that it waits for.
+                if jobs[Int(index)]?.phase == .waiting { arm(index) }
             } else if job.limit <= now {
                 reconsiderLimit(index, job, record, at: now)
             } else {

@@ -84,6 +84,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.limit = now + job.longestWait
         }
         tellOfWaiting(index)
+        if jobs[Int(index)]?.hasToldOfWaiting == false { gates[job.gate].hasUntold = true }
         arm(index)
         stirred.append(job.gate)
     }
@@ -105,9 +106,10 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// Somebody has looked at a scope for the first time: now those who stand in line know that they wait.
+    /// A scope turned out to be gone: those who stand in line for another reason learn that they wait for it, once.
     mutating func tellThoseInLine(of scope: ConditionIndex, at now: BusTime) {
-        for gate in gates.all(of: scope) {
+        for gate in Array(gates.all(of: scope)) where gates[gate].hasUntold {
+            gates[gate].hasUntold = false
             let entries = Lane.allCases.filter(\.waitsForScope).flatMap { lane in
                 gates[gate].lines[lane].entries { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
             }

@@ -88,7 +88,7 @@ package struct RetryBusCore: Sendable {
             jobs.append(nil)
             generations.append(0)
         }
-        let gate = gates.use(scope, destination)
+        let gate = useGate(scope, destination, at: now)
         var job = JobState(
             generation: generations[Int(index)], sequence: nextSequence, rules: rules, scope: scope, conditions: others, gate: gate,
             priority: priority, submitted: now, deadline: rules.elapsed.map { now + $0 } ?? .never, turn: takeTurn(priority))
@@ -101,6 +101,16 @@ package struct RetryBusCore: Sendable {
         advance(index, at: now)
         letGo(at: now)
         return (JobKey(index: index, generation: job.generation), job.sequence, takeEffects())
+    }
+
+    /// The gate for a job; one that is made soon after an edge has to try the way as if it had been there.
+    private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
+        let known = gates.count
+        let gate = gates.use(scope, destination)
+        if gates.count > known, let edge = conditions[Int(scope)]?.edgeAt, edge != .past, now <= edge + GateState.settlingTime {
+            gates[gate].noteEdge(release.rules, &chance, at: edge)
+        }
+        return gate
     }
 
     /// The running attempt succeeded.

@@ -62,6 +62,8 @@ struct CoreModel {
         var waitedBefore = 0
         /// Whether listeners know that it waits.
         var hasToldOfWaiting = false
+        /// Whether its attempt started while its gate was trying the way.
+        var isProbe = false
 
         var deadline: Int { variant.elapsed.map { submitted + $0 } ?? .max }
     }
@@ -73,6 +75,10 @@ struct CoreModel {
     var allNudges = 0
     /// The scope's epoch in which a destination was reached last.
     var reached: [String: Int] = [:]
+    /// The gates that are trying the way: nobody has got through since an edge, or a failure of the network.
+    var probing: Set<String> = []
+    /// The gates that there are.
+    var places: Set<String> = []
     var isShutDown = false
     var drainEnd = Int.max
 
@@ -175,6 +181,8 @@ struct CoreModel {
         (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
         nudges[index] = nil
         reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
+        places = places.filter { !$0.hasPrefix("\(index) ") }
+        probing.formIntersection(places)
     }
 
     func place(_ job: Job) -> String { "\(job.scope) \(job.destination ?? "-")" }

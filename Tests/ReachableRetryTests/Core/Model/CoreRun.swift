@@ -6,7 +6,9 @@ struct CoreRun {
         var description: String
     }
 
-    var core = RetryBusCore()
+    var core: RetryBusCore
+    /// Whether jobs start the moment they may, so that everything can be foretold.
+    let isExact: Bool
     var model: CoreModel
     var keys: [JobKey] = []
     /// The jobs that have ended, and those of which that was told.
@@ -18,7 +20,9 @@ struct CoreRun {
     private var used: Set<Int> = []
     private var idle: Set<Int> = []
 
-    init() {
+    init(_ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil) {
+        core = RetryBusCore(release: release, maxConcurrent: maxConcurrent, seed: 7)
+        isExact = release == .immediate && maxConcurrent == nil
         model = CoreModel(conditions: [
             .init(isReachability: true, isKnown: false, unknownUntil: 2000), .init(isReachability: true, isKnown: true),
             .init(isReachability: false, isSatisfied: true, told: 1, isKnown: true), .init(isReachability: false, isKnown: true),
@@ -27,12 +31,15 @@ struct CoreRun {
     }
 
     /// Plays a script, then ends all jobs, and looks whether anything is left.
-    static func play(_ script: [CoreStep]) throws(Fault) {
-        var run = CoreRun()
+    static func play(
+        _ script: [CoreStep], _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil
+    ) throws(Fault) {
+        var run = CoreRun(release, maxConcurrent: maxConcurrent)
         for step in script {
             try run.play(step)
             try run.settle()
         }
+        if !run.isExact { try run.letAllSucceed() }
         try run.endAll()
     }
 
@@ -85,6 +92,7 @@ struct CoreRun {
         case .succeed(let index):
             guard let index = pick(index, .running) else { return }
             model.reached[model.place(model.jobs[index])] = model.jobs[index].armedScopeEpoch
+            notePassage(index)
             model.jobs[index].state = .ended
             ends.append(index)
             try apply(core.succeed(keys[index], at: now))
@@ -109,7 +117,7 @@ struct CoreRun {
             try apply(effects)
         case .pass(let milliseconds): try pass(to: model.now + milliseconds)
         case .passToNext:
-            if model.nextTime < .max { try pass(to: max(model.now, model.nextTime)) }
+            if let next = nextTime { try pass(to: max(model.now, next)) }
         case .shutDown(let drain):
             model.isShutDown = true
             model.drainEnd = min(model.drainEnd, model.now + drain)
@@ -133,6 +141,7 @@ struct CoreRun {
         model.conditions[index].told += 1
         model.conditions[index].epoch += 1
         model.conditions[index].edgeAt = model.now
+        noteEdge(index)
     }
 
     private mutating func tell(_ index: Int) throws(Fault) {
@@ -166,6 +175,7 @@ struct CoreRun {
         job.armedEpoch = model.epoch(job)
         job.armedNudges = model.nudges(job)
         model.jobs.append(job)
+        notePlace(of: job)
         used.formUnion([job.scope] + job.extras)
         let (key, number, effects) = core.submit(
             job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.extras.map { ConditionIndex($0) },
@@ -180,6 +190,7 @@ struct CoreRun {
         if model.drainEnd <= time {
             for index in model.jobs.indices where model.jobs[index].state == .running { model.jobs[index].isCancelled = true }
         }
+        noteLongRuns()
         try apply(core.tick(at: now))
         if model.drainEnd <= time { model.drainEnd = .max }
     }
@@ -209,6 +220,8 @@ struct CoreRun {
         let job = model.jobs[index]
         let failure = model.failureClass(job, report, isGone: isGone)
         let isCharged = model.isCharged(job, failure)
+        // Somebody has said no for good: the way is there.
+        if failure == .permanent, job.variant.mode == .wait, !job.isCancelled { notePassage(index) }
         model.jobs[index].state = .parked
         let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
         guard !job.isCancelled else {
@@ -233,6 +246,8 @@ struct CoreRun {
             try check(isRight && judgement == .settled, "it should give up for \(reason): \(effects)", index)
         } else if isCharged {
             try expect(judgement, model.jobs[index].failureIndex, index)
+        } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries {
+            try heldByGate(index, judgement)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch {
             model.jobs[index].connectivityIndex += 1
             try expect(judgement, model.jobs[index].connectivityIndex, index)

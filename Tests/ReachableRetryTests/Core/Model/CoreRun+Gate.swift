@@ -1,0 +1,93 @@
+@testable import ReachableRetry
+
+/// What must hold of gates: how many try the way, and that everybody gets through in the end.
+extension CoreRun {
+    var hasCanaries: Bool { core.release.rules.hasCanaries }
+
+    /// When something happens by itself, as far as can be foretold.
+    var nextTime: Int? {
+        if isExact { return model.nextTime == .max ? nil : model.nextTime }
+        var core = core
+        let next = core.nextTime()
+        return next.isNever ? nil : Int((next.nanoseconds + 999_999) / 1_000_000)
+    }
+
+    /// All gates of a scope try the way anew, and nobody who tried before counts.
+    mutating func noteEdge(_ scope: Int) {
+        model.probing.formUnion(model.places.filter { $0.hasPrefix("\(scope) ") })
+        for index in model.jobs.indices where model.jobs[index].scope == scope { model.jobs[index].isProbe = false }
+    }
+
+    /// A gate that is made soon after an edge tries the way, too.
+    mutating func notePlace(of job: CoreModel.Job) {
+        guard model.places.insert(model.place(job)).inserted, let edge = model.conditions[job.scope].edgeAt else { return }
+        if model.now - edge <= 30_000 { model.probing.insert(model.place(job)) }
+    }
+
+    mutating func notePassage(_ index: Int) {
+        let job = model.jobs[index]
+        if job.armedScopeEpoch == model.conditions[job.scope].epoch { model.probing.remove(model.place(job)) }
+    }
+
+    /// What has run for five seconds has got through.
+    mutating func noteLongRuns() {
+        for index in model.jobs.indices where model.jobs[index].state == .running && model.jobs[index].isProbe {
+            if model.jobs[index].startedAt + 5000 <= model.now { notePassage(index) }
+        }
+    }
+
+    /// The network failed a job on a path that is there: its gate says until when it waits.
+    mutating func heldByGate(_ index: Int, _ judgement: Judgement) throws(Fault) {
+        let job = model.jobs[index]
+        try check(judgement == .settled, "\(judgement), though the gate decides", index)
+        let soft = core[keys[index]].map { Int($0.soft.nanoseconds / 1_000_000) } ?? 0
+        let isNudged = model.nudges(job) != job.armedNudges
+        try check(isNudged || (soft >= model.now && soft <= model.now + 5000), "the gate holds it until \(soft)", index)
+        model.jobs[index].soft = isNudged ? .min : soft
+        if job.armedScopeEpoch == model.conditions[job.scope].epoch { model.probing.insert(model.place(job)) }
+    }
+
+    /// A job starts: while its gate tries the way it is alone, interactive ones aside.
+    mutating func checkGate(_ index: Int) throws(Fault) {
+        let job = model.jobs[index]
+        model.jobs[index].isProbe = false
+        let running = model.jobs.count { $0.state == .running }
+        try check(running < core.maxConcurrent, "\(running) attempts run already", index)
+        let scope = model.conditions[job.scope]
+        guard hasCanaries, job.variant.mode == .wait, scope.isLive else { return }
+        // An edge that came when nobody had named the place yet says nothing about it.
+        guard model.probing.contains(model.place(job)) else { return }
+        model.jobs[index].isProbe = true
+        let beside = model.jobs.indices.filter { other in
+            other != index && model.jobs[other].state == .running && model.jobs[other].isProbe
+                && model.place(model.jobs[other]) == model.place(job) && model.jobs[other].startedAt + 5000 > model.now
+        }
+        let interactive = beside.count { model.jobs[$0].priority == .interactive }
+        if job.priority == .interactive {
+            try check(interactive < 3, "\(interactive) interactive jobs try the way already", index)
+        } else {
+            try check(beside.count - interactive < 1, "another one tries the way", index)
+        }
+    }
+
+    /// Everything is there, and every attempt succeeds: all jobs must get through.
+    mutating func letAllSucceed() throws(Fault) {
+        guard !model.isShutDown else { return }
+        for index in model.conditions.indices {
+            try play(.know(condition: index))
+            try play(.level(condition: index, isSatisfied: true))
+        }
+        let end = model.now + 300_000
+        while model.jobs.contains(where: { $0.state != .ended }) {
+            for index in model.jobs.indices where model.jobs[index].state == .judged { try play(.park(job: 0, delay: 0)) }
+            if model.jobs.contains(where: { $0.state == .running }) {
+                try play(.succeed(job: 0))
+            } else if model.jobs.contains(where: { $0.state != .ended }) {
+                guard let next = nextTime else { throw Fault(description: "they wait for ever: \(model.jobs)") }
+                try pass(to: max(model.now, next))
+            }
+            try settle()
+            try check(model.now < end, "it takes too long")
+        }
+    }
+}
