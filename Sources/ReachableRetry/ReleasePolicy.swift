@@ -19,8 +19,8 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// starts it all over. A server that says when to come again (``FailureClass/server(retryAfter:)``) is left alone until then by
     /// all jobs that name it as their destination; of jobs that name none it is not known whether they share a server.
     ///
-    /// A path that was lost and found more than five times within 30 seconds has to last for three before any but interactive jobs
-    /// try it.
+    /// A path that was lost and found more than five times within 30 seconds has to last for three before others than interactive
+    /// jobs try it.
     ///
     /// - Parameters:
     ///   - maxInFlight: how many attempts run at a time at most while others wait; at least 1.

@@ -1,3 +1,5 @@
+internal import DequeModule
+
 /// What the bus knows of a scope or another condition, and which jobs depend on it.
 package struct ConditionRecord: Sendable {
     /// How long a verdict is distrusted that the kernel just contradicted.
@@ -10,6 +12,9 @@ package struct ConditionRecord: Sendable {
     var unknownUntil: BusTime
     /// When the epoch grew last; a baseline is no edge.
     private(set) var edgeAt = BusTime.past
+    /// The last edges, as many as are not too many, and until when it has to be quiet because there were more.
+    private var edges: Deque<BusTime> = []
+    private(set) var calmAt = BusTime.past
     /// Until when the kernel's contradiction counts for more than the level.
     var distrustedUntil = BusTime.past
     /// Whether jobs go ahead because nobody can say anything.
@@ -84,6 +89,10 @@ package struct ConditionRecord: Sendable {
             firstEpoch &+= new.epoch &- old.epoch
         } else if new.epoch != old.epoch {
             edgeAt = now
+            edges.append(now)
+            if edges.count > ReleaseRules.mostEdges, edges.removeFirst() + ReleaseRules.edgeSpan >= now {
+                calmAt = now + ReleaseRules.calm
+            }
         }
         if isReachability && new.isFinished { failsOpen = true }
     }

@@ -63,8 +63,6 @@ package struct GateState: Sendable {
     private(set) var retryAt = BusTime.past
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
-    /// The last edges, and until when it has to be quiet because there were too many.
-    private var edges: Deque<BusTime> = []
     private var calmAt = BusTime.past
     private var spreadUntil = BusTime.past
     /// When the next start would be on time, at the rules' pace.
@@ -93,15 +91,14 @@ package struct GateState: Sendable {
     // MARK: - What happens to the network
 
     /// The scope's epoch has grown: the way is another one, and has to be tried anew.
-    mutating func noteEdge(_ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime) {
+    ///
+    /// - Parameter calmAt: until when it has to be quiet, because there were too many edges.
+    mutating func noteEdge(calmAt: BusTime, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
         (hasCanary, bypassing, inFlight, failures, retryAt) = (false, 0, 0, 0, .past)
         runs.removeAll()
-        edges.append(now)
-        if edges.count > ReleaseRules.mostEdges {
-            if edges.removeFirst() + ReleaseRules.edgeSpan >= now { calmAt = now + ReleaseRules.calm }
-        }
+        self.calmAt = calmAt
         if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: chance.next()) }
     }
 

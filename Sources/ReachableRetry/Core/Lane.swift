@@ -33,6 +33,7 @@ enum Lane: UInt8, CaseIterable {
 
 /// A job's place in line: the most urgent and oldest first.
 struct Turn: Hashable, Comparable, Sendable {
+    /// None yet: it is given when the job stands in line.
     static let none = Turn(rawValue: .max)
 
     private let rawValue: UInt64

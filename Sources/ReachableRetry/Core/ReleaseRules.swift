@@ -46,7 +46,7 @@ package struct Pace: Hashable, Sendable {
     init(perSecond: Double, burst: Int) {
         // One an hour at least, so that nothing waits for ever; one a nanosecond at most.
         let rate = perSecond >= 1 / 3600 ? min(perSecond, 1e9) : 1 / 3600
-        interval = .nanoseconds(Int64((1e9 / rate).rounded(.up)))
+        interval = .nanoseconds(max(1, Int64((1e9 / rate).rounded())))
         tolerance = interval * min(max(1, burst) - 1, 1_000_000)
     }
 }

@@ -25,7 +25,7 @@ extension RetryBusCore {
         let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || isFirstLook
         let concernsOthers = isEdge || new.isOpen != old.isOpen
         // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
-        if isEdge { for gate in gates.all(of: index) { gates[gate].noteEdge(release.rules, &chance, at: now) } }
+        if isEdge { for gate in gates.all(of: index) { gates[gate].noteEdge(calmAt: new.calmAt, release.rules, &chance, at: now) } }
         if isEdge || new.isOpen != old.isOpen { stirred += gates.all(of: index) }
         if !new.isOpen && (isFirstLook || old.isOpen) { tellThoseInLine(of: index, at: now) }
         // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.

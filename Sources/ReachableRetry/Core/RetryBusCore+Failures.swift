@@ -64,7 +64,7 @@ extension RetryBusCore {
         }
         guard let job = jobs[Int(index)] else { return .settled }
         // Behind those who have not had their turn: the next canary is another job.
-        if release.rules.hasCanaries { setBack(index) }
+        if release.rules.hasCanaries { jobs[Int(index)]?.turn = .none }
         if isCharged { return .backOff(index: Int(job.failureIndex), previous: job.previousDelay) }
         if unmet(job) != nil || epoch(of: job) != job.armedEpoch {
             // It waits for the network, or goes at once because the network came back during the attempt.
@@ -100,12 +100,6 @@ extension RetryBusCore {
         case .connectivity, .transient:
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: false, rules, &chance, at: now)
         }
-    }
-
-    private mutating func setBack(_ index: JobIndex) {
-        guard let job = jobs[Int(index)] else { return }
-        let turn = takeTurn(job.priority)
-        jobs[Int(index)]?.turn = turn
     }
 
     /// Why there is no further attempt; `nil` if there may be one.

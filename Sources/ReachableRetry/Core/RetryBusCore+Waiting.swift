@@ -69,9 +69,11 @@ extension RetryBusCore {
 
     /// Waits for the scope, or for the turn.
     private mutating func standInLine(_ index: JobIndex, at now: BusTime) {
-        guard let job = jobs[Int(index)] else { return }
+        guard var job = jobs[Int(index)] else { return }
         if !job.isInLine {
             leave(index, at: now)
+            if job.turn == .none { job.turn = takeTurn(job.priority) }
+            jobs[Int(index)]?.turn = job.turn
             gates[job.gate].lines[Lane(job)].append(Line.Entry(turn: job.turn, job: index))
             jobs[Int(index)]?.isInLine = true
             jobs[Int(index)]?.phase = .waiting

@@ -107,8 +107,10 @@ package struct RetryBusCore: Sendable {
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
-        if gates.count > known, let edge = conditions[Int(scope)]?.edgeAt, edge != .past, now <= edge + GateState.settlingTime {
-            gates[gate].noteEdge(release.rules, &chance, at: edge)
+        if gates.count > known, let record = conditions[Int(scope)], record.edgeAt != .past,
+            now <= record.edgeAt + GateState.settlingTime
+        {
+            gates[gate].noteEdge(calmAt: record.calmAt, release.rules, &chance, at: record.edgeAt)
         }
         return gate
     }

@@ -13,7 +13,7 @@ struct CoreBench {
         var end: (at: Double, result: String)?
     }
 
-    private(set) var core = RetryBusCore()
+    private(set) var core: RetryBusCore
     private(set) var now = 0.0
     private var levels: [Level] = []
     private var lives: [JobKey: Life] = [:]
@@ -23,7 +23,8 @@ struct CoreBench {
     let scope: ConditionIndex = 0
 
     /// A scope that has been satisfied, or not, since its baseline.
-    init(online: Bool = true) {
+    init(online: Bool = true, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, seed: UInt64 = 0) {
+        core = RetryBusCore(release: release, maxConcurrent: maxConcurrent, seed: seed)
         _ = add(Level(isSatisfied: online, epoch: online ? 1 : 0), isReachability: true)
     }
 
@@ -42,7 +43,8 @@ struct CoreBench {
         BusTime(nanoseconds: Int64((seconds * 1000).rounded()) * 1_000_000)
     }
 
-    private static func seconds(_ time: BusTime) -> Double { (Double(time.nanoseconds) / 1_000_000).rounded() / 1000 }
+    /// Rounded up: when that time has come, so has the bus's.
+    private static func seconds(_ time: BusTime) -> Double { (Double(time.nanoseconds) / 1_000_000).rounded(.up) / 1000 }
 
     // MARK: - Time
 

@@ -1,0 +1,201 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// How a gate lets jobs go after a reconnect: one first, then more and more.
+struct CoreGateTests {
+    /// Jobs that wait for the network, which then comes back.
+    private func reconnected(
+        _ count: Int, _ release: ReleasePolicy = .unjittered, _ priority: JobPriority = .normal, destination: String? = nil
+    ) -> (CoreBench, [JobKey]) {
+        var bench = CoreBench(online: false, release)
+        let jobs = (0..<count).map { _ in bench.submit(destination: destination, priority: priority) }
+        bench.pass(to: 10)
+        bench.up()
+        return (bench, jobs)
+    }
+
+    private func running(_ bench: CoreBench, _ jobs: [JobKey]) -> [Int] {
+        jobs.indices.filter { bench.state(jobs[$0]) == .running }
+    }
+
+    // MARK: - Probing
+
+    @Test func oneTriesTheWayForAll() {
+        let (bench, jobs) = reconnected(5)
+        #expect(running(bench, jobs) == [0])
+        #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
+    }
+
+    @Test func theFirstIsTheMostUrgentAndOldest() {
+        var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
+        let jobs = [JobPriority.bulk, .normal, .interactive, .interactive].map { bench.submit(priority: $0) }
+        bench.up()
+        #expect(running(bench, jobs) == [2])
+    }
+
+    @Test(arguments: [(0, 1), (1, 2), (2, 3), (9, 5)]) func soManyInteractiveJobsGoAtOnce(bypass: Int, expected: Int) {
+        var bench = CoreBench(online: false, .gated(interactiveBypass: bypass))
+        let waiting = bench.submit()
+        let jobs = (0..<5).map { _ in bench.submit(priority: .interactive) }
+        bench.up()
+        #expect(running(bench, jobs).count == expected && bench.state(waiting) == .queued)
+        // Whoever of them gets through speaks for all.
+        bench.succeed(jobs[expected - 1])
+        #expect(running(bench, jobs + [waiting]).count > expected - 1)
+    }
+
+    @Test func afterACanaryFailedAnotherOneTries() {
+        var (bench, jobs) = reconnected(3)
+        for (canary, pause) in [(0, 1.0), (1, 2), (2, 4), (0, 5), (1, 5)] {
+            #expect(running(bench, jobs) == [canary])
+            bench.fail(jobs[canary], .unreachable)
+            #expect(running(bench, jobs).isEmpty && bench.next == bench.now + pause, "they share one growing delay")
+            bench.pass(to: bench.now + pause)
+        }
+        #expect(jobs.allSatisfy { !bench.failures($0).contains { $0.contains("charged") } })
+    }
+
+    @Test func theDelayOfAGateIsJitteredByHalf() {
+        var delays: [Double] = []
+        for seed in 1...200 as ClosedRange<UInt64> {
+            var core = RetryBusCore(release: .gated(backoff: .seconds(4)), seed: seed)
+            let scope = core.addCondition(Level(isSatisfied: true, epoch: 1), isReachability: true, unknownUntil: .start)
+            _ = core.update(scope, Level(isSatisfied: true, epoch: 2), at: .start)
+            let (key, _, _) = core.submit(RetryPolicy.plain.rules, scope: scope, at: .start)
+            _ = core.fail(key, .unreachable, interruption: nil, isGone: false, at: .start)
+            delays.append(Double(core.nextTime().nanoseconds) / 1e9)
+        }
+        #expect(delays.allSatisfy { (2...4).contains($0) })
+        #expect(Set(delays).count == delays.count && (2.9...3.1).contains(delays.reduce(0, +) / 200))
+    }
+
+    @Test func anAttemptThatRunsForLongBlocksNobody() {
+        var (bench, jobs) = reconnected(4)
+        bench.pass(to: 14.9)
+        #expect(running(bench, jobs) == [0])
+        bench.pass(to: 15)
+        #expect(running(bench, jobs) == [0, 1, 2], "it counts as having got through, and leaves the window")
+    }
+
+    @Test func eachEdgeHasItsCanary() {
+        var (bench, jobs) = reconnected(3)
+        bench.edge()
+        #expect(running(bench, jobs) == [0, 1], "the first one's attempt says nothing about the new way")
+        bench.succeed(jobs[0])
+        #expect(running(bench, jobs) == [1])
+        bench.succeed(jobs[1])
+        #expect(running(bench, jobs) == [2])
+    }
+
+    @Test func aJobThatComesSoonAfterAReconnectTriesTheWayToo() {
+        var bench = CoreBench(.unjittered)
+        bench.edge()
+        let jobs = (0..<3).map { _ in bench.submit(destination: "new") }
+        #expect(running(bench, jobs) == [0])
+        bench.pass(to: 31)
+        let late = (0..<3).map { _ in bench.submit(destination: "later") }
+        #expect(running(bench, late) == [0, 1, 2])
+    }
+
+    @Test func thoseWhoNeedOtherThingsAreNoCanaries() {
+        var bench = CoreBench(online: false, .unjittered)
+        let login = bench.add(isSatisfied: false)
+        let jobs = [bench.submit(when: [login]), bench.submit()]
+        bench.up()
+        #expect(running(bench, jobs) == [1] && bench.unmet(jobs[0]) == [login])
+        bench.up(login)
+        #expect(running(bench, jobs) == [1])
+        bench.succeed(jobs[1])
+        #expect(running(bench, jobs) == [0])
+    }
+
+    // MARK: - Ramping
+
+    @Test func theWindowDoublesWithEachWindowOfSuccesses() {
+        var (bench, jobs) = reconnected(100)
+        var widths: [Int] = []
+        while !running(bench, jobs).isEmpty {
+            let now = running(bench, jobs)
+            widths.append(now.count)
+            for job in now { bench.succeed(jobs[job]) }
+        }
+        #expect(widths == [1, 2, 4, 8, 16, 16, 16, 16, 16, 5] && bench.order == jobs)
+    }
+
+    @Test func whenNobodyIsLeftToWaitNothingIsLimited() {
+        var (bench, jobs) = reconnected(3)
+        for job in jobs { bench.succeed(job) }
+        let more = (0..<100).map { _ in bench.submit() }
+        #expect(running(bench, more).count == 100)
+    }
+
+    @Test func anOverloadedServerHalvesTheWindow() {
+        var (bench, jobs) = reconnected(200)
+        for width in [1, 2, 4, 8] {
+            let now = running(bench, jobs)
+            #expect(now.count == width)
+            for job in now { bench.succeed(jobs[job]) }
+        }
+        bench.fail(jobs[running(bench, jobs)[0]], .classified(.server(retryAfter: nil)))
+        for job in running(bench, jobs) { bench.succeed(jobs[job]) }
+        #expect(running(bench, jobs).count == 9, "eight, and one more after a window of successes")
+    }
+
+    @Test func aFailureOfTheNetworkStartsItAllOver() {
+        var (bench, jobs) = reconnected(20)
+        bench.succeed(jobs[0])
+        bench.succeed(jobs[1])
+        bench.fail(jobs[2], .unreachable)
+        // Others have got through: it may be the job's own trouble, and the next one tries at once.
+        #expect(running(bench, jobs) == [3, 4], "what runs goes on, and one tries")
+        bench.fail(jobs[4], .unreachable)
+        bench.succeed(jobs[3])
+        #expect(running(bench, jobs) == [5, 6], "and it gets through")
+    }
+
+    @Test func oneJobsOwnTroubleDoesNotHoldUpTheOthers() {
+        var bench = CoreBench(.unjittered)
+        let dead = bench.submit()
+        bench.fail(dead, .unreachable)
+        let others = (0..<3).map { _ in bench.submit() }
+        #expect(running(bench, others) == [])
+        bench.pass(to: 1)
+        #expect(running(bench, others) == [0], "the next canary is another job")
+        bench.succeed(others[0])
+        #expect(running(bench, others) == [1, 2])
+    }
+
+    // MARK: - A server that wants to be left alone
+
+    @Test func aServersOrderHoldsForAllWhoNameIt() {
+        var (bench, jobs) = reconnected(4, destination: "api")
+        let other = bench.submit(destination: "other")
+        bench.succeed(jobs[0])
+        bench.fail(jobs[1], .classified(.server(retryAfter: .seconds(30))))
+        bench.succeed(jobs[2])
+        #expect(running(bench, jobs).isEmpty && bench.state(other) == .running)
+        bench.pass(to: 39.9)
+        #expect(running(bench, jobs).isEmpty)
+        bench.pass(to: 40)
+        #expect(running(bench, jobs) == [1, 3])
+    }
+
+    @Test func anOrderToJobsWithoutADestinationHoldsForOneOnly() {
+        var (bench, jobs) = reconnected(4)
+        bench.succeed(jobs[0])
+        bench.fail(jobs[1], .classified(.server(retryAfter: .seconds(30))))
+        #expect(running(bench, jobs) == [2])
+        bench.succeed(jobs[2])
+        #expect(running(bench, jobs) == [3])
+    }
+
+    @Test func aReconnectDoesNotLiftAServersOrder() {
+        var (bench, jobs) = reconnected(2, destination: "api")
+        bench.fail(jobs[0], .classified(.server(retryAfter: .seconds(30))))
+        bench.pass(to: 12)
+        bench.edge()
+        bench.nudge()
+        #expect(running(bench, jobs).isEmpty && bench.next == 40)
+    }
+}

@@ -1,0 +1,213 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// The limits of release policies and of the bus.
+struct CoreReleaseTests {
+    private func running(_ bench: CoreBench, _ jobs: [JobKey]) -> [Int] {
+        jobs.indices.filter { bench.state(jobs[$0]) == .running }
+    }
+
+    private func starts(_ bench: CoreBench, _ jobs: [JobKey]) -> [Double] { jobs.flatMap { bench.starts($0) } }
+
+    // MARK: - Unsteady paths
+
+    @Test func afterTooManyEdgesItHasToBeQuietForAWhile() {
+        var bench = CoreBench(.unjittered)
+        for second in 1...5 {
+            bench.pass(to: Double(second))
+            bench.down()
+            bench.up()
+        }
+        let normal = bench.submit()
+        #expect(bench.state(normal) == .running, "five are not too many")
+        bench.pass(to: 6)
+        bench.edge()
+        let jobs = [JobPriority.normal, .bulk, .interactive].map { bench.submit(priority: $0) }
+        #expect(running(bench, jobs) == [2] && bench.next == 9)
+        bench.pass(to: 8)
+        bench.edge()
+        #expect(bench.next == 11)
+        bench.pass(to: 11)
+        #expect(running(bench, jobs).contains(0))
+    }
+
+    @Test func slowEdgesAreNotTooMany() {
+        var bench = CoreBench(.unjittered)
+        for number in 1...20 {
+            bench.pass(to: Double(number) * 7)
+            bench.edge()
+            let job = bench.submit()
+            #expect(bench.state(job) == .running)
+            bench.succeed(job)
+        }
+    }
+
+    // MARK: - Pace and spread
+
+    @Test func aPaceIsKeptFromTheFirstJobOn() {
+        var bench = CoreBench(.paced(perSecond: 10, burst: 3))
+        let jobs = (0..<6).map { _ in bench.submit() }
+        bench.pass(to: 10)
+        #expect(starts(bench, jobs) == [0, 0, 0, 0.1, 0.2, 0.3])
+        let more = (0..<4).map { _ in bench.submit(priority: .interactive) }
+        bench.pass(to: 20)
+        #expect(starts(bench, more) == [10, 10, 10, 10.1], "a pause earns a burst, and no more")
+    }
+
+    @Test(arguments: [0, -1, .nan, 1e-30, -.infinity] as [Double]) func aPaceOfNothingIsOneAnHour(rate: Double) {
+        var bench = CoreBench(.paced(perSecond: rate, burst: -3))
+        let jobs = (0..<3).map { _ in bench.submit() }
+        bench.pass(to: 7200)
+        #expect(starts(bench, jobs) == [0, 3600, 7200])
+    }
+
+    @Test func whatIsMoreThanAnythingIsNoLimit() {
+        var bench = CoreBench(
+            online: false, .gated(maxInFlight: .max, rate: .infinity, burst: .max, backoff: Duration(attoseconds: .max)))
+        let jobs = (0..<50).map { _ in bench.submit() }
+        bench.up()
+        for job in jobs { bench.succeed(job) }
+        #expect(jobs.allSatisfy { bench.result($0) == "ok" })
+    }
+
+    @Test func aRateOfTheGateHoldsWhileJobsWait() {
+        var bench = CoreBench(online: false, .gated(rate: 2))
+        let jobs = (0..<4).map { _ in bench.submit() }
+        bench.up()
+        bench.succeed(jobs[0])
+        bench.pass(to: 0.4)
+        #expect(running(bench, jobs) == [1])
+        bench.succeed(jobs[1])
+        bench.pass(to: 0.5)
+        #expect(running(bench, jobs) == [2])
+        bench.succeed(jobs[2])
+        bench.pass(to: 1)
+        bench.succeed(jobs[3])
+        let more = (0..<9).map { _ in bench.submit() }
+        #expect(running(bench, more).count == 9)
+    }
+
+    @Test func bulkJobsWaitForAPartOfTheSpreadDrawnOncePerReconnect() {
+        var delays: Set<Double> = []
+        for seed in 1...20 as ClosedRange<UInt64> {
+            var bench = CoreBench(online: false, .spread(over: .seconds(60)), seed: seed)
+            let bulk = (0..<3).map { _ in bench.submit(priority: .bulk) }
+            let normal = bench.submit()
+            bench.up()
+            #expect(bench.state(normal) == .running)
+            bench.succeed(normal)
+            let next = bench.next ?? -1
+            #expect((0..<60).contains(next) && running(bench, bulk).isEmpty)
+            bench.pass(to: next)
+            #expect(running(bench, bulk).count == 2, "all of the host's jobs have the same draw")
+            delays.insert(next)
+        }
+        #expect(delays.count == 20)
+    }
+
+    // MARK: - Fairness
+
+    @Test func bulkJobsGetTheirShare() {
+        var bench = CoreBench(online: false, .unjittered)
+        let bulk = (0..<10).map { _ in bench.submit(priority: .bulk) }
+        let normal = (0..<100).map { _ in bench.submit() }
+        bench.up()
+        for _ in 0..<80 { bench.succeed(bench.order[bench.order.count { bench.result($0) != nil }]) }
+        let share = bulk.count { !bench.starts($0).isEmpty }
+        #expect((9...10).contains(share), "one of eight")
+        #expect(bench.order.filter { normal.contains($0) } == Array(normal.prefix(bench.order.count - share)))
+    }
+
+    @Test func interactiveJobsAreNeverBehindBulkOnes() {
+        var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
+        for _ in 0..<50 { _ = bench.submit(priority: .bulk) }
+        let interactive = (0..<50).map { _ in bench.submit(priority: .interactive) }
+        bench.up()
+        while bench.order.count < 50 { bench.succeed(bench.order[bench.order.count { bench.result($0) != nil }]) }
+        #expect(Array(bench.order.prefix(50)) == interactive)
+    }
+
+    // MARK: - The bus's limit
+
+    @Test(arguments: [ReleasePolicy.immediate, .gated, .paced(perSecond: 1000, burst: 100)])
+    func noMoreAttemptsRunThanTheBusAllows(release: ReleasePolicy) {
+        var bench = CoreBench(release, maxConcurrent: 2)
+        let jobs = [JobPriority.normal, .bulk, .normal, .interactive, .normal].enumerated().map { index, priority in
+            bench.submit(index == 2 ? .plain.connectivity(.ignore) : .plain, destination: "\(index)", priority: priority)
+        }
+        #expect(running(bench, jobs) == [0, 1] && bench.core.running == 2)
+        for expected in [[1, 3], [2, 3], [3, 4], [4]] {
+            bench.succeed(jobs[running(bench, jobs)[0]])
+            #expect(running(bench, jobs) == expected || running(bench, jobs) == [2, 3])
+        }
+    }
+
+    @Test(arguments: [0, -7]) func atLeastOneAttemptMayRun(most: Int) {
+        var bench = CoreBench(maxConcurrent: most)
+        let jobs = [bench.submit(), bench.submit()]
+        #expect(running(bench, jobs) == [0])
+        bench.fail(jobs[0])
+        #expect(running(bench, jobs) == [1])
+    }
+
+    // MARK: - Jobs that the gate does not hold
+
+    @Test func aJobMayOptOut() {
+        var bench = CoreBench(online: false, .unjittered)
+        let jobs = (0..<3).map { _ in bench.submit() }
+        let signIn = (0..<3).map { _ in bench.submit(.plain.bypassesGate()) }
+        bench.pass(to: 1)
+        #expect(running(bench, signIn).isEmpty, "it waits for the network all the same")
+        bench.up()
+        #expect(running(bench, signIn) == [0, 1, 2] && running(bench, jobs) == [0])
+        bench.fail(signIn[0], .unreachable)
+        #expect(running(bench, jobs) == [0] && bench.next == 2, "its delay is its own")
+    }
+
+    @Test(arguments: [RetryPolicy.Connectivity.accelerate, .ignore])
+    func jobsThatDoNotWaitForTheNetworkAreNotHeld(connectivity: RetryPolicy.Connectivity) {
+        var bench = CoreBench(online: false, .unjittered)
+        let waiting = (0..<3).map { _ in bench.submit() }
+        let jobs = (0..<3).map { _ in bench.submit(.plain.connectivity(connectivity)) }
+        #expect(running(bench, jobs) == [0, 1, 2] && running(bench, waiting).isEmpty)
+    }
+
+    @Test func aNudgeEndsWhatTheGateHoldsBackOfItsOwnAccord() {
+        var bench = CoreBench(.unjittered)
+        let first = bench.submit()
+        bench.fail(first, .unreachable)
+        let second = bench.submit()
+        #expect(bench.state(second) == .queued)
+        bench.nudge()
+        #expect(running(bench, [first, second]).count == 1)
+    }
+
+    // MARK: - What a transition costs
+
+    @Test func aLossTouchesNobodyWhoStandsInLine() {
+        var bench = CoreBench(online: false, .unjittered)
+        let jobs = (0..<1000).map { _ in bench.submit() }
+        bench.up()
+        bench.down()
+        #expect(bench.core.timerCount == 0 && bench.next == nil)
+        #expect(bench.order == [jobs[0]])
+        bench.pass(to: 5)
+        bench.up()
+        #expect(bench.order == [jobs[0], jobs[1]] && jobs.allSatisfy { bench.waits($0).count == 1 })
+    }
+
+    @Test func timeInLineIsNoTimeWithoutTheNetwork() {
+        var bench = CoreBench(online: false, .unjittered)
+        let jobs = (0..<2).map { _ in bench.submit(.plain.connectivity(.wait(upTo: .seconds(3)))) }
+        bench.pass(to: 1)
+        bench.up()
+        bench.pass(to: 4)
+        #expect(bench.result(jobs[1]) == nil, "the network is there; it waits for its turn")
+        bench.down()
+        bench.pass(to: 6.9)
+        #expect(bench.result(jobs[1]) == nil)
+        bench.pass(to: 7)
+        #expect(bench.result(jobs[1]) == "waitLimit" && bench.ended(jobs[1]) == 7)
+    }
+}
