@@ -6,6 +6,8 @@ package enum FailureReport: Hashable, Sendable {
     case unreachable
     /// Nobody was reached, as happens while a network comes up, and as happens when the other side is gone.
     case unanswered
+    /// The same, after a long time.
+    case timedOut
     /// Somebody was reached, and refused.
     case refused
     /// Any other error.
@@ -18,8 +20,10 @@ package enum FailureReport: Hashable, Sendable {
         switch number {
         // ENETDOWN, ENETUNREACH.
         case 100, 101: self = .unreachable
-        // EHOSTUNREACH, EADDRNOTAVAIL, ETIMEDOUT; EAI_AGAIN.
-        case 113, 99, 110, -3: self = .unanswered
+        // EHOSTUNREACH, EADDRNOTAVAIL; EAI_AGAIN.
+        case 113, 99, -3: self = .unanswered
+        // ETIMEDOUT.
+        case 110: self = .timedOut
         // ECONNREFUSED.
         case 111: self = .refused
         default: self = .unclassified

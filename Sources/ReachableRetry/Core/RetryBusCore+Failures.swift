@@ -145,7 +145,7 @@ extension RetryBusCore {
         case .classified(.connectivity), .unreachable: return .connectivity
         case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
         case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
-        case .unanswered:
+        case .unanswered, .timedOut:
             let isSettling =
                 record.isLive && gates[job.gate].blamesTheNetwork(epoch: record.epoch, edgeAt: record.edgeAt, now: now)
             return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)

@@ -16,6 +16,7 @@ struct CoreFailureTests {
     static let rows = [
         Row(report: .unreachable, stable: .connectivity, overlapping: .connectivity),
         Row(report: .unanswered, stable: .server(retryAfter: nil), overlapping: .connectivity),
+        Row(report: .timedOut, stable: .server(retryAfter: nil), overlapping: .connectivity),
         Row(report: .refused, stable: .server(retryAfter: nil), overlapping: .connectivity),
         Row(report: .unclassified, stable: .transient, overlapping: .connectivity),
         Row(report: .classified(.transient), stable: .transient, overlapping: .connectivity),
@@ -78,7 +79,7 @@ struct CoreFailureTests {
         let accelerated = failure(row.report, during: overlap, .plain.connectivity(.accelerate))
         #expect(accelerated == [text(row.overlapping, isCharged: true)])
         // What happened during the attempt does not count; that a network comes up does.
-        let isSettling = row.report == .unanswered && (overlap == .lostAndBack || overlap == .switched)
+        let isSettling = [.unanswered, .timedOut].contains(row.report) && (overlap == .lostAndBack || overlap == .switched)
         let ignored = failure(row.report, during: overlap, .plain.connectivity(.ignore))
         #expect(ignored == [text(isSettling ? .connectivity : row.stable, isCharged: true)])
     }

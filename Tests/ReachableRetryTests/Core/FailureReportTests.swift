@@ -6,7 +6,7 @@ import Testing
 struct FailureReportTests {
     private static let meanings: [Int32: FailureReport] = [
         ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
-        EHOSTUNREACH: .unanswered, EADDRNOTAVAIL: .unanswered, ETIMEDOUT: .unanswered, EAI_AGAIN: .unanswered,
+        EHOSTUNREACH: .unanswered, EADDRNOTAVAIL: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .unanswered,
         ECONNREFUSED: .refused,
     ]
 

@@ -165,7 +165,7 @@ struct CoreModel {
         case .classified(.connectivity), .unreachable: return .connectivity
         case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
         case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
-        case .unanswered:
+        case .unanswered, .timedOut:
             let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[place(job)] != scope.epoch
             return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)
         }
