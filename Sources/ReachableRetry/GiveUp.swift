@@ -15,6 +15,8 @@ public struct GiveUp: Sendable {
         public static let permanent = Reason(rawValue: "permanent")
         /// As many attempts were charged as the policy allows.
         public static let attempts = Reason(rawValue: "attempts")
+        /// The budget that the job shares with others denied another attempt.
+        public static let budget = Reason(rawValue: "budget")
         /// The time that the policy gave the job was over, or would have been before the server's order allowed another attempt.
         public static let deadline = Reason(rawValue: "deadline")
         /// The network stayed away for longer than the policy waits.

@@ -29,7 +29,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///     one an hour, or not a number, counts as one an hour.
     ///   - burst: how many of them may start at once; at least 1.
     ///   - spread: bulk jobs wait for a part of this, drawn for each reconnect: many machines must not come back together.
-    ///   - backoff: the longest delay after the first failure; it doubles with each further one. The delay is at least half of that.
+    ///   - backoff: the longest delay after the first failure, doubled after each further one; chance takes off up to half.
     ///   - maximumBackoff: what the delays do not exceed.
     public static func gated(
         maxInFlight: Int = 16, interactiveBypass: Int = 2, rate: Double? = nil, burst: Int = 1, spread: Duration = .zero,

@@ -20,6 +20,10 @@ public struct RetryError: Error, Hashable, Sendable {
         public static let conditionEnded = Code(rawValue: "conditionEnded")
         /// The attempt took longer than the policy allows.
         public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
+        /// The budget of the policy denied another attempt.
+        ///
+        /// A job that gives up for this reason throws its operation's last error, which there always is.
+        public static let budget = Code(rawValue: "budget")
         /// A job of the same name is pending.
         public static let duplicateID = Code(rawValue: "duplicateID")
         /// The bus takes no more jobs.
@@ -40,6 +44,8 @@ public struct RetryError: Error, Hashable, Sendable {
     public static let conditionEnded = RetryError(.conditionEnded)
     /// The attempt took longer than the policy allows.
     public static let attemptTimedOut = RetryError(.attemptTimedOut)
+    /// The budget of the policy denied another attempt.
+    public static let budget = RetryError(.budget)
     /// A job of the same name is pending.
     public static let duplicateID = RetryError(.duplicateID)
     /// The bus takes no more jobs.
@@ -54,6 +60,7 @@ extension RetryError: CustomStringConvertible {
         case .waitLimit: "The network stayed away for too long. Wait longer: RetryPolicy.connectivity(.wait(upTo:))."
         case .conditionEnded: "A condition of the job ended without being satisfied. Submit the job again when it can be."
         case .attemptTimedOut: "The attempt took too long. Allow more: RetryPolicy.attemptTimeout(_:)."
+        case .budget: "The retry budget was spent. Wait until the server is well, or allow more: RetryPolicy.budget(_:)."
         case .duplicateID: "A job of the same name is pending. Cancel that one first: RetryBus.cancel(_:)."
         case .shutDown: "The bus was shut down. Create another one."
         default: "The job ended: \(code.rawValue)."

@@ -23,6 +23,7 @@
 /// - ``giveUpAfter(maxAttempts:)``
 /// - ``giveUpAfter(elapsed:)``
 /// - ``attemptTimeout(_:)``
+/// - ``budget(_:)``
 /// - ``onGiveUp(_:)``
 /// ### Errors
 /// - ``giveUpOnErrors(_:)``
@@ -72,6 +73,7 @@ public struct RetryPolicy: Sendable {
         package let interruptionGrace: Duration?
         package let reconnect: ReconnectRule
         package let bypassesGate: Bool
+        package let budget: RetryBudget?
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
 
@@ -84,6 +86,7 @@ public struct RetryPolicy: Sendable {
             interruptionGrace = draft.interruptionGrace.map { max(.zero, $0) }
             reconnect = draft.reconnect
             bypassesGate = draft.bypassesGate
+            budget = draft.budget
             classification = draft.classification
             giveUpHandlers = draft.giveUpHandlers
         }
@@ -98,6 +101,7 @@ public struct RetryPolicy: Sendable {
         var interruptionGrace: Duration?
         var reconnect = ReconnectRule.automatic
         var bypassesGate = false
+        var budget: RetryBudget?
         var classification = Classification()
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
     }
@@ -120,8 +124,7 @@ public struct RetryPolicy: Sendable {
         var draft = Draft(
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
-            bypassesGate: rules.bypassesGate,
-            classification: rules.classification, giveUpHandlers: rules.giveUpHandlers)
+            bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification, giveUpHandlers: rules.giveUpHandlers)
         change(&draft)
         return RetryPolicy(draft)
     }
@@ -147,6 +150,12 @@ extension RetryPolicy {
     /// and awaited; then, and if there was no attempt, ``RetryError/deadline`` is thrown, otherwise the last error. If a server's
     /// order lies beyond the deadline the job gives up at once.
     public func giveUpAfter(elapsed: Duration?) -> RetryPolicy { with { $0.elapsed = elapsed } }
+
+    /// Gives up when a budget that jobs share denies another attempt; `nil` asks none.
+    ///
+    /// Asked after each failure that the policy's own limits let be followed by another attempt, unless it is the network's. The
+    /// operation's error is thrown. The budget is told of the failures and successes of all jobs with this policy.
+    public func budget(_ budget: RetryBudget?) -> RetryPolicy { with { $0.budget = budget } }
 
     /// Gives up on an error that a predicate accepts.
     ///

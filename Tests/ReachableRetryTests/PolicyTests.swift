@@ -111,6 +111,7 @@ struct PolicyTests {
         "attemptTimeout": { $0.attemptTimeout(.seconds(5)) },
         "connectivity": { $0.connectivity(.accelerate) },
         "interruptionGrace": { $0.interruptsAttemptWhenUnsatisfied(grace: .seconds(2)) },
+        "budget": { $0.budget(.standard()) },
         "reconnect": { $0.onReconnect(.keepBackoff) },
         "bypassesGate": { $0.bypassesGate() },
         "giveUp": { $0.giveUpOnErrors { _ in false } },

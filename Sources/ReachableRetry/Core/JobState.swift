@@ -54,6 +54,8 @@ package struct JobState: Sendable {
     var failureIndex: Int32 = 0
     /// The number of the last failure of the network since the last edge.
     var connectivityIndex: Int32 = 0
+    /// What the budget gives back if the attempt succeeds; negative before the first retry that it was asked for.
+    var refund: Int32 = -1
 
     /// Until when the job's own backoff holds it.
     var soft = BusTime.past

@@ -58,7 +58,8 @@ extension RetryBusCore {
         count(index, failure, isCharged: isCharged)
         tellGate(job, failure, isCharged: isCharged, at: now)
         tell(index, .failed(failure, isCharged: isCharged))
-        if let reason = reasonToStop(index, failure, at: now) {
+        noteFailure(job, failure)
+        if let reason = reasonToStop(index, report, failure, at: now) {
             giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
             return .settled
         }
@@ -103,7 +104,9 @@ extension RetryBusCore {
     }
 
     /// Why there is no further attempt; `nil` if there may be one.
-    private mutating func reasonToStop(_ index: JobIndex, _ failure: FailureClass, at now: BusTime) -> GiveUp.Reason? {
+    private mutating func reasonToStop(
+        _ index: JobIndex, _ report: FailureReport, _ failure: FailureClass, at now: BusTime
+    ) -> GiveUp.Reason? {
         guard let job = jobs[Int(index)] else { return nil }
         // First: what a predicate says of the error of an attempt that time cut says nothing of the work.
         if job.interruption == .deadline { return .deadline }
@@ -116,7 +119,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.hard = hard
             if hard > job.deadline { return .deadline }
         }
-        return nil
+        return paysForRetry(index, report, failure) ? nil : .budget
     }
 
     private mutating func count(_ index: JobIndex, _ failure: FailureClass, isCharged: Bool) {

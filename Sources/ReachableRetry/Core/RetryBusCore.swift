@@ -121,6 +121,7 @@ package struct RetryBusCore: Sendable {
         noteEndOfAttempt(job)
         gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
         gates[job.gate].notePassage(of: job.round, release.rules)
+        noteSuccess(job)
         tell(key.index, .succeeded)
         remove(key.index)
         letGo(at: now)
