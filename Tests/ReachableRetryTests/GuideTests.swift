@@ -122,6 +122,21 @@ import Testing
         }
     }
 
+    @Test func theSparingEndTheirRetriesTogether() async throws {
+        try await Scenario().run { scenario in
+            let stories = Mutex<[GiveUp]>([])
+            let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { story in
+                stories.withLock { $0.append(story) }
+            }
+            for _ in 1...3 {
+                let uploading = Task { try await scenario.bus.retry(policy) { _ in throw Refusal(status: 503) } }
+                await #expect(throws: Refusal.self) { try await uploading.finished() }
+            }
+            #expect(stories.withLock { $0.map(\.attempts) } == [5, 1, 1])
+            #expect(stories.withLock { $0.allSatisfy { $0.reason == .budget } })
+        }
+    }
+
     @Test func theAlbumKeepsCountByItself() async throws {
         try await Scenario().run { scenario in
             let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 500)))

@@ -1,0 +1,7 @@
+import ReachableRetry
+
+extension RetryPolicy {
+    static func sparing(_ budget: RetryBudget) -> RetryPolicy {
+        upload.budget(budget)
+    }
+}
