@@ -84,6 +84,13 @@ final class Scenario: Sendable {
     func submit(
         _ id: String, _ policy: RetryPolicy, to scope: Scope = .internet, when conditions: [Condition] = [], _ acts: Act...
     ) async -> Task<Void, Never> {
+        await submit(id, policy, to: scope, when: conditions, acts: acts)
+    }
+
+    @discardableResult
+    func submit(
+        _ id: String, _ policy: RetryPolicy, to scope: Scope = .internet, when conditions: [Condition] = [], acts: [Act]
+    ) async -> Task<Void, Never> {
         let clock = clock
         log.withLock { $0.open += 1 }
         let task = Task { [self] in
@@ -138,6 +145,14 @@ final class Scenario: Sendable {
         await advance(to: time)
         try change(network)
         await settle()
+    }
+
+    /// Pulls the cable and puts it back in.
+    func reconnect(at time: Duration) async throws {
+        try await at(time) { network in
+            try network.pull("eth0")
+            try network.plug("eth0")
+        }
     }
 
     /// Lets time pass for a job that this scenario did not submit, until its task is over.

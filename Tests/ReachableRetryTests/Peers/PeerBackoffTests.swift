@@ -131,7 +131,38 @@ struct PeerBackoffTests {
         }
     }
 
-    @Test func queuesGrowWithTheFourthPower() {
+    @Test func queuesGrowWithTheFourthPowerOrDouble() {
         #expect(delays(.custom { .seconds($0 * $0 * $0 * $0) }, 1...6) == seconds([1, 16, 81, 256, 625, 1296]))
+        // Sidekiq counts from zero.
+        let sidekiq = Backoff.custom { n in .seconds((n - 1) * (n - 1) * (n - 1) * (n - 1) + 15) }
+        #expect(delays(sidekiq, 1...6) == seconds([15, 16, 31, 96, 271, 640]))
+        #expect(delays(.custom { .seconds(15 + 1 << min($0, 30)) }, 1...8) == seconds([17, 19, 23, 31, 47, 79, 143, 271]))
+        let workManager = Backoff.exponential(initial: .seconds(30), maximum: .seconds(18_000))
+        #expect(delays(workManager, [1, 2, 3, 10, 11, 1000]) == seconds([30, 60, 120, 15_360, 18_000, 18_000]))
+        #expect(delays(.linear(initial: .seconds(60), increment: .seconds(60)), 1...5) == seconds([60, 120, 180, 240, 300]))
+    }
+
+    /// Polly spreads constant delays by a quarter to both sides; the same range is two fifths below a quarter more.
+    @Test(arguments: [(0, 0.75), (0.4, 0.95), (0.6, 1.05), (0.5, 1), (0.999999, 1.2499995)])
+    func pollysQuarterToBothSidesIsAShare(chance: Double, expected: Double) {
+        let backoff = Backoff.constant(.milliseconds(1250)).jitter(.proportional(0.4))
+        #expect(abs(delays(backoff, [1], ConstantGenerator(UInt64(chance * 0x1p64)))[0] / .seconds(expected) - 1) < 1e-9)
+    }
+
+    /// Cut off at the cap, the walk ends there: 19 of 100 tenth delays are the cap, and 75 of 100 fortieth if the cap is outside.
+    @Test(arguments: [1, 2, 20_260_131] as [UInt64]) func awsWalksDoNotEndAtTheirCap(seed: UInt64) {
+        let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(10)).jitter(.decorrelated)
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<1000 {
+            var previous = Duration.milliseconds(100)
+            var most = previous
+            for n in 1...40 {
+                let delay = backoff.delay(afterFailure: n, previous: n == 1 ? nil : previous, using: &generator)
+                most = min(.seconds(10), most * 3)
+                let isInside = delay >= .milliseconds(100) && delay <= most && delay < .seconds(10)
+                if !isInside { Issue.record("seed \(seed), delay \(n): \(delay) after \(previous)") }
+                previous = delay
+            }
+        }
     }
 }

@@ -1,0 +1,83 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// Libraries that delay each failure, the last one too: Donny Wals' retry of publishers, and RepetitiveTask.
+@Suite(.timeLimit(.minutes(10))) struct DelayedFailureTests {
+    private static let threeSeconds = RetryPolicy.peer(.constant(.seconds(3)), attempts: 3)
+        .giveUpOnErrors { $0 as? Trouble == .refused }
+    private static let busy = Act.fails(Trouble.busy(retryAfter: nil), after: .zero)
+    private static let refused = Act.fails(Trouble.refused, after: .zero)
+
+    private static let donnys: [PeerCase] = [
+        // His last failure arrives at 9; with another operator he makes six requests instead of three.
+        PeerCase(
+            name: "all fail", policy: threeSeconds, acts: [busy],
+            starts: [0, 3, 6], ends: 6, result: "busy(retryAfter: nil)", reason: .attempts),
+        PeerCase(name: "the second succeeds", policy: threeSeconds, acts: [busy, .ok(after: .zero)], starts: [0, 3], ends: 3),
+        PeerCase(
+            name: "the first is beyond help", policy: threeSeconds, acts: [refused],
+            starts: [0], ends: 0, result: "refused", reason: .permanent),
+        PeerCase(
+            name: "the latest error decides, not the first", policy: threeSeconds, acts: [busy, refused],
+            starts: [0, 3], ends: 3, result: "refused", reason: .permanent),
+    ]
+
+    @Test(arguments: donnys) func donnysRequestsKeepTheirTimes(peer: PeerCase) async throws { try await peer.check() }
+
+    /// Shared publishers replay the first error: each attempt has to run the work anew.
+    @Test func eachAttemptIsToldOfTheErrorBeforeIt() async throws {
+        let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
+        let told = Mutex<[Trouble?]>([])
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let thrown = await #expect(throws: Trouble.self) {
+            try await bus.retry(.peer(.immediate, attempts: 3)) { attempt in
+                told.withLock { $0.append(attempt.previousFailure as? Trouble) }
+                throw errors[attempt.number - 1]
+            }
+        }
+        #expect(told.withLock(\.self) == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)
+    }
+
+    private static func told(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
+
+    /// There the work sleeps for the delay that it was told, the last time for nothing, and one version never stops counting.
+    private static let repetitive: [PeerCase] = [
+        PeerCase(
+            name: "three retries, 5 told: over at 15 and not at 20", policy: .peer(.immediate, attempts: 4), acts: [told(5)],
+            starts: [0, 5, 10, 15], ends: 15, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
+        PeerCase(
+            name: "another delay each time", policy: .peer(.immediate, attempts: 4), acts: [told(2), told(7), told(1), told(9)],
+            starts: [0, 2, 9, 10], ends: 10, result: "\(Trouble.busy(retryAfter: .seconds(9)))", reason: .attempts),
+        PeerCase(
+            name: "no retry", policy: .peer(.immediate, attempts: 1), acts: [told(5)],
+            starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
+        PeerCase(
+            name: "a failure that is none to wait for", policy: threeSeconds, acts: [told(5), refused],
+            starts: [0, 5], ends: 5, result: "refused", reason: .permanent),
+    ]
+
+    @Test(arguments: repetitive) func delaysThatTheWorkWasToldAreKept(peer: PeerCase) async throws { try await peer.check() }
+
+    @Test(arguments: 1...5) func attemptsEnd(most: Int) async throws {
+        try await PeerCase(
+            name: "\(most)", policy: .peer(.immediate, attempts: most), acts: [.fails(after: .seconds(1))],
+            starts: (0..<most).map(Double.init), ends: Double(most), result: "other", reason: .attempts
+        ).check()
+    }
+
+    /// Its failure tells the count and loses the cause.
+    @Test func theStoryTellsCauseAndCount() async throws {
+        try await Scenario().run { scenario in
+            let stories = Mutex<[GiveUp]>([])
+            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { story in stories.withLock { $0.append(story) } }
+            await scenario.submit("job", policy, Self.told(5))
+            await scenario.advance(to: .seconds(60))
+            let story = try #require(stories.withLock { $0.first })
+            #expect(story.attempts == 4 && story.charged == 4 && story.elapsed == .seconds(15))
+            #expect(story.lastError as? Trouble == .busy(retryAfter: .seconds(5)))
+        }
+    }
+}

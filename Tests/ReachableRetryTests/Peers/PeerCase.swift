@@ -1,0 +1,72 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What another library's test or documentation says of one job, written as a job of ours.
+///
+/// All times are seconds.
+struct PeerCase: Sendable, CustomTestStringConvertible {
+    /// What happens to the only cable.
+    enum Change: Sendable {
+        case down
+        case up
+        /// Out and in again.
+        case flap
+        /// Everything is said once more, and nothing is different.
+        case echo
+    }
+
+    var name: String
+    var policy: RetryPolicy
+    /// What the attempts do; the last is repeated.
+    var acts: [Act]
+    var isOnline = true
+    var changes: [(at: Double, Change)] = []
+    var starts: [Double]
+    /// `nil` if the job lasts for ever.
+    var ends: Double?
+    var result = "ok"
+    /// Why it gave up; `nil` if it did not.
+    var reason: GiveUp.Reason?
+
+    var testDescription: String { name }
+
+    func check() async throws {
+        try await Scenario(online: isOnline).run { scenario in
+            let stories = Mutex<[GiveUp]>([])
+            await scenario.submit("job", policy.onGiveUp { story in stories.withLock { $0.append(story) } }, acts: acts)
+            for (time, change) in changes { try await scenario.at(.seconds(time)) { try change.happen(to: $0) } }
+            await scenario.advance(to: .seconds(2000))
+            #expect(scenario.starts("job") == starts)
+            #expect(scenario.ended("job") == ends)
+            if ends != nil { #expect(scenario.result("job") == result) }
+            let told = stories.withLock(\.self)
+            #expect(told.map(\.reason) == (reason.map { [$0] } ?? []))
+            #expect(told.allSatisfy { $0.attempts == starts.count }, "the story counts what was started")
+        }
+    }
+}
+
+extension PeerCase.Change {
+    fileprivate func happen(to network: SimulatedNetwork) throws {
+        switch self {
+        case .down: try network.pull("eth0")
+        case .up: try network.plug("eth0")
+        case .flap:
+            try network.pull("eth0")
+            try network.plug("eth0")
+        case .echo:
+            network.announce(.overrun)
+            try network.replaceRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+        }
+    }
+}
+
+extension RetryPolicy {
+    /// A policy that knows the errors of the scenarios.
+    static func peer(_ backoff: Backoff, attempts: Int?) -> RetryPolicy {
+        Trouble.classified(RetryPolicy(backoff).giveUpAfter(maxAttempts: attempts))
+    }
+}
