@@ -35,7 +35,7 @@ import Testing
         let thrown = await #expect(throws: Trouble.self) {
             try await bus.retry(.peer(.immediate, attempts: 3)) { attempt in
                 told.withLock { $0.append(attempt.previousFailure as? Trouble) }
-                throw errors[attempt.number - 1]
+                throw errors[min(attempt.number, errors.count) - 1]
             }
         }
         #expect(told.withLock(\.self) == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)

@@ -26,14 +26,20 @@ import Testing
     }
 
     /// A clock that counts the sleep of the machine makes all delays due at once, before the carrier is back.
-    @Test func whatCameDueInASuspendedMachineWaitsForItsNetwork() async throws {
+    @Test(arguments: [true, false]) func whatCameDueInASuspendedMachineWaitsForItsNetwork(isTold: Bool) async throws {
         try await Scenario().run { scenario in
             let names = (0..<100).map(String.init)
             for name in names { await scenario.submit(name, Self.long, .fails(), .ok()) }
             await scenario.advance(to: .seconds(1))
             try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
-            scenario.network.suspend(for: .seconds(3600))
+            if isTold {
+                scenario.network.suspend(for: .seconds(3600))
+            } else {
+                // The timers come first, and the monitor hears of the loss half a second later.
+                scenario.clock.jump(by: .seconds(3600))
+            }
             await scenario.settle()
+            try await scenario.at(.seconds(3601.5)) { $0.announce(.overrun) }
             await scenario.advance(to: .seconds(3604.9))
             #expect(names.allSatisfy { scenario.starts($0) == [0] }, "nothing starts without a carrier")
             try await scenario.at(.seconds(3605)) { try $0.plug("eth0") }

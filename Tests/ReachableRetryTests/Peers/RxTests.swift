@@ -34,7 +34,8 @@ import Testing
             name: "exponential, four from 5", policy: .peer(.exponential(initial: .seconds(5)), attempts: 4), acts: [source],
             starts: [0, 235, 475, 725], ends: 955, result: "other", reason: .attempts),
         PeerCase(
-            name: "custom delays, five", policy: .peer(.custom { .seconds(own[$0 - 1]) }, attempts: 5), acts: [source],
+            name: "custom delays, five", policy: .peer(.custom { .seconds(own[min($0, own.count) - 1]) }, attempts: 5),
+            acts: [source],
             starts: [0, 240, 500, 780, 1090], ends: 1320, result: "other", reason: .attempts),
     ]
 
