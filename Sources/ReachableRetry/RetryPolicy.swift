@@ -124,7 +124,8 @@ public struct RetryPolicy: Sendable {
         var draft = Draft(
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
-            bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification, giveUpHandlers: rules.giveUpHandlers)
+            bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification,
+            giveUpHandlers: rules.giveUpHandlers)
         change(&draft)
         return RetryPolicy(draft)
     }

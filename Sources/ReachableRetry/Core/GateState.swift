@@ -61,6 +61,8 @@ package struct GateState: Sendable {
     /// The failures of canaries in a row, and until when the next one waits.
     private var failures = 0
     private(set) var retryAt = BusTime.past
+    /// The same after a failure that was the job's or the server's: those who have waited for a delay of their own may go.
+    private var pauseAt = BusTime.past
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
     private var calmAt = BusTime.past
@@ -97,13 +99,14 @@ package struct GateState: Sendable {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
         (hasCanary, bypassing, inFlight, failures, retryAt) = (false, 0, 0, 0, .past)
+        pauseAt = .past
         runs.removeAll()
         self.calmAt = calmAt
         if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: chance.next()) }
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
-    mutating func noteNudge() { (failures, retryAt, calmAt, spreadUntil) = (0, .past, .past, .past) }
+    mutating func noteNudge() { (failures, retryAt, pauseAt, calmAt, spreadUntil) = (0, .past, .past, .past, .past) }
 
     // MARK: - What becomes of attempts
 
@@ -134,7 +137,7 @@ package struct GateState: Sendable {
     /// An attempt of this round got through.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
-        (failures, retryAt) = (0, .past)
+        (failures, retryAt, pauseAt) = (0, .past, .past)
         switch phase {
         case .open: break
         case .probing: (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0)
@@ -172,9 +175,9 @@ package struct GateState: Sendable {
         switch phase {
         case .open: break
         case .probing:
-            guard retryAt <= now else { return }
+            guard max(retryAt, pauseAt) <= now else { return }
             failures += 1
-            retryAt = now + rules.delay(afterFailure: failures, &chance)
+            pauseAt = now + rules.delay(afterFailure: failures, &chance)
         case .ramping where isOverload:
             goodWidth = max(1, window / 2)
             (window, successes) = (goodWidth, 0)
@@ -194,23 +197,28 @@ package struct GateState: Sendable {
     }
 
     /// Whether the next job of a lane may start.
-    func permission(_ lane: Lane, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+    ///
+    /// - Parameter hasPaused: whether it has waited for a delay of its own.
+    func permission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         guard lane.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
         if throttledUntil > now { return .later(throttledUntil) }
         if phase == .open { return .granted(.free) }
-        let usual = usualPermission(lane, rules, at: now)
+        let usual = usualPermission(lane, hasPaused: hasPaused, rules, at: now)
         if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
         return usual
     }
 
-    private func usualPermission(_ lane: Lane, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+    private func usualPermission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         if lane != .interactive, calmAt > now { return .later(calmAt) }
         if lane == .bulk, spreadUntil > now { return .later(spreadUntil) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest of those that run will soon have run for long.
         if isFull { return .later(runs.first.map { $0.start + ReleaseRules.longRun } ?? .never) }
-        if phase == .probing { return retryAt > now ? .later(retryAt) : .granted(.canary) }
+        if phase == .probing {
+            let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
+            return earliest > now ? .later(earliest) : .granted(.canary)
+        }
         return lane == .interactive ? .granted(.window) : paced(.window, rules, at: now)
     }
 

@@ -59,7 +59,8 @@ extension RetryBusCore {
                 earliest = min(earliest, record.distrustedUntil)
                 continue
             }
-            switch gates[gate].permission(lane, release.rules, at: now) {
+            let hasPaused = jobs[Int(entry.job)].map { $0.started > 0 && $0.lastWasCharged } ?? false
+            switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
             case .granted(let pass):
                 let head = Head(turn: entry.turn, job: entry.job, pass: pass)
                 // Lanes that are not gated have jobs of all priorities.

@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func anOutageLeavesABudgetAsItWas() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let budgets = [
                 RetryBudget.standard(), .throttling(),
                 .percentage(20, minimumPerSecond: 1, window: .seconds(1), clock: scenario.clock),

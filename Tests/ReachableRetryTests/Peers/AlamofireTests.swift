@@ -62,7 +62,7 @@ import Testing
 
     /// Its retrier for outages spends the limit of the policy beside it.
     @Test func outagesSpendNoAttempts() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 2), .fails(after: .milliseconds(500)))
             for second in 1...20 {
                 try await scenario.at(.seconds(second) + .milliseconds(100)) { try $0.pull("eth0") }
@@ -77,7 +77,7 @@ import Testing
 
     /// Its waiters share the timer of the first, so that a later one waits for less than it was promised.
     @Test func eachWaiterHasItsOwnLimit() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             await scenario.submit("a", Self.five, Self.lost)
             await scenario.submit("b", Self.five, .fails(after: .seconds(4)))
             try await scenario.at(.milliseconds(50)) { try $0.pull("eth0") }
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test func manyRequestsGoWithEachReturnOfThePath() async throws {
-        try await Scenario(online: false).run { scenario in
+        try await Scenario(online: false, release: .immediate).run { scenario in
             for round in 0..<2 {
                 let names = (0..<4).map { "\(round).\($0)" }
                 for name in names { await scenario.submit(name, Self.five, .ok()) }
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func manyRequestsRunOutOfTime() async throws {
-        try await Scenario(online: false).run { scenario in
+        try await Scenario(online: false, release: .immediate).run { scenario in
             for number in 1...4 { await scenario.submit("\(number)", Self.five, .ok()) }
             await scenario.advance(to: .seconds(20))
             for number in 1...4 {
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func aCancelledRequestIsNotRepeated() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let stories = Mutex(0)
             let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in stories.withLock { $0 += 1 } }
             let task = await scenario.submit("job", policy, .fails(after: .seconds(10)))
@@ -129,7 +129,7 @@ import Testing
 
     /// The first that wants to decides, and those after it are not asked.
     @Test func inAChainTheFirstOpinionCountsAndEndsTheAsking() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[String]>([])
             func retrier(_ name: String, _ opinion: FailureClass?) -> @Sendable (any Error) -> FailureClass? {
                 { _ in

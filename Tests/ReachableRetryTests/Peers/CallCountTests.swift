@@ -60,7 +60,7 @@ import Testing
     @Test(arguments: orders) func ordersSkipNoAttempts(peer: PeerCase) async throws { try await peer.check() }
 
     @Test(arguments: [false, true]) func aCancelledSleepEndsAtOnce(isOnline: Bool) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let task = await scenario.submit("job", Self.three, Self.instant)
             try await scenario.at(.milliseconds(500)) { if !isOnline { try $0.pull("eth0") } }
             task.cancel()
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func aCallThatIsCancelledIsTheLast() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let task = await scenario.submit("job", .peer(.immediate, attempts: nil), .ok(after: .seconds(10)))
             await scenario.advance(to: .seconds(1))
             task.cancel()

@@ -70,7 +70,7 @@ import Testing
 
     /// Its failure tells the count and loses the cause.
     @Test func theStoryTellsCauseAndCount() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let stories = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { story in stories.withLock { $0.append(story) } }
             await scenario.submit("job", policy, Self.told(5))

@@ -73,7 +73,7 @@ import Testing
     /// Its custom delays are asked with 1, 2, 3; ours are, too, and not for attempts that an outage broke off.
     @Test(arguments: [(.keepBackoff, [1, 2, 3]), (.automatic, [1, 1, 2])] as [(RetryPolicy.ReconnectRule, [Int])])
     func customDelaysAreAskedForWhenNeeded(rule: RetryPolicy.ReconnectRule, expected: [Int]) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[Int]>([])
             let backoff = Backoff.custom { n in
                 asked.withLock { $0.append(n) }

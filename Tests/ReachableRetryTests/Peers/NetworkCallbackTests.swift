@@ -53,7 +53,7 @@ import Testing
     ]
 
     @Test(arguments: walks) func eachEpochEndsABackoffOnce(walk: Walk) async throws {
-        let scenario = Scenario(online: walk.isOnline)
+        let scenario = Scenario(online: walk.isOnline, release: .immediate)
         try scenario.network.addLink("wlan0", kind: .wireless, hasCarrier: false)
         try scenario.network.addAddress("wlan0", "198.51.100.10/24")
         try await scenario.run { scenario in
@@ -88,7 +88,7 @@ import Testing
 
     /// It drops the first thing that it is told, as what is already known: without a replay that is the first return.
     @Test func theFirstReturnIsNotTakenForTheBaseline() async throws {
-        let scenario = Scenario(online: false)
+        let scenario = Scenario(online: false, release: .immediate)
         await scenario.submit("early", Self.minute, .fails(after: .zero), .ok())
         try await scenario.run { scenario in
             await scenario.submit("late", Self.minute, .fails(after: .zero), .ok())

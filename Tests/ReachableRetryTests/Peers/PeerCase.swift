@@ -34,7 +34,7 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 
     func check() async throws {
-        try await Scenario(online: isOnline).run { scenario in
+        try await Scenario(online: isOnline, release: .immediate).run { scenario in
             let stories = Mutex<[GiveUp]>([])
             await scenario.submit("job", policy.onGiveUp { story in stories.withLock { $0.append(story) } }, acts: acts)
             for (time, change) in changes { try await scenario.at(.seconds(time)) { try change.happen(to: $0) } }

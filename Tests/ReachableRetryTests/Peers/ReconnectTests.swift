@@ -9,7 +9,7 @@ import Testing
 
     /// Others start all jobs at each of the flaps, and charge them.
     @Test func tenFlapsStartOneAttemptEachAndChargeNothing() async throws {
-        try await Scenario(online: false).run { scenario in
+        try await Scenario(online: false, release: .immediate).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(after: .milliseconds(100)))
             for flap in 1...10 {
                 try await scenario.at(.milliseconds(100 * flap)) { try $0.plug("eth0") }
@@ -27,7 +27,7 @@ import Testing
 
     /// A clock that counts the sleep of the machine makes all delays due at once, before the carrier is back.
     @Test(arguments: [true, false]) func whatCameDueInASuspendedMachineWaitsForItsNetwork(isTold: Bool) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let names = (0..<100).map(String.init)
             for name in names { await scenario.submit(name, Self.long, .fails(), .ok()) }
             await scenario.advance(to: .seconds(1))
@@ -53,7 +53,7 @@ import Testing
     /// Others interrupt all connections. Ours lets the attempt run: if it fails, the switch is to blame.
     @Test(arguments: [nil, .zero] as [Duration?], [true, false])
     func anAttemptOutlivesASwitch(grace: Duration?, succeeds: Bool) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             try scenario.network.addLink("wlan0", kind: .wireless)
             try scenario.network.addAddress("wlan0", "198.51.100.10/24")
             let policy = Self.long.giveUpAfter(maxAttempts: 1).interruptsAttemptWhenUnsatisfied(grace: grace)

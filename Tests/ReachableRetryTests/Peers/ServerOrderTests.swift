@@ -89,7 +89,7 @@ import Testing
 
     /// Others let jitter shorten an order, or draw the same for all.
     @Test(arguments: seeds) func chanceUndercutsNoOrderAndIsEachJobsOwn(seed: UInt64) async throws {
-        try await Scenario(seed: seed).run { scenario in
+        try await Scenario(seed: seed, release: .immediate).run { scenario in
             let policy = RetryPolicy.peer(.constant(.seconds(60)).jitter(.full), attempts: 2)
             for number in 0..<200 { await scenario.submit("\(number)", policy, Self.told(30), .ok(after: .zero)) }
             await scenario.advance(to: .seconds(100))

@@ -54,7 +54,7 @@ import Testing
     ]
 
     @Test(arguments: lives) func eventsComeInTheOrderOfTheirAttempts(life: Life) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let events = scenario.bus.events
             let policy = RetryPolicy.peer(Self.slots, attempts: nil).giveUpOnErrors { $0 as? Trouble == .refused }
             await scenario.submit("job", policy, acts: life.acts)
@@ -72,7 +72,7 @@ import Testing
     /// delay if that is the policy's rule.
     @Test(arguments: [(.automatic, 10.6), (.keepBackoff, 11.1)] as [(RetryPolicy.ReconnectRule, Double)])
     func aConditionThatIsLostInterruptsTheAttempt(rule: RetryPolicy.ReconnectRule, last: Double) async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let policy = RetryPolicy.peer(Self.slots, attempts: 3).giveUpAfter(elapsed: .seconds(12)).onReconnect(rule)
             await scenario.submit(
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test func aConditionThatNeverHoldsStartsNothing() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             await scenario.submit("waits", .peer(Self.slots, attempts: 3), when: [login.condition], .ok())
             await scenario.advance(to: .seconds(3600))
@@ -109,7 +109,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         var delays: [Duration] = []
         for n in 1...5 { delays.append(backoff.delay(afterFailure: n, previous: delays.last, using: &generator)) }
-        try await Scenario(seed: seed).run { [delays] scenario in
+        try await Scenario(seed: seed, release: .immediate).run { [delays] scenario in
             await scenario.submit("job", .peer(backoff, attempts: 6), Self.instant)
             let second = delays[0] + delays[1]
             if isCut { try await scenario.reconnect(at: delays[0] + .milliseconds(1)) }
@@ -124,7 +124,7 @@ import Testing
 
     /// It traps at the 64th doubling, an hour into an outage.
     @Test func aThousandFailuresAreNoTrap() async throws {
-        try await Scenario().run { scenario in
+        try await Scenario(release: .immediate).run { scenario in
             let policy = RetryPolicy.peer(Self.slots.jitter(.full), attempts: 1000)
             await scenario.submit("job", policy, Self.instant)
             await scenario.advance(to: .seconds(100_000))
