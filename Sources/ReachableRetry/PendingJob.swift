@@ -15,6 +15,8 @@ public struct PendingJob: Sendable, Identifiable {
         public static let waiting = State(rawValue: "waiting")
         /// Nothing is missing: it waits for its turn, as ``ReleasePolicy`` and ``RetryBus/Configuration/maxConcurrent`` have it.
         public static let queued = State(rawValue: "queued")
+        /// Waits for ``RetryBus/resume(_:)``.
+        public static let paused = State(rawValue: "paused")
         /// Waits after a failure, for ``PendingJob/softDelay`` and ``PendingJob/hardDelay``.
         public static let backingOff = State(rawValue: "backingOff")
         /// An attempt is running.

@@ -84,7 +84,7 @@ extension RetryBus.Guarded {
     }
 
     /// The place of a condition, which is followed from now on.
-    fileprivate mutating func index(of condition: Condition, _ bus: RetryBus, at now: BusTime) -> ConditionIndex {
+    mutating func index(of condition: Condition, _ bus: RetryBus, at now: BusTime) -> ConditionIndex {
         if let index = followed.index(of: condition) { return index }
         var entry = FollowedCondition(condition: condition, scope: nil)
         let storage = condition.storage

@@ -21,12 +21,16 @@ internal import Synchronization
 /// - ``shared``
 /// ### Repeating
 /// - ``retry(_:to:destination:when:priority:id:isolation:operation:)``
+/// - ``retry(_:to:destination:when:priority:joining:operation:)``
 /// ### Looking
 /// - ``pending``
 /// - ``events``
 /// ### Deciding
 /// - ``nudge(_:)``
 /// - ``cancel(_:)``
+/// - ``pause(_:)``
+/// - ``resume(_:)``
+/// - ``setConditions(_:of:)``
 /// - ``shutdown(drain:)``
 public final class RetryBus: Sendable {
     /// The bus of `ReachabilityMonitor.shared`, for work that needs no bus of its own.
@@ -49,6 +53,8 @@ public final class RetryBus: Sendable {
         var nextWitness: UInt64 = 0
         /// Counts the changes, so that the alarm clock knows the latest.
         var revision: UInt64 = 0
+        /// The jobs that several callers share.
+        var joints: [JobID: AnyJoint] = [:]
         /// Those who wait until no job is left.
         var ends: [UnsafeContinuation<Void, Never>] = []
     }
@@ -117,6 +123,36 @@ public final class RetryBus: Sendable {
     /// job. The same happens when the task that called `retry` is cancelled.
     public func cancel(_ id: JobID) {
         change { guarded, now in guarded.desk[id].map { guarded.core.cancel($0.key, at: now) } ?? [] }
+    }
+
+    /// Lets a job start no attempt until ``resume(_:)``.
+    ///
+    /// A running attempt goes on; if it fails the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` counts on. Returns at once, and
+    /// does nothing if there is no such job, or if it is paused.
+    public func pause(_ id: JobID) {
+        change { guarded, now in guarded.desk[id].map { guarded.core.pause($0.key, at: now) } ?? [] }
+    }
+
+    /// Lets a paused job go on.
+    ///
+    /// Its delays have passed meanwhile, and a reconnect that came ends them as if it came now. Returns at once, and does nothing
+    /// if there is no such job, or if it is not paused.
+    public func resume(_ id: JobID) {
+        change { guarded, now in guarded.desk[id].map { guarded.core.resume($0.key, at: now) } ?? [] }
+    }
+
+    /// Replaces the conditions that a job needs besides its scope, and looks at once whether it may start.
+    ///
+    /// For a setting that is changed while jobs wait, such as "only by night". A running attempt goes on, unless
+    /// ``RetryPolicy/interruptsAttemptWhenUnsatisfied(grace:)`` says otherwise. Returns at once, and does nothing if there is no
+    /// such job.
+    public func setConditions(_ conditions: [Condition], of id: JobID) {
+        change { guarded, now in
+            guard let key = guarded.desk[id]?.key else { return [] }
+            let indices = conditions.map { guarded.index(of: $0, self, at: now) }
+            let refreshed = indices.flatMap { guarded.refresh($0, at: now) }
+            return refreshed + guarded.core.setConditions(indices, of: key, at: now)
+        }
     }
 
     /// Ends the bus: no attempt starts any more, and jobs that wait are cancelled.

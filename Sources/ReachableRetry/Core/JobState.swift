@@ -24,7 +24,7 @@ package struct JobState: Sendable {
     let sequence: UInt64
     let rules: RetryPolicy.Rules
     let scope: ConditionIndex
-    let conditions: [ConditionIndex]
+    var conditions: [ConditionIndex]
     let gate: Int32
     let priority: JobPriority
     let submitted: BusTime
@@ -33,6 +33,8 @@ package struct JobState: Sendable {
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
+    /// Whether it has been told to wait until it is told to go on.
+    var isPaused = false
     var hasToldOfWaiting = false
     var lastWasConnectivity = false
     var lastWasCharged = false

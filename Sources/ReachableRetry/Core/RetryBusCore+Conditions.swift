@@ -69,7 +69,7 @@ extension RetryBusCore {
     }
 
     /// An attempt is cancelled when something it needs has been gone for longer than the grace.
-    private mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
+    mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruptionGrace else { return }
         if unmet(job) == nil {
             jobs[Int(index)]?.interruptAt = .never

@@ -14,8 +14,9 @@ extension RetryBusCore {
         guard let job = self[key] else { return nil }
         let isWaiting = job.phase == .waiting
         let isHeld = job.isInLine && allUnmet(job).isEmpty
+        let isResting = job.isPaused && job.phase != .running
         return Description(
-            state: isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
+            state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [], softDelay: delay(job, until: job.soft, at: now),
             hardDelay: delay(job, until: job.hard, at: now), timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
             destination: gates.destination(job.gate))

@@ -54,7 +54,7 @@ extension RetryBusCore {
                 interrupt(index, .unsatisfied)
             }
         case .waiting where job.deadline > now:
-            guard let record = conditions[Int(job.waitsFor)] else { return }
+            guard job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)] else { return arm(index) }
             if record.isUnknown, record.unknownUntil <= now {
                 conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
                 conditionChanged(job.waitsFor, since: record, at: now)
@@ -104,7 +104,7 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)] else { return }
         var time = job.nextTime
         // A monitor that is starting is not waited for as long as a network that is gone.
-        if job.phase == .waiting, let record = conditions[Int(job.waitsFor)], record.isUnknown {
+        if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
         guard !time.isNever else { return }

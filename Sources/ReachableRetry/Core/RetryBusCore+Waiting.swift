@@ -27,8 +27,18 @@ extension RetryBusCore {
     mutating func advance(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.phase != .running else { return }
         if endIfOver(index, job, at: now) { return }
+        if job.isPaused { return rest(index, at: now) }
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return standInLine(index, at: now) }
         if !hold(index, at: now) { standInLine(index, at: now) }
+    }
+
+    /// Waits for nothing but to be told to go on.
+    private mutating func rest(_ index: JobIndex, at now: BusTime) {
+        leave(index, at: now)
+        jobs[Int(index)]?.phase = .waiting
+        jobs[Int(index)]?.waitsFor = -1
+        jobs[Int(index)]?.limit = .never
+        arm(index)
     }
 
     /// Ends a job that has no more time, or whose condition will never be satisfied.
@@ -158,13 +168,17 @@ extension RetryBusCore {
         job.interruption = nil
         jobs[Int(index)] = job
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.started, release.rules, at: now)
-        if job.rules.interruptionGrace != nil {
-            if job.waitsForScope { conditions[Int(job.scope)]?.interruptible.insert(index) }
-            for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
-        }
+        if job.rules.interruptionGrace != nil { watchForLosses(index) }
         arm(index)
         tell(index, .started(Int(job.started)))
         effects.append(.start(key(index)))
+    }
+
+    /// Has a running attempt interrupted if what it needs is lost.
+    mutating func watchForLosses(_ index: JobIndex) {
+        guard let job = jobs[Int(index)] else { return }
+        if job.waitsForScope { conditions[Int(job.scope)]?.interruptible.insert(index) }
+        for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
     }
 
     /// The attempt that runs, as its operation is told of it.

@@ -202,7 +202,7 @@ package struct RetryBusCore: Sendable {
         count -= 1
     }
 
-    private mutating func release(_ condition: ConditionIndex) {
+    mutating func release(_ condition: ConditionIndex) {
         conditions[Int(condition)]?.uses -= 1
         if conditions[Int(condition)]?.uses == 0 { idle.append(condition) }
     }

@@ -53,6 +53,7 @@ struct CoreModel {
         var startedAt = 0
         var isInterrupted = false
         var isCancelled = false
+        var isPaused = false
         var interruptedBy: JobState.Interruption?
         /// Since when it waits for its scope, and since when something that it needs is missing.
         var scopeWaitSince: Int?
@@ -115,13 +116,13 @@ struct CoreModel {
             // A monitor that has not looked does not say that the network is away.
             let lacksScope =
                 job.variant.mode == .wait && conditions[job.scope].isKnown && !conditions[job.scope].isOpen(at: now)
-            if job.state != .parked || !lacksScope { jobs[index].scopeWaitSince = nil }
-            if job.state == .parked, lacksScope, job.scopeWaitSince == nil { jobs[index].scopeWaitSince = now }
-            if let since = job.waitSince, job.state != .parked || isMet(job) {
+            if job.state != .parked || job.isPaused || !lacksScope { jobs[index].scopeWaitSince = nil }
+            if job.state == .parked, !job.isPaused, lacksScope, job.scopeWaitSince == nil { jobs[index].scopeWaitSince = now }
+            if let since = job.waitSince, job.state != .parked || job.isPaused || isMet(job) {
                 jobs[index].waitedBefore += now - since
                 jobs[index].waitSince = nil
             }
-            if job.state == .parked, !isMet(job), job.waitSince == nil { jobs[index].waitSince = now }
+            if job.state == .parked, !job.isPaused, !isMet(job), job.waitSince == nil { jobs[index].waitSince = now }
             if job.state != .running || isMet(job) { jobs[index].missingSince = nil }
             if job.state == .running, !isMet(job), job.missingSince == nil { jobs[index].missingSince = now }
         }
@@ -136,6 +137,7 @@ struct CoreModel {
             let timeout = job.variant.timeout.map { job.startedAt + $0 } ?? .max
             let interruption = job.variant.grace.flatMap { grace in job.missingSince.map { $0 + grace } } ?? .max
             return min(job.deadline, timeout, interruption)
+        case .parked where job.isPaused: return job.deadline
         case .parked:
             if isMet(job) { return min(job.deadline, release(job)) }
             var time = job.deadline

@@ -49,6 +49,7 @@ extension CoreRun {
     private mutating func started(_ index: Int) throws(Fault) {
         let job = model.jobs[index]
         try check(job.state == .parked, "it starts while \(job.state)", index)
+        try check(!job.isPaused, "it starts though it is paused", index)
         try check(model.isMet(job), "it starts though something is missing", index)
         try check(model.release(job) <= model.now, "it starts too early", index)
         try check(job.deadline > model.now, "it starts after its deadline", index)
@@ -157,14 +158,15 @@ extension CoreRun {
         try check((core[keys[index]] == nil) == (job.state == .ended), "the core disagrees about its end", index)
         guard job.state != .ended else { return }
         if job.state == .parked {
-            try check(!isExact || !(model.isMet(job) && model.release(job) <= model.now), "its wake-up was lost", index)
+            try check(
+                !isExact || job.isPaused || !(model.isMet(job) && model.release(job) <= model.now), "its wake-up was lost", index)
             try check(job.deadline > model.now, "it outlives its deadline", index)
             try check(!model.isHopeless(job), "it waits for what cannot come", index)
             try check(!model.isShutDown, "it waits after the end", index)
             // What it waits for besides is only looked at when its turn comes, unless nothing holds it.
             let isKnown =
                 model.unmet(job).first.map { model.conditions[$0].isKnown && (isExact || $0 == job.scope) } ?? false
-            try check(!isKnown || job.hasToldOfWaiting, "nobody was told that it waits", index)
+            try check(!isKnown || job.isPaused || job.hasToldOfWaiting, "nobody was told that it waits", index)
         }
         if job.state == .running, !job.isInterrupted {
             try check(job.deadline > model.now && !job.isCancelled, "it should have been interrupted", index)

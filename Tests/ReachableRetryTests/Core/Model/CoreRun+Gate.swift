@@ -77,6 +77,7 @@ extension CoreRun {
             try play(.know(condition: index))
             try play(.level(condition: index, isSatisfied: true))
         }
+        for index in model.jobs.indices { try play(.pause(job: index, isPaused: false)) }
         let end = model.now + 300_000
         while model.jobs.contains(where: { $0.state != .ended }) {
             for index in model.jobs.indices where model.jobs[index].state == .judged { try play(.park(job: 0, delay: 0)) }

@@ -63,7 +63,7 @@ struct CoreRun {
             guard !model.isShutDown else { return }
             try submit(
                 CoreModel.Job(
-                    variant: Variant.all[variant], scope: scope, extras: [[], [], [], [2], [3], [2, 3]][extra],
+                    variant: Variant.all[variant], scope: scope, extras: Self.extras[extra],
                     destination: ["a", "b", nil][destination], priority: JobPriority.allCases[priority], submitted: model.now))
         case .level(let index, let isSatisfied):
             if !model.conditions[index].isKnown { return wanted[index] = isSatisfied }
@@ -115,6 +115,13 @@ struct CoreRun {
             let effects = core.nudge(index.map { ConditionIndex($0) }, at: now)
             if let index { try check(effects) { $0.scope == index } }
             try apply(effects)
+        case .pause(let index, let isPaused):
+            guard let index = pickLiving(index) else { return }
+            model.jobs[index].isPaused = isPaused
+            try apply(isPaused ? core.pause(keys[index], at: now) : core.resume(keys[index], at: now))
+        case .need(let index, let extra):
+            guard let index = pickLiving(index) else { return }
+            try need(index, Self.extras[extra])
         case .pass(let milliseconds): try pass(to: model.now + milliseconds)
         case .passToNext:
             if let next = nextTime { try pass(to: max(model.now, next)) }
@@ -133,6 +140,22 @@ struct CoreRun {
     private func pick(_ number: Int, _ state: CoreModel.State) -> Int? {
         let candidates = model.jobs.indices.filter { model.jobs[$0].state == state }
         return candidates.isEmpty ? nil : candidates[number % candidates.count]
+    }
+
+    private static let extras = [[], [], [], [2], [3], [2, 3]]
+
+    private func pickLiving(_ number: Int) -> Int? {
+        let candidates = model.jobs.indices.filter { model.jobs[$0].state != .ended }
+        return candidates.isEmpty ? nil : candidates[number % candidates.count]
+    }
+
+    /// Changes what a job needs; edges that its delay has not met stay as many as they were.
+    private mutating func need(_ index: Int, _ extras: [Int]) throws(Fault) {
+        let missed = model.epoch(model.jobs[index]) - model.jobs[index].armedEpoch
+        used.formUnion(model.jobs[index].extras + extras)
+        model.jobs[index].extras = extras
+        model.jobs[index].armedEpoch = model.epoch(model.jobs[index]) - missed
+        try apply(core.setConditions(extras.map { ConditionIndex($0) }, of: keys[index], at: now))
     }
 
     // MARK: - Conditions
@@ -203,7 +226,7 @@ struct CoreRun {
         let effects = core.park(keys[index], for: .milliseconds(delay), at: now)
         let rest = max(model.release(job), model.now) - model.now
         let isTold = effects.contains { if case .tell(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
-        let backsOff = model.isMet(job) && rest > 0 && job.deadline > model.now && !model.isHopeless(job)
+        let backsOff = !job.isPaused && model.isMet(job) && rest > 0 && job.deadline > model.now && !model.isHopeless(job)
         try check(isTold == backsOff, "it backs off: \(backsOff); told: \(effects)", index)
         try apply(effects)
     }

@@ -21,6 +21,9 @@ enum CoreStep: Sendable {
     /// Something is said about a job that has ended.
     case late(job: Int)
     case nudge(condition: Int?)
+    case pause(job: Int, isPaused: Bool)
+    /// A job needs other conditions from now on.
+    case need(job: Int, extra: Int)
     case pass(milliseconds: Int)
     case passToNext
     case shutDown(drain: Int)
@@ -92,9 +95,11 @@ extension CoreStep {
             case 66..<74: .park(job: number(100), delay: [0, 1, 100, 500, 1000, 60_000][number(6)])
             case 74..<76: .cancel(job: number(100))
             case 76: .late(job: number(100))
+            case 90: .pause(job: number(100), isPaused: number(3) == 0)
+            case 91: .need(job: number(100), extra: number(6))
             case 77..<80: .nudge(condition: number(2) == 0 ? nil : number(2))
             case 80..<90: .passToNext
-            case 90: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
+            case 92: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
             default: .pass(milliseconds: [0, 1, 10, 100, 400, 1000, 5000][number(7)])
             }
         }

@@ -1,0 +1,50 @@
+/// What is changed about jobs after they were submitted.
+extension RetryBusCore {
+    /// Lets a job start no attempt until it is resumed.
+    ///
+    /// A running attempt goes on, and delays, deadlines and the clock of its life do. What it waited for is forgotten until then.
+    package mutating func pause(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], !job.isPaused else { return [] }
+        jobs[Int(key.index)]?.isPaused = true
+        // One whose delay is being computed comes here when it is parked.
+        if job.phase != .judged { advance(key.index, at: now) }
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// Lets a paused job go on: what happened meanwhile counts as if it had been there.
+    package mutating func resume(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.isPaused else { return [] }
+        jobs[Int(key.index)]?.isPaused = false
+        if job.phase != .judged { advance(key.index, at: now) }
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// Has a job need other conditions besides its scope, from now on.
+    ///
+    /// An edge that its delay has not met yet still ends it.
+    package mutating func setConditions(_ new: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key] else { return [] }
+        let missed = epoch(of: job) &- job.armedEpoch
+        // In line it is registered with nothing but its gate, and goes on waiting for as long as it has.
+        if !job.isInLine { leave(key.index, at: now) }
+        for condition in new { conditions[Int(condition)]?.uses += 1 }
+        for condition in job.conditions { release(condition) }
+        jobs[Int(key.index)]?.conditions = new
+        guard let changed = self[key] else { return [] }
+        let armedEpoch = epoch(of: changed) &- missed
+        jobs[Int(key.index)]?.armedEpoch = armedEpoch
+        switch job.phase {
+        case .running:
+            if job.rules.interruptionGrace != nil {
+                watchForLosses(key.index)
+                reconsiderInterruption(key.index, at: now)
+            }
+        case .waiting, .backingOff: advance(key.index, at: now)
+        case .judged: break
+        }
+        letGo(at: now)
+        return takeEffects()
+    }
+}

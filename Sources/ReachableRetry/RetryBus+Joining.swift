@@ -1,0 +1,157 @@
+public import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// Runs an operation until it succeeds, or joins the job of that name: several callers, one job, one result.
+    ///
+    /// The first caller's job is submitted as ``retry(_:to:destination:when:priority:id:isolation:operation:)`` does, with its
+    /// policy and its operation. Whoever calls with the same name before it has ended gets its value or error; what else they pass
+    /// is of no account. The operation runs in a task of its own with the first caller's priority and task-local values. A caller
+    /// whose task is cancelled gets `CancellationError` and leaves the others their job; when the last one has left, it is
+    /// cancelled.
+    ///
+    /// - Parameters:
+    ///   - policy: when to try again, and when to give up.
+    ///   - scope: what has to be reached.
+    ///   - destination: names the server or resource.
+    ///   - conditions: what has to be satisfied besides, all of them.
+    ///   - priority: which job goes first when several may.
+    ///   - id: the name, of which there is one job at a time.
+    ///   - operation: the work. It should end soon when its task is cancelled.
+    /// - Returns: What the operation returned.
+    /// - Throws: What the job's first caller would get; ``RetryError/duplicateID`` if the job of that name was not submitted by this
+    ///   function, or if its value is of another type.
+    public func retry<Value: Sendable>(
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
+        when conditions: [Condition] = [], priority: JobPriority = .normal, joining id: JobID,
+        operation: @escaping @Sendable (Attempt) async throws -> Value
+    ) async throws -> Value {
+        try Task.checkCancellation()
+        let (joint, number, isFirst) = try enter(id, Value.self)
+        if isFirst {
+            let task = Task {
+                // The one that all have left may still be ending.
+                await joint.predecessor?.value
+                let result: Result<Value, any Error>
+                do {
+                    let value = try await retry(
+                        policy, to: scope, destination: destination, when: conditions, priority: priority, id: id,
+                        isolation: nil, operation: operation)
+                    result = .success(value)
+                } catch {
+                    result = .failure(error)
+                }
+                end(joint, id, result)
+            }
+            begin(joint, task)
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { wait(joint, number, $0) }
+        } onCancel: {
+            leave(joint, id, number)
+        }
+    }
+
+    /// How many callers share a job, for tests.
+    package func sharers(of id: JobID) -> Int { guarded.withLock { $0.joints[id]?.callers ?? 0 } }
+
+    /// Finds the job of that name, or makes the place for one.
+    private func enter<Value: Sendable>(_ id: JobID, _ type: Value.Type) throws(RetryError) -> (Joint<Value>, UInt64, Bool) {
+        let place = guarded.withLock { guarded -> (Joint<Value>, UInt64, Bool)? in
+            if let known = guarded.joints[id], !known.isAbandoned {
+                guard let joint = known as? Joint<Value> else { return nil }
+                return (joint, joint.enter(), false)
+            }
+            let joint = Joint<Value>(after: guarded.joints[id]?.task)
+            guarded.joints[id] = joint
+            return (joint, joint.enter(), true)
+        }
+        guard let place else { throw .duplicateID }
+        return place
+    }
+
+    private func begin<Value: Sendable>(_ joint: Joint<Value>, _ task: Task<Void, Never>) {
+        let isAbandoned = guarded.withLock { _ in
+            joint.task = task
+            return joint.isAbandoned
+        }
+        if isAbandoned { task.cancel() }
+    }
+
+    private func wait<Value: Sendable>(
+        _ joint: Joint<Value>, _ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>
+    ) {
+        let result = guarded.withLock { _ in joint.wait(number, continuation) }
+        if let result { continuation.resume(with: result) }
+    }
+
+    private func leave<Value: Sendable>(_ joint: Joint<Value>, _ id: JobID, _ number: UInt64) {
+        let (continuation, task) = guarded.withLock { _ in (joint.leave(number), joint.isAbandoned ? joint.task : nil) }
+        task?.cancel()
+        continuation?.resume(throwing: CancellationError())
+    }
+
+    private func end<Value: Sendable>(_ joint: Joint<Value>, _ id: JobID, _ result: Result<Value, any Error>) {
+        let waiting = guarded.withLock { guarded in
+            if guarded.joints[id] === joint { guarded.joints[id] = nil }
+            return joint.end(result)
+        }
+        for continuation in waiting { continuation.resume(with: result) }
+    }
+}
+
+/// A job that several callers share, whatever its value is.
+class AnyJoint: @unchecked Sendable {
+    // Unchecked: what varies is read and written under the lock of the job's bus only.
+
+    /// The task that runs the job.
+    var task: Task<Void, Never>?
+    /// How many want its result.
+    var callers: Int { 0 }
+    /// Whether all who wanted it have left before its end.
+    var isAbandoned = false
+}
+
+/// A job that several callers share.
+final class Joint<Value: Sendable>: AnyJoint, @unchecked Sendable {
+    /// The one before, which all have left.
+    let predecessor: Task<Void, Never>?
+    private var waiting: [UInt64: CheckedContinuation<Value, any Error>?] = [:]
+    private var left: Set<UInt64> = []
+    private var nextNumber: UInt64 = 0
+    private var result: Result<Value, any Error>?
+
+    init(after predecessor: Task<Void, Never>?) { self.predecessor = predecessor }
+
+    override var callers: Int { waiting.count }
+
+    /// One more caller, by a number.
+    func enter() -> UInt64 {
+        nextNumber += 1
+        waiting[nextNumber] = .some(nil)
+        return nextNumber
+    }
+
+    /// A caller waits, unless there is a result for it already.
+    func wait(_ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>) -> Result<Value, any Error>? {
+        if left.remove(number) != nil { return .failure(CancellationError()) }
+        if let result { return result }
+        waiting[number] = continuation
+        return nil
+    }
+
+    /// A caller no longer wants it; returns what it waits with, if it does.
+    func leave(_ number: UInt64) -> CheckedContinuation<Value, any Error>? {
+        guard result == nil, let place = waiting.removeValue(forKey: number) else { return nil }
+        if place == nil { left.insert(number) }
+        isAbandoned = waiting.isEmpty
+        return place
+    }
+
+    /// The result is there; returns those who wait for it.
+    func end(_ result: Result<Value, any Error>) -> [CheckedContinuation<Value, any Error>] {
+        self.result = result
+        defer { waiting = [:] }
+        return waiting.values.compactMap(\.self)
+    }
+}
