@@ -19,8 +19,8 @@ extension RetryBus {
     ///   - id: the name, of which there is one job at a time.
     ///   - operation: the work. It should end soon when its task is cancelled.
     /// - Returns: What the operation returned.
-    /// - Throws: What the job's first caller would get; ``RetryError/duplicateID`` if the job of that name was not submitted by this
-    ///   function, or if its value is of another type.
+    /// - Throws: What the job's first caller would get; ``RetryError/duplicateID`` if the job of that name was not submitted by
+    ///   this function, or if its value is of another type.
     public func retry<Value: Sendable>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
         when conditions: [Condition] = [], priority: JobPriority = .normal, joining id: JobID,

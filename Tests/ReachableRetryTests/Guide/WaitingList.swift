@@ -5,6 +5,7 @@ func waitingList(of bus: RetryBus) -> [String] {
         switch job.state {
         case .running: "\(job.id): attempt \(job.attempts)"
         case .waiting: "\(job.id): waits for \(job.unmet.joined(separator: ", "))"
+        case .queued: "\(job.id): waits for its turn"
         default: "\(job.id): again in \(max(job.softDelay ?? .zero, job.hardDelay ?? .zero))"
         }
     }
