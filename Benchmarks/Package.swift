@@ -26,6 +26,9 @@ let package = Package(
             name: "bench",
             dependencies: [
                 "CBench", "listener", "peer-epoll", "peer-libnl",
+                .product(name: "Reachability", package: "swift-reachability"),
+                .product(name: "ReachabilityTesting", package: "swift-reachability"),
+                .product(name: "ReachableRetry", package: "swift-reachability"),
                 .product(name: "reachability-watch", package: "swift-reachability"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]

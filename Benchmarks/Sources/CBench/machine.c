@@ -3,6 +3,7 @@
 #include "cbench.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -41,5 +42,7 @@ pid_t bench_spin(int32_t processor) {
     }
     for (;;) { __asm__ volatile("" ::: "memory"); }
 }
+
+void bench_release_memory(void) { malloc_trim(0); }
 
 int32_t bench_new_network(void) { return unshare(CLONE_NEWNET) < 0 ? -errno : 0; }

@@ -4,10 +4,10 @@ import Glibc
 
 /// The command `bench`.
 @main
-struct Bench: ParsableCommand {
+struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Measures the library beside its peers, in network namespaces of its own. It needs root.",
-        subcommands: [LatencyCommand.self, FloodCommand.self, ActionsCommand.self])
+        subcommands: [LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self])
 }
 
 /// A benchmark cannot be made.

@@ -186,7 +186,12 @@ package struct GateState: Sendable {
     }
 
     /// The server wants to be left alone.
-    mutating func throttle(until time: BusTime) { throttledUntil = max(throttledUntil, time) }
+    ///
+    /// Those who gather meanwhile come back little by little.
+    mutating func throttle(until time: BusTime) {
+        throttledUntil = max(throttledUntil, time)
+        if phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
+    }
 
     // MARK: - What may go
 
@@ -249,9 +254,9 @@ package struct GateState: Sendable {
         return long
     }
 
-    /// Nobody waits any more.
-    mutating func noteIdle() {
-        if phase == .ramping { (phase, successes) = (.open, 0) }
+    /// Nobody waits any more: unless the server is to be left alone, nothing has to be limited.
+    mutating func noteIdle(at now: BusTime) {
+        if phase == .ramping, throttledUntil <= now { (phase, successes) = (.open, 0) }
     }
 }
 

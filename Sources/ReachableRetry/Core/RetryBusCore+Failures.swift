@@ -94,8 +94,8 @@ extension RetryBusCore {
         // Somebody has said no for good: the way is there.
         case .permanent: gates[job.gate].notePassage(of: job.round, rules)
         case .server(let delay?) where delay > .zero && gates.destination(job.gate) != nil:
-            gates[job.gate].throttle(until: now + delay)
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
+            gates[job.gate].throttle(until: now + delay)
         case .server:
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
         case .connectivity, .transient:

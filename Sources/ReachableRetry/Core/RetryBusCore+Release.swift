@@ -45,11 +45,11 @@ extension RetryBusCore {
     /// The job that a gate may let go now; otherwise its timer is set.
     private mutating func head(of gate: Int32, at now: BusTime) -> Head? {
         guard !gates[gate].lines.isEmpty, let record = conditions[Int(gates.scope(gate))] else {
-            gates[gate].noteIdle()
+            gates[gate].noteIdle(at: now)
             return nil
         }
         retireLongRuns(of: gate, at: now)
-        if gates[gate].lines.gatedCount == 0 { gates[gate].noteIdle() }
+        if gates[gate].lines.gatedCount == 0 { gates[gate].noteIdle(at: now) }
         var earliest = BusTime.never
         var best: Head?
         for lane in gates[gate].lanes where !lane.waitsForScope || record.isOpen {

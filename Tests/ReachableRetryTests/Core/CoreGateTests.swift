@@ -181,6 +181,17 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [1, 3])
     }
 
+    @Test func whoGatherWhileAServerIsLeftAloneComeBackLittleByLittle() {
+        var bench = CoreBench(.unjittered)
+        let first = bench.submit(destination: "api")
+        bench.fail(first, .classified(.server(retryAfter: .seconds(30))))
+        let jobs = (0..<20).map { _ in bench.submit(destination: "api") }
+        bench.pass(to: 29)
+        #expect(running(bench, jobs).isEmpty && jobs.allSatisfy { bench.state($0) == .queued })
+        bench.pass(to: 30)
+        #expect(running(bench, jobs) == [0, 1])
+    }
+
     @Test func anOrderToJobsWithoutADestinationHoldsForOneOnly() {
         var (bench, jobs) = reconnected(4)
         bench.succeed(jobs[0])

@@ -91,13 +91,26 @@ final class Scenario: Sendable {
     func submit(
         _ id: String, _ policy: RetryPolicy, to scope: Scope = .internet, when conditions: [Condition] = [], acts: [Act]
     ) async -> Task<Void, Never> {
+        await submit(id, policy, to: scope, when: conditions) { number, _ in acts[min(number, acts.count) - 1] }
+    }
+
+    /// Submits a job to a server that the network does not lead to before a moment, though the path is there.
+    func submit(_ id: String, _ policy: RetryPolicy, reachedFrom time: Duration) async {
+        await submit(id, policy, to: .internet, when: []) { _, now in now < time ? .fails(Trouble.unreachable) : .ok() }
+    }
+
+    @discardableResult
+    private func submit(
+        _ id: String, _ policy: RetryPolicy, to scope: Scope, when conditions: [Condition],
+        _ act: @escaping @Sendable (_ number: Int, _ now: Duration) -> Act
+    ) async -> Task<Void, Never> {
         let clock = clock
         log.withLock { $0.open += 1 }
         let task = Task { [self] in
             var outcome = "ok"
             do {
                 try await bus.retry(policy, to: scope, when: conditions, id: JobID(id)) { attempt in
-                    let act = acts[min(attempt.number, acts.count) - 1]
+                    let act = act(attempt.number, clock.now.offset)
                     log.withLock { log in
                         log.starts[id, default: []].append(clock.now.offset)
                         log.running += 1

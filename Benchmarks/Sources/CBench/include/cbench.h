@@ -29,6 +29,9 @@ int32_t bench_take_precedence(void);
 /// Starts a process that keeps a processor awake and gives way to everything else (SCHED_IDLE, sched(7)).
 pid_t bench_spin(int32_t processor);
 
+/// Gives freed memory back to the system, so that what is resident tells what is used.
+void bench_release_memory(void);
+
 /// Moves the calling thread into a new network namespace (unshare(2)); it goes with its last process.
 int32_t bench_new_network(void);
 

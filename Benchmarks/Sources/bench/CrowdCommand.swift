@@ -1,0 +1,139 @@
+import ArgumentParser
+import CBench
+import Glibc
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+
+/// The command `bench crowd`.
+struct CrowdCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "crowd",
+        abstract: "What many jobs that wait for the network cost: memory, a loss, a reconnect, and the first job after it.")
+
+    @Option(help: "The numbers of jobs, separated by commas.")
+    var jobs = "1000,10000,100000"
+
+    @Option(help: "How many reconnects are measured for each number.")
+    var rounds = 21
+
+    func run() async throws {
+        print("crowd: \(rounds) reconnects each, a simulated cable, the default release policy; medians\n")
+        print(
+            row([
+                "waiting", "bytes a job beside a parked task", "loss µs", "reconnect µs", "first job after µs",
+                "cancelling a job ns",
+            ]))
+        print("|---|---|---|---|---|---|")
+        for count in jobs.split(separator: ",").compactMap({ Int($0) }) { try await Crowd(count, rounds).measure() }
+    }
+}
+
+/// Tasks that wait for nothing.
+private final class Parked: Sendable {
+    private let continuations = Mutex<[UnsafeContinuation<Void, Never>]>([])
+
+    var all: [UnsafeContinuation<Void, Never>] { continuations.withLock(\.self) }
+
+    func add(_ continuation: UnsafeContinuation<Void, Never>) { continuations.withLock { $0.append(continuation) } }
+}
+
+/// Jobs that wait on one cable.
+private final class Crowd: Sendable {
+    private let count: Int
+    private let rounds: Int
+    private let network = SimulatedNetwork.online()
+    private let started = Atomic<Int64>(0)
+    private let isOver = Atomic(false)
+
+    init(_ count: Int, _ rounds: Int) {
+        self.count = count
+        self.rounds = rounds
+    }
+
+    func measure() async throws {
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        try await network.untilRunning()
+        let bus = RetryBus(monitor)
+        try network.pull("eth0")
+        let bare = try await Self.bytesOfParkedTasks(count)
+        let before = Self.residentBytes()
+        let tasks = submit(to: bus)
+        while bus.pending.count < count { await Task.yield() }
+        // Those that have been submitted last are about to sleep.
+        try await Task.sleep(for: .milliseconds(200))
+        let bytes = Double(Self.residentBytes() - before) / Double(count) - bare
+        var (losses, returns, firsts): ([Double], [Double], [Double]) = ([], [], [])
+        for _ in 0..<rounds {
+            started.store(0, ordering: .sequentiallyConsistent)
+            let start = Self.now()
+            try network.plug("eth0")
+            returns.append(Double(Self.now() - start) / 1000)
+            while started.load(ordering: .acquiring) == 0 { sched_yield() }
+            firsts.append(Double(started.load(ordering: .acquiring) - start) / 1000)
+            let end = Self.now()
+            try network.pull("eth0")
+            losses.append(Double(Self.now() - end) / 1000)
+        }
+        isOver.store(true, ordering: .releasing)
+        let start = Self.now()
+        for task in tasks { task.cancel() }
+        let cancelling = Double(Self.now() - start) / Double(count)
+        for task in tasks { _ = try? await task.value }
+        running.cancel()
+        _ = try? await running.value
+        print(
+            row([
+                "\(count)", decimal(bytes, 0), decimal(median(losses), 1), decimal(median(returns), 1), decimal(median(firsts), 1),
+                decimal(cancelling, 0),
+            ]))
+    }
+
+    /// Jobs whose attempts note when they start, and last until the cable is pulled again.
+    ///
+    /// Interactive ones, for the others wait for a while if there are many reconnects in a row.
+    private func submit(to bus: RetryBus) -> [Task<Void, any Error>] {
+        let policy = RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: .zero)
+        return (0..<count).map { _ in
+            Task {
+                try await bus.retry(policy, priority: .interactive) { [self] _ in
+                    _ = started.compareExchange(expected: 0, desired: Self.now(), ordering: .acquiringAndReleasing)
+                    try await Task.sleep(for: .seconds(3600))
+                }
+            }
+        }
+    }
+
+    /// What a task takes that does nothing but wait.
+    private static func bytesOfParkedTasks(_ count: Int) async throws -> Double {
+        let before = residentBytes()
+        let parked = Parked()
+        let tasks = (0..<count).map { _ in Task { await withUnsafeContinuation { parked.add($0) } } }
+        while parked.all.count < count { await Task.yield() }
+        let bytes = Double(residentBytes() - before) / Double(count)
+        for continuation in parked.all { continuation.resume() }
+        for task in tasks { await task.value }
+        bench_release_memory()
+        return bytes
+    }
+
+    private static func residentBytes() -> Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var (total, resident) = (0, 0)
+        withUnsafeMutablePointer(to: &total) { total in
+            withUnsafeMutablePointer(to: &resident) { resident in
+                _ = withVaList([total, resident]) { vfscanf(file, "%ld %ld", $0) }
+            }
+        }
+        return resident * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    private static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}
