@@ -63,6 +63,8 @@ package struct GateState: Sendable {
     private(set) var retryAt = BusTime.past
     /// The same after a failure that was the job's or the server's: those who have waited for a delay of their own may go.
     private var pauseAt = BusTime.past
+    /// The server's failures in a row.
+    private var overloads = 0
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
     private var calmAt = BusTime.past
@@ -137,7 +139,7 @@ package struct GateState: Sendable {
     /// An attempt of this round got through.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
-        (failures, retryAt, pauseAt) = (0, .past, .past)
+        (failures, retryAt, pauseAt, overloads) = (0, .past, .past, 0)
         switch phase {
         case .open: break
         case .probing: (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0)
@@ -168,21 +170,23 @@ package struct GateState: Sendable {
     }
 
     /// Another failure: somebody was reached, or it cannot be told.
+    ///
+    /// - Parameter isOverload: whether it is the server's, of which all jobs here are known to share it.
     mutating func noteOtherFailure(
         of round: UInt32, isOverload: Bool, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime
     ) {
         guard round == self.round else { return }
-        switch phase {
-        case .open: break
-        case .probing:
-            guard max(retryAt, pauseAt) <= now else { return }
-            failures += 1
-            pauseAt = now + rules.delay(afterFailure: failures, &chance)
-        case .ramping where isOverload:
-            goodWidth = max(1, window / 2)
+        if isOverload { overloads += 1 }
+        if phase == .ramping, isOverload, window > 1 {
+            goodWidth = window / 2
             (window, successes) = (goodWidth, 0)
-        case .ramping: break
+        } else if phase != .probing, isOverload, phase == .ramping || overloads >= ReleaseRules.mostOverloads {
+            // It fails one at a time, too, or everybody: one tries for all.
+            phase = .probing
         }
+        guard phase == .probing, max(retryAt, pauseAt) <= now else { return }
+        failures += 1
+        pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &chance)
     }
 
     /// The server wants to be left alone.

@@ -6,6 +6,11 @@ package struct ReleaseRules: Hashable, Sendable {
     static let (mostEdges, edgeSpan, calm) = (5, Duration.seconds(30), Duration.seconds(3))
     /// Of so many releases one is a bulk job's while normal ones wait, too.
     static let bulkShare = 8
+    /// What the pauses grow to while a server fails whoever tries it: a thousand machines that ask every five seconds would keep it
+    /// down.
+    static let longestPause = Duration.seconds(60)
+    /// So many failures of a server in a row, and one tries for all again.
+    static let mostOverloads = 4
     /// The first window after a canary got through.
     static let firstWindow = 2
 
@@ -25,7 +30,8 @@ package struct ReleaseRules: Hashable, Sendable {
     var isRandom: Bool { hasCanaries && (isJittered || spread > .zero) }
 
     /// The delay after so many failures in a row.
-    func delay(afterFailure number: Int, _ chance: inout Chance) -> Duration {
+    func delay(afterFailure number: Int, isOverload: Bool = false, _ chance: inout Chance) -> Duration {
+        let maximumBackoff = isOverload ? max(maximumBackoff, Self.longestPause) : maximumBackoff
         var delay = min(backoff, maximumBackoff)
         var doublings = number - 1
         while doublings > 0, delay > .zero, delay < maximumBackoff {

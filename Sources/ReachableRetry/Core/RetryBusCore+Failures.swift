@@ -97,7 +97,8 @@ extension RetryBusCore {
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
             gates[job.gate].throttle(until: now + delay)
         case .server:
-            gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
+            let isShared = gates.destination(job.gate) != nil
+            gates[job.gate].noteOtherFailure(of: job.round, isOverload: isShared, rules, &chance, at: now)
         case .connectivity, .transient:
             gates[job.gate].noteOtherFailure(of: job.round, isOverload: false, rules, &chance, at: now)
         }

@@ -59,7 +59,8 @@ extension RetryBusCore {
                 earliest = min(earliest, record.distrustedUntil)
                 continue
             }
-            let hasPaused = jobs[Int(entry.job)].map { $0.started > 0 && $0.lastWasCharged } ?? false
+            // Alone, it has only its own delays to keep.
+            let hasPaused = gates[gate].uses == 1 && jobs[Int(entry.job)]?.lastWasCharged == true
             switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
             case .granted(let pass):
                 let head = Head(turn: entry.turn, job: entry.job, pass: pass)

@@ -131,7 +131,7 @@ struct CoreGateTests {
     }
 
     @Test func anOverloadedServerHalvesTheWindow() {
-        var (bench, jobs) = reconnected(200)
+        var (bench, jobs) = reconnected(200, destination: "api")
         for width in [1, 2, 4, 8] {
             let now = running(bench, jobs)
             #expect(now.count == width)
@@ -140,6 +140,41 @@ struct CoreGateTests {
         bench.fail(jobs[running(bench, jobs)[0]], .classified(.server(retryAfter: nil)))
         for job in running(bench, jobs) { bench.succeed(jobs[job]) }
         #expect(running(bench, jobs).count == 9, "eight, and one more after a window of successes")
+    }
+
+    @Test func aServerThatFailsEverybodyIsTriedByOneAtATimeAndEverMoreSeldom() {
+        var (bench, jobs) = reconnected(20, destination: "api")
+        var pauses: [Double] = []
+        for number in 0..<10 {
+            #expect(running(bench, jobs) == [number])
+            let start = bench.now
+            bench.fail(jobs[number], .refused)
+            while running(bench, jobs).isEmpty, let next = bench.next { bench.pass(to: next) }
+            pauses.append(bench.now - start)
+        }
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60])
+    }
+
+    @Test func aServerThatBeginsToFailEverybodyIsTriedByOneForAll() {
+        var bench = CoreBench(.unjittered)
+        let jobs = (0..<8).map { _ in bench.submit(destination: "api") }
+        for job in jobs.prefix(3) { bench.fail(job, .refused) }
+        let more = bench.submit(destination: "api")
+        #expect(bench.state(more) == .running, "a few failures say nothing about the others")
+        bench.fail(jobs[3], .refused)
+        let late = bench.submit(destination: "api")
+        #expect(bench.state(late) == .queued)
+        bench.pass(to: 1)
+        let canaries = running(bench, Array(jobs.prefix(4)) + [late])
+        #expect(canaries.count == 1)
+    }
+
+    @Test func aServersFailureSaysNothingAboutJobsThatNameNone() {
+        var bench = CoreBench(.unjittered)
+        let jobs = (0..<8).map { _ in bench.submit() }
+        for job in jobs { bench.fail(job, .refused) }
+        let more = bench.submit()
+        #expect(bench.state(more) == .running)
     }
 
     @Test func aFailureOfTheNetworkStartsItAllOver() {
@@ -196,9 +231,9 @@ struct CoreGateTests {
         var (bench, jobs) = reconnected(4)
         bench.succeed(jobs[0])
         bench.fail(jobs[1], .classified(.server(retryAfter: .seconds(30))))
-        #expect(running(bench, jobs) == [2])
-        bench.succeed(jobs[2])
-        #expect(running(bench, jobs) == [3])
+        #expect(running(bench, jobs) == [2, 3])
+        bench.pass(to: 40)
+        #expect(running(bench, jobs) == [1, 2, 3])
     }
 
     @Test func aReconnectDoesNotLiftAServersOrder() {
