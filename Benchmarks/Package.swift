@@ -21,11 +21,13 @@ let package = Package(
         // Us, with a stamp at each station between the kernel and a listener.
         .executableTarget(
             name: "listener", dependencies: ["CBench", .product(name: "Reachability", package: "swift-reachability")]),
+        // The server that a herd runs into.
+        .executableTarget(name: "herd-server", dependencies: ["CBench"]),
         // The commands.
         .executableTarget(
             name: "bench",
             dependencies: [
-                "CBench", "listener", "peer-epoll", "peer-libnl",
+                "CBench", "herd-server", "listener", "peer-epoll", "peer-libnl",
                 .product(name: "Reachability", package: "swift-reachability"),
                 .product(name: "ReachabilityTesting", package: "swift-reachability"),
                 .product(name: "ReachableRetry", package: "swift-reachability"),

@@ -6,8 +6,10 @@ import Glibc
 @main
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measures the library beside its peers, in network namespaces of its own. It needs root.",
-        subcommands: [LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self])
+        abstract: "Measures the library beside its peers, in network namespaces of its own: all but `crowd` and `herd` need root.",
+        subcommands: [
+            LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, HerdCommand.self,
+        ])
 }
 
 /// A benchmark cannot be made.

@@ -59,7 +59,7 @@ func decimal(_ number: Double, _ digits: Int = 2) -> String {
     for _ in 0..<digits { scale *= 10 }
     let whole = Int((number.magnitude * scale).rounded())
     let fraction = digits == 0 ? "" : "." + String(String(whole % Int(scale) + Int(scale)).dropFirst())
-    return (number < 0 ? "-" : "") + "\(whole / Int(scale))" + fraction
+    return (number < 0 && whole > 0 ? "-" : "") + "\(whole / Int(scale))" + fraction
 }
 
 private func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }

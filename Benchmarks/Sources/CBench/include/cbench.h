@@ -124,6 +124,20 @@ int32_t bench_change_route(int32_t descriptor, bool adds, const bench_route *_No
 /// Adds or removes the host routes 10.0.0.0 and up, as many as told, without acknowledgements, and waits until all is done.
 int32_t bench_flood(int32_t descriptor, bool adds, const bench_route *_Nonnull through, uint32_t first, uint32_t count);
 
+// Many connections.
+
+/// How many are told of at once.
+#define BENCH_POLL_MOST 256
+
+/// Opens something to wait for many connections with.
+int32_t bench_poll_open(void);
+
+/// Watches a connection by a number: `asks` a new one until it can be written to, afterwards until it can be read.
+int32_t bench_poll_watch(int32_t poll, int32_t descriptor, uint64_t number, bool asks);
+
+/// Waits for connections; writes the numbers of BENCH_POLL_MOST at most and returns how many, or a negative errno.
+int32_t bench_poll_wait(int32_t poll, uint64_t *_Nonnull numbers, int32_t milliseconds);
+
 // Look-ups: the same that the library makes.
 
 /// The answer to a look-up.
