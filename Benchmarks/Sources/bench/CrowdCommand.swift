@@ -22,7 +22,7 @@ struct CrowdCommand: AsyncParsableCommand {
         print("crowd: \(rounds) reconnects each, a simulated cable, the default release policy; medians\n")
         print(
             row([
-                "waiting", "bytes a job beside a parked task", "loss µs", "reconnect µs", "first job after µs",
+                "waiting", "bytes of job and task beside a parked task", "loss µs", "reconnect µs", "first job after µs",
                 "cancelling a job ns",
             ]))
         print("|---|---|---|---|---|---|")
