@@ -201,6 +201,31 @@ struct CoreGateTests {
         #expect(running(bench, others) == [1, 2])
     }
 
+    @Test(arguments: [nil, "dead"]) func aHostThatDoesNotAnswerDelaysOthersByOneCanaryAndEnds(destination: String?) {
+        var bench = CoreBench(online: false, .unjittered)
+        let dead = bench.submit(destination: destination)
+        let jobs = (0..<20).map { _ in bench.submit() }
+        bench.pass(to: 10)
+        bench.up()
+        if destination == nil {
+            #expect(bench.state(dead) == .running && running(bench, jobs).isEmpty)
+            bench.pass(to: 15)
+        }
+        while let job = running(bench, jobs).first { bench.succeed(jobs[job]) }
+        #expect(jobs.allSatisfy { bench.result($0) == "ok" }, "not delayed beyond one canary")
+        for _ in 0..<100 where bench.result(dead) == nil {
+            if bench.state(dead) == .running {
+                bench.pass(to: bench.now + 10)
+                bench.fail(dead, .unanswered)
+            } else {
+                bench.pass(to: bench.next ?? bench.now)
+            }
+        }
+        #expect(bench.result(dead) == "attempts")
+        // Silence right after a reconnect is taken for the network's, but only until somebody got through, or for half a minute.
+        #expect(bench.failures(dead).count { !$0.contains("charged") } <= (destination == nil ? 0 : 3))
+    }
+
     // MARK: - A server that wants to be left alone
 
     @Test func aServersOrderHoldsForAllWhoNameIt() {

@@ -31,7 +31,7 @@ extension CoreRun {
 
     /// What has run for five seconds has got through.
     mutating func noteLongRuns() {
-        for index in model.jobs.indices where model.jobs[index].state == .running && model.jobs[index].isProbe {
+        for index in model.jobs.indices where model.jobs[index].state == .running {
             if model.jobs[index].startedAt + 5000 <= model.now { notePassage(index) }
         }
     }
