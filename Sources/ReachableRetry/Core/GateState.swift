@@ -37,7 +37,7 @@ package struct GateState: Sendable {
     /// How long after an edge a silent server is taken for a network that is still coming up.
     static let settlingTime = Duration.seconds(30)
 
-    private struct Run {
+    struct Run {
         var start: BusTime
         var key: JobKey
         var attempt: Int32
@@ -45,33 +45,33 @@ package struct GateState: Sendable {
 
     package internal(set) var phase = Phase.open
     /// The scope's epoch in which an attempt succeeded last.
-    private var successEpoch: UInt64?
+    private(set) var successEpoch: UInt64?
     /// How many jobs use it.
     var uses = 0
     /// Grows with each edge: attempts that started before it neither count nor say anything about what came after.
     private(set) var round: UInt32 = 0
-    private var hasCanary = false
-    private var bypassing = 0
+    private(set) var hasCanary = false
+    private(set) var bypassing = 0
     private(set) var inFlight = 0
     /// How many attempts may run at a time while ramping, and how many have succeeded since that last grew.
     private(set) var window = ReleaseRules.firstWindow
-    private var successes = 0
+    private(set) var successes = 0
     /// Up to where the window is doubled: the last width that was borne.
-    private var goodWidth = Int.max
+    private(set) var goodWidth = Int.max
     /// The failures of canaries in a row, and until when the next one waits.
-    private var failures = 0
+    private(set) var failures = 0
     private(set) var retryAt = BusTime.past
     /// The same after a failure that was the job's or the server's: those who have waited for a delay of their own may go.
-    private var pauseAt = BusTime.past
+    private(set) var pauseAt = BusTime.past
     /// The server's failures in a row.
-    private var overloads = 0
+    private(set) var overloads = 0
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
-    private var calmAt = BusTime.past
-    private var spreadUntil = BusTime.past
+    private(set) var calmAt = BusTime.past
+    private(set) var spreadUntil = BusTime.past
     /// When the next start would be on time, at the rules' pace.
-    private var dueAt = BusTime.past
-    private var sinceBulk = 0
+    private(set) var dueAt = BusTime.past
+    private(set) var sinceBulk = 0
     /// Attempts that are counted, in the order of their starts; some have ended.
     private var runs: Deque<Run> = []
 
@@ -245,6 +245,9 @@ package struct GateState: Sendable {
 
     private static let usualLanes: [Lane] = [.unbound, .bypass, .interactive, .normal, .bulk]
     private static let lanesWithBulkFirst: [Lane] = [.unbound, .bypass, .bulk, .normal]
+
+    /// The attempts that are counted, in the order of their starts; some have ended.
+    var countedRuns: [Run] { Array(runs) }
 
     /// The attempts that have run for long since this was last asked, those that have ended not among them.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {

@@ -1,0 +1,103 @@
+@testable import ReachableRetry
+
+/// All states of a core that can be reached by the steps of a setting, the shortest ways first.
+struct CoreExploration {
+    /// How a state was reached.
+    private struct Origin {
+        var state: Int32
+        var step: CoreWorld.Step
+    }
+
+    /// What was found.
+    struct Outcome {
+        var states: Int
+        var steps: Int
+        /// How many steps from the beginning everything is known, and whether there is nothing further.
+        var depth: Int
+        var isComplete: Bool
+        /// What does not hold, and the shortest way there.
+        var fault: String?
+    }
+
+    /// Enough for all that three jobs can still have to do.
+    private static let mostStepsToTheEnd = 100
+
+    private let start: CoreWorld
+    private var origins: [Origin] = []
+    private var known: Set<CoreFingerprint> = []
+    /// The states from which all jobs are known to get through.
+    private var live: Set<CoreFingerprint> = []
+    private var steps = 0
+    private var depth = 0
+
+    static func explore(_ setting: CoreWorld.Setting, most: Int) -> Outcome {
+        var exploration = CoreExploration(setting)
+        return exploration.explore(most: most)
+    }
+
+    private init(_ setting: CoreWorld.Setting) { start = CoreWorld(setting) }
+
+    private mutating func explore(most: Int) -> Outcome {
+        var level: [(id: Int32, world: CoreWorld)] = [(-1, start)]
+        known.insert(CoreFingerprint(start))
+        while !level.isEmpty {
+            var next: [(id: Int32, world: CoreWorld)] = []
+            for (id, world) in level {
+                for step in world.steps() {
+                    steps += 1
+                    var reached = world
+                    do {
+                        try reached.play(step)
+                        let fingerprint = CoreFingerprint(reached)
+                        guard known.insert(fingerprint).inserted else { continue }
+                        origins.append(Origin(state: id, step: step))
+                        next.append((Int32(origins.count - 1), reached))
+                        try checkEnd(reached, fingerprint)
+                    } catch {
+                        let way = (path(to: id) + [step]).map { "\($0)" }.joined(separator: "\n")
+                        return outcome(isComplete: false, fault: "\(error.text)\nafter:\n\(way)")
+                    }
+                }
+                guard known.count < most else { return outcome(isComplete: false) }
+            }
+            depth += 1
+            level = next
+        }
+        return outcome(isComplete: true)
+    }
+
+    private func outcome(isComplete: Bool, fault: String? = nil) -> Outcome {
+        Outcome(states: known.count, steps: steps, depth: depth, isComplete: isComplete, fault: fault)
+    }
+
+    private func path(to id: Int32) -> [CoreWorld.Step] {
+        var path: [CoreWorld.Step] = []
+        var id = id
+        while id >= 0 {
+            path.append(origins[Int(id)].step)
+            id = origins[Int(id)].state
+        }
+        return path.reversed()
+    }
+
+    /// If all is well from here on, all jobs get through.
+    private mutating func checkEnd(_ world: CoreWorld, _ fingerprint: CoreFingerprint) throws(CoreWorld.Fault) {
+        var (world, fingerprint) = (world, fingerprint)
+        var seen: [CoreFingerprint] = []
+        var way: [CoreWorld.Step] = []
+        while !live.contains(fingerprint) {
+            seen.append(fingerprint)
+            do {
+                guard let step = try world.stepTowardsTheEnd() else { break }
+                way.append(step)
+                try world.play(step)
+            } catch {
+                throw CoreWorld.Fault(
+                    text: "\(error.text)\nin the end, when all is well:\n\(way.map { "\($0)" }.joined(separator: "\n"))")
+            }
+            fingerprint = CoreFingerprint(world)
+            guard seen.count < Self.mostStepsToTheEnd else { throw CoreWorld.Fault(text: "they do not end: \(world.jobs)") }
+        }
+        live.formUnion(seen)
+    }
+}

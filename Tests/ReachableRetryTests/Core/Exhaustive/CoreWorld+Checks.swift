@@ -1,0 +1,249 @@
+@testable import ReachableRetry
+
+/// What must hold in each state, and of each step.
+extension CoreWorld {
+    func check(_ isTrue: Bool, _ text: @autoclosure () -> String, _ job: Int? = nil) throws(Fault) {
+        guard !isTrue else { return }
+        throw Fault(text: "at \(now): \(text())" + (job.map { "\njob \($0): \(jobs[$0])" } ?? ""))
+    }
+
+    var hasCanaries: Bool { setting.release.rules.hasCanaries }
+
+    mutating func apply(_ effects: [Effect]) throws(Fault) {
+        for effect in effects {
+            switch effect {
+            case .start(let key): try started(index(key))
+            case .interrupt(let key, let interruption):
+                let index = index(key)
+                try check(jobs[index].state == .running && jobs[index].interruptedBy == nil, "it is interrupted", index)
+                jobs[index].interruptedBy = interruption
+            case .end(let key, _):
+                let index = index(key)
+                try check(jobs[index].state != .ended && jobs[index].state != .running, "it ends while it is not over", index)
+                jobs[index].state = .ended
+            case .tell: break
+            }
+        }
+    }
+
+    /// The job's number; a job may start before its key is known.
+    private func index(_ key: JobKey) -> Int { jobs.firstIndex { $0.key == key } ?? jobs.count - 1 }
+
+    // MARK: - Attempts
+
+    private mutating func started(_ index: Int) throws(Fault) {
+        let job = jobs[index]
+        try check(job.state == .parked, "it starts while it is \(job.state)", index)
+        try check(isMet(index), "it starts though something is missing", index)
+        try check(job.hard <= now, "it starts before the time that a server ordered", index)
+        try check(release(index) <= now, "it starts before its backoff is over", index)
+        try check(deadline(index) > now, "it starts after its deadline", index)
+        try check(job.charged < setting.jobs[index].variant.most ?? .max, "it has no attempt left", index)
+        if job.soft > now {
+            let voidedAt = epoch(index) + scopes[scope(index)].nudges
+            try check(job.voidedAt != voidedAt, "one edge cuts two delays short", index)
+            jobs[index].voidedAt = voidedAt
+        }
+        if isGated(index) { try checkGate(index) }
+        jobs[index].state = .running
+        jobs[index].started += 1
+        jobs[index].startedAt = now
+        jobs[index].soft = .min
+        jobs[index].interruptedBy = nil
+        jobs[index].armed = epoch(index)
+        jobs[index].armedScope = scopes[scope(index)].epoch
+        jobs[index].armedNudges = scopes[scope(index)].nudges
+    }
+
+    mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
+        let job = jobs[index]
+        let scope = scopes[scope(index)]
+        let isInterrupted = job.interruptedBy == .unsatisfied
+        let overlaps = mode(index) != .ignore && (scope.epoch != job.armedScope || !scope.isUp)
+        let isNetworks = isInterrupted || failure == .connectivity || failure == .transient && overlaps
+        let isCharged = !isInterrupted && (!isNetworks || mode(index) != .wait)
+        if isInterrupted || failure != .server {
+            jobs[index].hard = job.hard
+        } else {
+            jobs[index].hard = max(job.hard, now + Setting.Failure.hardDelay)
+        }
+        if isCharged { jobs[index].charged += 1 }
+        jobs[index].wasCharged = isCharged
+        jobs[index].state = .parked
+        let isOver =
+            job.isCancelled || job.interruptedBy == .deadline || failure == .permanent && !isInterrupted
+            || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.most ?? .max
+            || jobs[index].hard > deadline(index)
+        noteFailure(index, failure, isCharged: isCharged)
+        let (judgement, effects) = core.fail(
+            key(index), failure.report, interruption: job.interruptedBy, isGone: false, at: time)
+        let told = effects.contains { if case .tell(_, .failed(_, isCharged)) = $0 { true } else { false } }
+        try check(told || job.isCancelled, "its failure is charged: \(!isCharged)", index)
+        let hasEnded = effects.contains { if case .end = $0 { true } else { false } }
+        try check(hasEnded == isOver, "it ends: \(hasEnded)", index)
+        if case .backOff = judgement {
+            jobs[index].state = .judged
+        } else if !isCharged, !isOver, let soft = core[key(index)]?.soft, soft != .past {
+            // The gate said for how long.
+            jobs[index].soft = Int(soft.nanoseconds / 1_000_000)
+        }
+        try apply(effects)
+    }
+
+    // MARK: - Gates
+
+    /// The way leads somewhere.
+    mutating func notePassage(_ index: Int) {
+        if jobs[index].armedScope == scopes[scope(index)].epoch { gates[places[index]].isProbing = false }
+    }
+
+    /// What has run for five seconds has got through, also if the network has failed another attempt meanwhile.
+    mutating func noteLongRuns() {
+        for index in jobs.indices where jobs[index].state == .running && jobs[index].startedAt + 5000 <= now {
+            if let pass = core[key(index)]?.pass, pass != .free { notePassage(index) }
+        }
+    }
+
+    private mutating func noteFailure(_ index: Int, _ failure: Setting.Failure, isCharged: Bool) {
+        guard isGated(index), !jobs[index].isCancelled else { return }
+        let isCurrent = jobs[index].armedScope == scopes[scope(index)].epoch
+        if jobs[index].interruptedBy != .unsatisfied {
+            if failure == .permanent { notePassage(index) }
+            if failure == .server, setting.jobs[index].destination != nil {
+                gates[places[index]].throttledUntil = max(gates[places[index]].throttledUntil, now + Setting.Failure.hardDelay)
+            }
+        }
+        let isOver = jobs[index].interruptedBy == .deadline || deadline(index) <= now
+        if !isCharged, isMet(index), isCurrent, !isOver { gates[places[index]].isProbing = true }
+    }
+
+    private mutating func checkGate(_ index: Int) throws(Fault) {
+        let rules = setting.release.rules
+        let place = places[index]
+        guard let job = core[key(index)] ?? core.jobs.last ?? nil else { return }
+        let isInteractive = setting.jobs[index].priority == .interactive
+        if let pace = rules.pace, !rules.hasCanaries || (job.pass == .window && !isInteractive) {
+            let interval = Int(pace.interval / .milliseconds(1))
+            try check(gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval, "it starts too fast", index)
+            gates[place].pacedAt = now
+        }
+        jobs[index].isProbe = false
+        guard rules.hasCanaries else { return }
+        let destination = setting.jobs[index].destination
+        try check(destination == nil || gates[place].throttledUntil <= now, "its server is to be left alone", index)
+        // Those that have run for long no longer count.
+        let beside = jobs.indices.filter { other in
+            other != index && places[other] == place && jobs[other].state == .running && jobs[other].startedAt + 5000 > now
+        }
+        if gates[place].isProbing {
+            jobs[index].isProbe = true
+            let probes = beside.filter { jobs[$0].isProbe }
+            let interactive = probes.count { setting.jobs[$0].priority == .interactive }
+            if isInteractive {
+                try check(interactive <= rules.interactiveBypass, "\(interactive) interactive jobs try the way", index)
+            } else {
+                try check(probes.count == interactive, "another one tries the way already", index)
+                try check(core.gates[job.gate].retryAt <= time, "it does not wait for the gate's backoff", index)
+            }
+        }
+        let counted = beside.filter { other in
+            core[key(other)].map { $0.round == job.round && ($0.pass == .window || $0.pass == .canary) } ?? false
+        }
+        if job.pass == .window { try check(counted.count < rules.maxInFlight, "the window is full", index) }
+        if job.pass == .free { try check(core.gates[job.gate].phase == .open, "it is not counted", index) }
+    }
+
+    // MARK: - States
+
+    /// Lets happen what is due, and checks what must be true between any two steps.
+    mutating func settle() throws(Fault) {
+        var rounds = 0
+        while core.nextTime() <= time {
+            try apply(core.tick(at: time))
+            rounds += 1
+            try check(rounds < 20, "its time never passes")
+        }
+        for index in jobs.indices { try settled(index) }
+        let running = jobs.count { $0.state == .running }
+        try check(core.running == running && running <= core.maxConcurrent, "\(core.running) attempts run, or \(running)")
+        try checkCounts()
+        try checkTime()
+        guard jobs.allSatisfy({ $0.state == .ended }) else { return }
+        try check(core.timerCount == 0 && core.gateTimers.count == 0 && core.nextTime() == .never, "timers are left")
+    }
+
+    private func settled(_ index: Int) throws(Fault) {
+        let job = jobs[index]
+        guard let state = core[key(index)] else { return try check(job.state == .ended, "it is gone", index) }
+        try check(job.state != .ended, "it is still there", index)
+        if job.state == .running {
+            try check(job.interruptedBy != nil || deadline(index) > now, "it outlives its deadline", index)
+        }
+        guard job.state == .parked else { return }
+        try check(deadline(index) > now && !job.isCancelled, "it waits after its end", index)
+        guard isMet(index), release(index) <= now else { return }
+        // Ready: it runs, or somebody will let it go.
+        let isBusy = core.running >= core.maxConcurrent
+        if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
+        let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
+        try check(state.isInLine, "it does not stand in line", index)
+        var core = core
+        try check(isBusy || mates || !core.nextGateTime().isNever, "nobody will let it go", index)
+    }
+
+    /// What a gate counts is what runs.
+    private func checkCounts() throws(Fault) {
+        guard hasCanaries else { return }
+        for index in jobs.indices where jobs[index].key != nil {
+            guard let place = core[key(index)]?.gate else { continue }
+            let gate = core.gates[place]
+            let passes = jobs.compactMap { job in
+                job.key.flatMap { core[$0] }.flatMap {
+                    $0.gate == place && $0.phase == .running && $0.round == gate.round ? $0.pass : nil
+                }
+            }
+            let canaries = passes.count { $0 == .canary }
+            let bypasses = passes.count { $0 == .bypass }
+            let counted = canaries + passes.count { $0 == .window }
+            try check(gate.inFlight == counted && gate.bypassing == bypasses, "the gate counts wrongly: \(passes)", index)
+            try check(canaries == (gate.hasCanary ? 1 : 0), "\(canaries) canaries", index)
+            try check(bypasses <= setting.release.rules.interactiveBypass, "\(bypasses) bypass", index)
+            try check(gate.phase != .ramping || gate.window <= setting.release.rules.maxInFlight, "its window is too wide", index)
+        }
+    }
+
+    /// Without gates the next time follows from the jobs alone: a timer more would be a wake-up for nothing, one less a lost one.
+    private mutating func checkTime() throws(Fault) {
+        let isForetold = setting.jobs.allSatisfy {
+            $0.variant.waitLimit == nil && $0.variant.grace == nil && $0.variant.timeout == nil
+        }
+        guard setting.release == .immediate, setting.maxConcurrent == nil, isForetold else { return }
+        var expected = Int.max
+        for index in jobs.indices {
+            switch jobs[index].state {
+            case .ended, .judged: break
+            case .running:
+                if jobs[index].interruptedBy == nil, !jobs[index].isCancelled { expected = min(expected, deadline(index)) }
+            case .parked: expected = min(expected, deadline(index), isMet(index) ? release(index) : .max)
+            }
+        }
+        let next = core.nextTime()
+        let isRight = next.isNever ? expected == .max : next == BusTime(.milliseconds(expected))
+        try check(isRight, "the next time is \(next), not \(expected)")
+    }
+
+    // MARK: - The end
+
+    /// What comes next if everything is well: attempts succeed, time passes, and only if nothing else helps a scope comes back.
+    ///
+    /// `nil` when all jobs have ended.
+    func stepTowardsTheEnd() throws(Fault) -> Step? {
+        if let judged = jobs.firstIndex(where: { $0.state == .judged }) { return .park(judged, delay: 1000) }
+        if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
+        guard jobs.contains(where: { $0.state != .ended }) else { return nil }
+        var core = core
+        if !core.nextTime().isNever { return .pass }
+        guard let lost = scopes.firstIndex(where: { !$0.isUp }) else { throw Fault(text: "they wait for ever: \(jobs)") }
+        return .up(lost)
+    }
+}

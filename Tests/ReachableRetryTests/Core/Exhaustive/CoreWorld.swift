@@ -1,0 +1,263 @@
+@testable import ReachableRetry
+
+/// A core, and what was done to it: one state of the exploration.
+///
+/// What must be true of it is computed from what happened, in milliseconds.
+struct CoreWorld {
+    /// What is explored.
+    struct Setting: Sendable {
+        /// One job; jobs are submitted in the order of their numbers.
+        struct Job: Sendable {
+            var variant = Variant(most: 2)
+            var scope = 0
+            /// The other conditions that it waits for.
+            var others: [Int] = []
+            var destination: String?
+            var priority = JobPriority.normal
+        }
+
+        /// A failure as it is reported; a server's delay is longer than the shortest backoff, and shorter than the longest.
+        enum Failure: String, CaseIterable {
+            case connectivity
+            case transient
+            case server
+            case permanent
+
+            static let hardDelay = 1500
+
+            var report: FailureReport {
+                switch self {
+                case .connectivity: .classified(.connectivity)
+                case .transient: .classified(.transient)
+                case .server: .classified(.server(retryAfter: .milliseconds(Self.hardDelay)))
+                case .permanent: .classified(.permanent)
+                }
+            }
+        }
+
+        var name: String
+        var release = ReleasePolicy.immediate
+        var maxConcurrent: Int?
+        var jobs: [Job]
+        var scopes = 2
+        /// How often each scope may become satisfied or change.
+        var epochs = 3
+        var nudges = 1
+        var cancellations = 1
+        var failures = Failure.allCases
+        /// The backoffs: shorter and longer than a server's delay.
+        var delays = [1000, 2000]
+    }
+
+    /// One thing that happens.
+    enum Step: CustomStringConvertible {
+        case submit
+        case up(Int)
+        case down(Int)
+        case edge(Int)
+        case succeed(Int)
+        case fail(Int, Setting.Failure)
+        case park(Int, delay: Int)
+        case cancel(Int)
+        case nudge(Int)
+        case pass
+
+        var description: String {
+            switch self {
+            case .submit: "submit the next job"
+            case .up(let scope): "scope \(scope) becomes satisfied"
+            case .down(let scope): "scope \(scope) is lost"
+            case .edge(let scope): "scope \(scope) changes"
+            case .succeed(let job): "job \(job) succeeds"
+            case .fail(let job, let failure): "job \(job) fails: \(failure)"
+            case .park(let job, let delay): "job \(job) parks with a backoff of \(delay) ms"
+            case .cancel(let job): "job \(job) is cancelled"
+            case .nudge(let scope): "scope \(scope) is nudged"
+            case .pass: "time passes to what is due next"
+            }
+        }
+    }
+
+    struct Fault: Error { var text: String }
+
+    struct Scope {
+        var isUp: Bool
+        /// How often it was told to have become satisfied, or to have changed.
+        var epoch = 0
+        var nudges = 0
+    }
+
+    enum State { case parked, running, judged, ended }
+
+    struct Job {
+        var key: JobKey?
+        var state = State.parked
+        var submitted: Int
+        var soft = Int.min
+        var hard = Int.min
+        var started = 0
+        var charged = 0
+        var wasCharged = false
+        /// What was seen when the last attempt started.
+        var armed: Int
+        var armedScope: Int
+        var armedNudges: Int
+        /// The sum of epochs and nudges for which a delay was cut short last.
+        var voidedAt = -1
+        var startedAt = 0
+        var isCancelled = false
+        var interruptedBy: JobState.Interruption?
+        /// Whether its attempt began while its gate tried the way.
+        var isProbe = false
+    }
+
+    /// What jobs of one scope and destination have in common.
+    struct Gate {
+        var exists = false
+        var isProbing = false
+        var throttledUntil = Int.min
+        var pacedAt = Int.min
+    }
+
+    let setting: Setting
+    /// By job: its place among the gates.
+    let places: [Int]
+    var core: RetryBusCore
+    var now = 0
+    var scopes: [Scope]
+    var jobs: [Job] = []
+    var gates: [Gate]
+    var edgesAt: [Int?]
+    var nudgesLeft: Int
+    var cancellationsLeft: Int
+
+    init(_ setting: Setting) {
+        self.setting = setting
+        let names = setting.jobs.map { "\($0.scope) \($0.destination ?? "")" }
+        places = names.map { name in names.firstIndex(of: name) ?? 0 }
+        core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: 1)
+        // The first is there, the others come.
+        scopes = (0..<setting.scopes).map { Scope(isUp: $0 == 0) }
+        gates = names.map { _ in Gate() }
+        edgesAt = scopes.map { _ in nil }
+        (nudgesLeft, cancellationsLeft) = (setting.nudges, setting.cancellations)
+        for scope in scopes {
+            _ = core.addCondition(Level(isSatisfied: scope.isUp), isReachability: true, unknownUntil: .start)
+        }
+    }
+
+    var time: BusTime { BusTime(.milliseconds(now)) }
+
+    func scope(_ job: Int) -> Int { setting.jobs[job].scope }
+
+    func mode(_ job: Int) -> Variant.Mode { setting.jobs[job].variant.mode }
+
+    func deadline(_ job: Int) -> Int { setting.jobs[job].variant.elapsed.map { jobs[job].submitted + $0 } ?? .max }
+
+    func epoch(_ job: Int) -> Int {
+        let own = mode(job) == .ignore ? 0 : scopes[scope(job)].epoch
+        return setting.jobs[job].others.reduce(own) { $0 + scopes[$1].epoch }
+    }
+
+    func isMet(_ job: Int) -> Bool {
+        (mode(job) != .wait || scopes[scope(job)].isUp) && setting.jobs[job].others.allSatisfy { scopes[$0].isUp }
+    }
+
+    /// When the job's delays end: an edge or a nudge after its attempt's start ends what is not an order.
+    func release(_ job: Int) -> Int {
+        let isVoided = epoch(job) != jobs[job].armed || scopes[scope(job)].nudges != jobs[job].armedNudges
+        return max(jobs[job].hard, isVoided ? .min : jobs[job].soft)
+    }
+
+    /// Whether a gate may hold it.
+    func isGated(_ job: Int) -> Bool { mode(job) == .wait }
+
+    // MARK: - Steps
+
+    /// What may happen next.
+    func steps() -> [Step] {
+        var steps: [Step] = []
+        if jobs.count < setting.jobs.count { steps.append(.submit) }
+        for (index, scope) in scopes.enumerated() {
+            if scope.isUp { steps.append(.down(index)) }
+            if scope.epoch < setting.epochs { steps.append(scope.isUp ? .edge(index) : .up(index)) }
+            if nudgesLeft > 0 { steps.append(.nudge(index)) }
+        }
+        for (index, job) in jobs.enumerated() {
+            switch job.state {
+            case .running: steps += [.succeed(index)] + setting.failures.map { .fail(index, $0) }
+            case .judged: steps += setting.delays.map { .park(index, delay: $0) }
+            case .parked, .ended: break
+            }
+            if cancellationsLeft > 0, job.state != .ended, !job.isCancelled { steps.append(.cancel(index)) }
+        }
+        var core = core
+        if !core.nextTime().isNever { steps.append(.pass) }
+        return steps
+    }
+
+    mutating func play(_ step: Step) throws(Fault) {
+        switch step {
+        case .submit: try submit()
+        case .up(let index): try change(index, isUp: true, isEdge: true)
+        case .down(let index): try change(index, isUp: false, isEdge: false)
+        case .edge(let index): try change(index, isUp: true, isEdge: true)
+        case .succeed(let index):
+            notePassage(index)
+            jobs[index].state = .ended
+            try apply(core.succeed(key(index), at: time))
+        case .fail(let index, let failure): try fail(index, failure)
+        case .park(let index, let delay):
+            jobs[index].soft = now + max(jobs[index].wasCharged ? 0 : 500, delay)
+            jobs[index].state = .parked
+            try apply(core.park(key(index), for: .milliseconds(delay), at: time))
+        case .cancel(let index):
+            cancellationsLeft -= 1
+            jobs[index].isCancelled = true
+            try apply(core.cancel(key(index), at: time))
+        case .nudge(let index):
+            nudgesLeft -= 1
+            scopes[index].nudges += 1
+            try apply(core.nudge(ConditionIndex(index), at: time))
+        case .pass:
+            // Rounded up: the core's times are whole milliseconds here, or nothing is due.
+            now = max(now, Int((core.nextTime().nanoseconds + 999_999) / 1_000_000))
+            noteLongRuns()
+            try apply(core.tick(at: time))
+        }
+        try settle()
+    }
+
+    func key(_ index: Int) -> JobKey { jobs[index].key ?? JobKey(index: -1, generation: 0) }
+
+    private mutating func submit() throws(Fault) {
+        let index = jobs.count
+        let job = setting.jobs[index]
+        jobs.append(Job(submitted: now, armed: 0, armedScope: scopes[job.scope].epoch, armedNudges: scopes[job.scope].nudges))
+        jobs[index].armed = epoch(index)
+        let place = places[index]
+        if !gates[place].exists {
+            gates[place].exists = true
+            gates[place].isProbing = edgesAt[job.scope].map { now - $0 <= 30_000 } ?? false
+        }
+        let (key, _, effects) = core.submit(
+            job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.others.map { ConditionIndex($0) },
+            destination: job.destination, priority: job.priority, at: time)
+        jobs[index].key = key
+        try apply(effects)
+    }
+
+    private mutating func change(_ index: Int, isUp: Bool, isEdge: Bool) throws(Fault) {
+        scopes[index].isUp = isUp
+        if isEdge {
+            scopes[index].epoch += 1
+            edgesAt[index] = now
+            for job in jobs.indices where scope(job) == index {
+                gates[places[job]].isProbing = true
+                jobs[job].isProbe = false
+            }
+        }
+        let level = Level(isSatisfied: isUp, epoch: UInt64(scopes[index].epoch))
+        try apply(core.update(ConditionIndex(index), level, at: time))
+    }
+}
