@@ -145,6 +145,28 @@ import Testing
         }
     }
 
+    /// A job that comes while a loss is still being told must not start on what the bus heard last.
+    @Test func aLossThatIsNotAnnouncedYetIsSeenWhenSubmitting() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: true)
+            // The bus follows the condition already.
+            await scenario.submit("first", .scenario, when: [login.condition], .ok(after: .seconds(60)))
+            let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let observer = login.condition.storage.observe {
+                isTelling.signal()
+                mayGoOn.wait()
+            }
+            // From now on a thread is busy telling of this change, and others' changes wait to be told.
+            Thread { login.advanceEpoch() }.start()
+            isTelling.wait()
+            login.set(false)
+            await scenario.submit("second", .scenario, when: [login.condition], .ok())
+            #expect(scenario.starts("second") == [] && scenario.bus.pending.last?.unmet == ["login"])
+            login.condition.storage.removeObserver(observer)
+            for _ in 1...2 { mayGoOn.signal() }
+        }
+    }
+
     @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())

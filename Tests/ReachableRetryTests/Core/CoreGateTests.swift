@@ -78,6 +78,13 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1, 2], "it counts as having got through, and leaves the window")
     }
 
+    @Test func aGateAtWhichNobodyWaitsHasNoTimer() {
+        var (bench, jobs) = reconnected(2)
+        #expect(bench.next == 15, "the canary will have run for long")
+        bench.cancel(jobs[1])
+        #expect(bench.next == nil)
+    }
+
     @Test func eachEdgeHasItsCanary() {
         var (bench, jobs) = reconnected(3)
         bench.edge()
