@@ -113,6 +113,7 @@ struct CoreFingerprint: Hashable {
             number(gate.goodWidth)
             // From the second on all delays are the same.
             number(min(gate.failures, 2))
+            number(min(gate.overloads, ReleaseRules.mostOverloads))
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
             let scope = world.scopes[world.scope(index)]
             number(gate.successEpoch.map { scope.epoch - Int($0) } ?? 100)
