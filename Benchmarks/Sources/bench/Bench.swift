@@ -3,8 +3,10 @@ import CBench
 import Glibc
 
 /// The command `bench`.
+///
+/// Not an asynchronous one: the threads of the pool must be made by the thread that has entered its network namespace.
 @main
-struct Bench: AsyncParsableCommand {
+struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Measures the library beside its peers, in network namespaces of its own: all but `crowd` and `herd` need root.",
         subcommands: [

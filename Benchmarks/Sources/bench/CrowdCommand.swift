@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBench
+import Dispatch
 import Glibc
 import Reachability
 import ReachabilityTesting
@@ -7,7 +8,7 @@ import ReachableRetry
 import Synchronization
 
 /// The command `bench crowd`.
-struct CrowdCommand: AsyncParsableCommand {
+struct CrowdCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "crowd",
         abstract: "What many jobs that wait for the network cost: memory, a loss, a reconnect, and the first job after it.")
@@ -18,7 +19,9 @@ struct CrowdCommand: AsyncParsableCommand {
     @Option(help: "How many reconnects are measured for each number.")
     var rounds = 21
 
-    func run() async throws {
+    func run() throws {
+        let (isOver, outcome) = (DispatchSemaphore(value: 0), Outcome())
+        let counts = jobs.split(separator: ",").compactMap { Int($0) }
         print("crowd: \(rounds) reconnects each, a simulated cable, the default release policy; medians\n")
         print(
             row([
@@ -26,7 +29,20 @@ struct CrowdCommand: AsyncParsableCommand {
                 "cancelling a job ns",
             ]))
         print("|---|---|---|---|---|---|")
-        for count in jobs.split(separator: ",").compactMap({ Int($0) }) { try await Crowd(count, rounds).measure() }
+        Task { [rounds] in
+            do {
+                for count in counts { try await Crowd(count, rounds).measure() }
+            } catch {
+                outcome.error.withLock { $0 = error }
+            }
+            isOver.signal()
+        }
+        isOver.wait()
+        if let error = outcome.error.withLock(\.self) { throw error }
+    }
+
+    private final class Outcome: Sendable {
+        let error = Mutex<(any Error)?>(nil)
     }
 }
 
