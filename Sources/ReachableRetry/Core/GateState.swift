@@ -238,8 +238,11 @@ package struct GateState: Sendable {
     }
 
     /// The lanes in the order in which they are asked.
-    var lanes: [Lane] {
-        let isBulksTurn = sinceBulk + 1 >= ReleaseRules.bulkShare && !lines[.bulk].isEmpty && lines[.interactive].isEmpty
+    ///
+    /// - Parameter isLimited: whether jobs may have to wait for others, so that bulk jobs need a share.
+    func lanes(isLimited: Bool) -> [Lane] {
+        let isBulksTurn =
+            isLimited && sinceBulk + 1 >= ReleaseRules.bulkShare && !lines[.bulk].isEmpty && lines[.interactive].isEmpty
         return isBulksTurn ? Self.lanesWithBulkFirst : Self.usualLanes
     }
 

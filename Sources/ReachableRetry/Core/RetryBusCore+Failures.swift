@@ -16,6 +16,8 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.phase = .judged
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }
+        // What has run for long until now has got through, whatever this failure says.
+        retireLongRuns(of: job.gate, at: now)
         noteEndOfAttempt(job)
         let judgement = judge(key.index, job, report, isGone: isGone, at: now)
         letGo(at: now)

@@ -35,6 +35,9 @@ extension RetryBusCore {
         }
     }
 
+    /// Whether a job that may start may still have to wait for others.
+    private var isLimited: Bool { release.rules.hasCanaries || release.rules.pace != nil || maxConcurrent < .max }
+
     /// Makes a gate's first job a candidate.
     private mutating func present(_ gate: Int32, at now: BusTime) {
         guard let head = head(of: gate, at: now), head.turn != gates[gate].ready else { return }
@@ -52,7 +55,7 @@ extension RetryBusCore {
         if gates[gate].lines.gatedCount == 0 { gates[gate].noteIdle(at: now) }
         var earliest = BusTime.never
         var best: Head?
-        for lane in gates[gate].lanes where !lane.waitsForScope || record.isOpen {
+        for lane in gates[gate].lanes(isLimited: isLimited) where !lane.waitsForScope || record.isOpen {
             let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
             guard let entry else { continue }
             if lane.waitsForScope, record.distrustedUntil > now {
@@ -76,7 +79,7 @@ extension RetryBusCore {
     }
 
     /// Attempts that have run for long make room: what they do is not what the others wait for.
-    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+    mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)] else { return false }
             return job.phase == .running && job.started == attempt

@@ -85,6 +85,17 @@ struct CoreGateTests {
         #expect(bench.next == nil)
     }
 
+    @Test func whatHasRunForLongSaysNothingAboutAFailureAfterThat() {
+        var (bench, jobs) = reconnected(6)
+        bench.succeed(jobs[0])
+        #expect(running(bench, jobs) == [1, 2])
+        for job in jobs.dropFirst(3) { bench.cancel(job) }
+        bench.pass(to: 15)
+        bench.fail(jobs[1], .unreachable)
+        let more = (0..<2).map { _ in bench.submit() }
+        #expect(running(bench, more) == [0], "one tries the way")
+    }
+
     @Test func eachEdgeHasItsCanary() {
         var (bench, jobs) = reconnected(3)
         bench.edge()

@@ -119,6 +119,14 @@ struct CoreReleaseTests {
         #expect(bench.order.filter { normal.contains($0) } == Array(normal.prefix(bench.order.count - share)))
     }
 
+    @Test func whereNothingIsLimitedNobodyNeedsAShare() {
+        var bench = CoreBench(online: false)
+        let bulk = bench.submit(priority: .bulk)
+        let normal = (0..<20).map { _ in bench.submit() }
+        bench.up()
+        #expect(bench.order == normal + [bulk])
+    }
+
     @Test func interactiveJobsAreNeverBehindBulkOnes() {
         var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
         for _ in 0..<50 { _ = bench.submit(priority: .bulk) }
