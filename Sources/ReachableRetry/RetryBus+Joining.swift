@@ -43,12 +43,13 @@ extension RetryBus {
                 }
                 end(joint, id, result)
             }
-            begin(joint, task)
+            // Before the first caller can leave, which its handler below does.
+            guarded.withLock { _ in joint.task = task }
         }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { wait(joint, number, $0) }
         } onCancel: {
-            leave(joint, id, number)
+            leave(joint, number)
         }
     }
 
@@ -70,14 +71,6 @@ extension RetryBus {
         return place
     }
 
-    private func begin<Value: Sendable>(_ joint: Joint<Value>, _ task: Task<Void, Never>) {
-        let isAbandoned = guarded.withLock { _ in
-            joint.task = task
-            return joint.isAbandoned
-        }
-        if isAbandoned { task.cancel() }
-    }
-
     private func wait<Value: Sendable>(
         _ joint: Joint<Value>, _ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>
     ) {
@@ -85,7 +78,7 @@ extension RetryBus {
         if let result { continuation.resume(with: result) }
     }
 
-    private func leave<Value: Sendable>(_ joint: Joint<Value>, _ id: JobID, _ number: UInt64) {
+    private func leave<Value: Sendable>(_ joint: Joint<Value>, _ number: UInt64) {
         let (continuation, task) = guarded.withLock { _ in (joint.leave(number), joint.isAbandoned ? joint.task : nil) }
         task?.cancel()
         continuation?.resume(throwing: CancellationError())

@@ -138,32 +138,28 @@ import Testing
     }
 
     @Test func theConsiderateComeBackOneThenTwoThenFour() async throws {
-        let clock = ManualClock()
-        let network = SimulatedNetwork.online(clock: clock)
-        let monitor = ReachabilityMonitor(network)
-        let running = Task { try await monitor.run() }
-        defer { running.cancel() }
-        try await network.untilRunning()
-        let bus = RetryBus.considerate(over: monitor)
-        try network.pull("eth0")
-        let log = Mutex((now: 0, most: 0, order: [String]()))
-        let server = ScriptedServer { photo in
-            log.withLock { log in
-                log.now += 1
-                log.most = max(log.most, log.now)
-                log.order.append(photo.name)
+        try await Scenario().run { scenario in
+            let (network, bus) = (scenario.network, RetryBus.considerate(over: scenario.monitor))
+            try network.pull("eth0")
+            let log = Mutex((now: 0, most: 0, order: [String]()))
+            let server = ScriptedServer { photo in
+                log.withLock { log in
+                    log.now += 1
+                    log.most = max(log.most, log.now)
+                    log.order.append(photo.name)
+                }
+                await Task.yield()
+                log.withLock { $0.now -= 1 }
             }
-            await Task.yield()
-            log.withLock { $0.now -= 1 }
+            let photos = (0..<40).map { Photo(name: "\($0 % 20)") }
+            let uploading = Task { try await backUp(photos, to: server, over: bus) }
+            while bus.pending.count < 20 || !bus.isQuiet { await Task.yield() }
+            try network.plug("eth0")
+            // The spread is drawn from real chance, and passes on the bus's real clock: somebody asks for it now.
+            bus.nudge()
+            try await uploading.finished()
+            #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })
         }
-        let photos = (0..<40).map { Photo(name: "\($0 % 20)") }
-        let uploading = Task { try await backUp(photos, to: server, over: bus) }
-        while bus.pending.count < 20 || !bus.isQuiet { await Task.yield() }
-        try network.plug("eth0")
-        // The spread is drawn from real chance, and passes on the bus's real clock: somebody asks for it now.
-        bus.nudge()
-        try await uploading.finished()
-        #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })
     }
 
     @Test func theAlbumKeepsCountByItself() async throws {

@@ -61,7 +61,6 @@ private final class Crowd: Sendable {
     private let rounds: Int
     private let network = SimulatedNetwork.online()
     private let started = Atomic<Int64>(0)
-    private let isOver = Atomic(false)
 
     init(_ count: Int, _ rounds: Int) {
         self.count = count
@@ -80,23 +79,22 @@ private final class Crowd: Sendable {
         while bus.pending.count < count { await Task.yield() }
         // Those that have been submitted last are about to sleep.
         try await Task.sleep(for: .milliseconds(200))
-        let bytes = Double(Self.residentBytes() - before) / Double(count) - bare
+        let bytes = (Self.residentBytes() - before) / Double(count) - bare
         var (losses, returns, firsts): ([Double], [Double], [Double]) = ([], [], [])
         for _ in 0..<rounds {
             started.store(0, ordering: .sequentiallyConsistent)
-            let start = Self.now()
+            let start = bench_now()
             try network.plug("eth0")
-            returns.append(Double(Self.now() - start) / 1000)
+            returns.append(Double(bench_now() - start) / 1000)
             while started.load(ordering: .acquiring) == 0 { sched_yield() }
             firsts.append(Double(started.load(ordering: .acquiring) - start) / 1000)
-            let end = Self.now()
+            let end = bench_now()
             try network.pull("eth0")
-            losses.append(Double(Self.now() - end) / 1000)
+            losses.append(Double(bench_now() - end) / 1000)
         }
-        isOver.store(true, ordering: .releasing)
-        let start = Self.now()
+        let start = bench_now()
         for task in tasks { task.cancel() }
-        let cancelling = Double(Self.now() - start) / Double(count)
+        let cancelling = Double(bench_now() - start) / Double(count)
         for task in tasks { _ = try? await task.value }
         running.cancel()
         _ = try? await running.value
@@ -115,7 +113,7 @@ private final class Crowd: Sendable {
         return (0..<count).map { _ in
             Task {
                 try await bus.retry(policy, priority: .interactive) { [self] _ in
-                    _ = started.compareExchange(expected: 0, desired: Self.now(), ordering: .acquiringAndReleasing)
+                    _ = started.compareExchange(expected: 0, desired: bench_now(), ordering: .acquiringAndReleasing)
                     try await Task.sleep(for: .seconds(3600))
                 }
             }
@@ -128,28 +126,12 @@ private final class Crowd: Sendable {
         let parked = Parked()
         let tasks = (0..<count).map { _ in Task { await withUnsafeContinuation { parked.add($0) } } }
         while parked.all.count < count { await Task.yield() }
-        let bytes = Double(residentBytes() - before) / Double(count)
+        let bytes = (residentBytes() - before) / Double(count)
         for continuation in parked.all { continuation.resume() }
         for task in tasks { await task.value }
         bench_release_memory()
         return bytes
     }
 
-    private static func residentBytes() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-        defer { fclose(file) }
-        var (total, resident) = (0, 0)
-        withUnsafeMutablePointer(to: &total) { total in
-            withUnsafeMutablePointer(to: &resident) { resident in
-                _ = withVaList([total, resident]) { vfscanf(file, "%ld %ld", $0) }
-            }
-        }
-        return resident * Int(sysconf(Int32(_SC_PAGESIZE)))
-    }
-
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private static func residentBytes() -> Double { memoryHeld(by: "self").now * 1024 * 1024 }
 }

@@ -63,3 +63,13 @@ func decimal(_ number: Double, _ digits: Int = 2) -> String {
 }
 
 private func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+/// The memory that a process holds, in megabytes: now, and at most so far (proc_pid_status(5)).
+func memoryHeld(by process: String) -> (now: Double, peak: Double) {
+    let lines = (try? readFile("/proc/\(process)/status"))?.split(separator: "\n") ?? []
+    func megabytes(_ key: String) -> Double {
+        let words = lines.first { $0.hasPrefix(key) }?.split { $0 == " " || $0 == "\t" } ?? []
+        return words.count > 1 ? (Double(words[1]) ?? 0) / 1024 : 0
+    }
+    return (megabytes("VmRSS:"), megabytes("VmHWM:"))
+}

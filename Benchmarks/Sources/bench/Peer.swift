@@ -58,12 +58,7 @@ final class Peer {
 
     /// The memory that it holds, in megabytes: now, and at most so far.
     var memory: (now: Double, peak: Double) {
-        let lines = (try? readFile("/proc/\(process)/status"))?.split(separator: "\n") ?? []
-        func megabytes(_ key: String) -> Double {
-            let words = lines.first { $0.hasPrefix(key) }?.split { $0 == " " || $0 == "\t" } ?? []
-            return words.count > 1 ? (Double(words[1]) ?? 0) / 1024 : 0
-        }
-        return (megabytes("VmRSS:"), megabytes("VmHWM:"))
+        memoryHeld(by: "\(process)")
     }
 
     /// Toggles a default route and measures how long it takes until the peer has heard of each addition.

@@ -25,9 +25,10 @@ package struct ConditionRecord: Sendable {
     var nudges: UInt64 = 0
     /// How many jobs depend on it.
     var uses = 0
-    /// For how long it was closed before it last closed or opened, and when that was.
+    /// For how long it was closed before it last closed or opened.
     private var closedBefore = Duration.zero
-    private var turnedAt = BusTime.start
+    /// Since when it has been as it is, open or closed.
+    private(set) var unchangedSince = BusTime.start
     /// The jobs that wait for it without it being their scope; of those with several unmet conditions each waits for one.
     var waiting: Set<JobIndex> = []
     /// The jobs that wait for something else, and are to be looked at when this changes: an edge ends a delay, a loss a wait
@@ -60,18 +61,15 @@ package struct ConditionRecord: Sendable {
     var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
 
     /// For how long it has been closed, as a moment: jobs that stand in line wait by this clock.
-    func closedTime(at now: BusTime) -> BusTime { .start + closedBefore + (isOpen ? .zero : now - turnedAt) }
-
-    /// Since when it has been as it is, open or closed.
-    var unchangedSince: BusTime { turnedAt }
+    func closedTime(at now: BusTime) -> BusTime { .start + closedBefore + (isOpen ? .zero : now - unchangedSince) }
 
     /// Does what may open or close it.
     private mutating func turn(at now: BusTime, _ change: (inout Self) -> Void) {
         let (wasOpen, wasKnown) = (isOpen, level.isKnown)
         change(&self)
         guard isOpen != wasOpen || level.isKnown != wasKnown else { return }
-        if !wasOpen { closedBefore += now - turnedAt }
-        turnedAt = now
+        if !wasOpen { closedBefore += now - unchangedSince }
+        unchangedSince = now
     }
 
     /// Takes over a new level.

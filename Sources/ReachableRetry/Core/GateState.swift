@@ -61,7 +61,7 @@ package struct GateState: Sendable {
     /// The failures of canaries in a row, and until when the next one waits.
     private(set) var failures = 0
     private(set) var retryAt = BusTime.past
-    /// The same after a failure that was the job's or the server's: those who have waited for a delay of their own may go.
+    /// The same after a failure that was the job's or the server's; a job that is alone has only delays of its own to keep.
     private(set) var pauseAt = BusTime.past
     /// The server's failures in a row.
     private(set) var overloads = 0
@@ -97,14 +97,14 @@ package struct GateState: Sendable {
     /// The scope's epoch has grown: the way is another one, and has to be tried anew.
     ///
     /// - Parameter calmAt: until when it has to be quiet, because there were too many edges.
-    mutating func noteEdge(calmAt: BusTime, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime) {
+    mutating func noteEdge(calmAt: BusTime, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
-        (hasCanary, bypassing, inFlight, failures, retryAt) = (false, 0, 0, 0, .past)
-        pauseAt = .past
+        (hasCanary, bypassing, inFlight) = (false, 0, 0)
+        (failures, retryAt, pauseAt) = (0, .past, .past)
         runs.removeAll()
         self.calmAt = calmAt
-        if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: chance.next()) }
+        if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: Backoff.chance(chance.next())) }
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
@@ -155,7 +155,7 @@ package struct GateState: Sendable {
     ///
     /// - Returns: until when the job waits.
     mutating func noteNetworkFailure(
-        of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime
+        of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
     ) -> BusTime {
         // One outage fails many attempts: those that ran beside the first one wait as long as that.
         if phase == .probing, retryAt > now { return retryAt }
@@ -173,7 +173,7 @@ package struct GateState: Sendable {
     ///
     /// - Parameter isOverload: whether it is the server's, of which all jobs here are known to share it.
     mutating func noteOtherFailure(
-        of round: UInt32, isOverload: Bool, _ rules: ReleaseRules, _ chance: inout Chance, at now: BusTime
+        of round: UInt32, isOverload: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
     ) {
         guard round == self.round else { return }
         if isOverload { overloads += 1 }
@@ -207,7 +207,7 @@ package struct GateState: Sendable {
 
     /// Whether the next job of a lane may start.
     ///
-    /// - Parameter hasPaused: whether it has waited for a delay of its own.
+    /// - Parameter hasPaused: whether it is alone here, and has waited for a delay of its own.
     func permission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         guard lane.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }

@@ -30,7 +30,7 @@ package struct ReleaseRules: Hashable, Sendable {
     var isRandom: Bool { hasCanaries && (isJittered || spread > .zero) }
 
     /// The delay after so many failures in a row.
-    func delay(afterFailure number: Int, isOverload: Bool = false, _ chance: inout Chance) -> Duration {
+    func delay(afterFailure number: Int, isOverload: Bool = false, _ chance: inout SplitMix64) -> Duration {
         let maximumBackoff = isOverload ? max(maximumBackoff, Self.longestPause) : maximumBackoff
         var delay = min(backoff, maximumBackoff)
         var doublings = number - 1
@@ -38,7 +38,7 @@ package struct ReleaseRules: Hashable, Sendable {
             delay = delay > maximumBackoff / 2 ? maximumBackoff : delay * 2
             doublings -= 1
         }
-        return isJittered ? delay / 2 + (delay / 2).scaled(by: chance.next()) : delay
+        return isJittered ? delay / 2 + (delay / 2).scaled(by: Backoff.chance(chance.next())) : delay
     }
 }
 
@@ -54,21 +54,5 @@ package struct Pace: Hashable, Sendable {
         let rate = perSecond >= 1 / 3600 ? min(perSecond, 1e9) : 1 / 3600
         interval = .nanoseconds(max(1, Int64((1e9 / rate).rounded())))
         tolerance = interval * min(max(1, burst) - 1, 1_000_000)
-    }
-}
-
-/// Numbers by chance (SplitMix64), so that what a core decides follows from what it was given.
-struct Chance: Sendable {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    /// A number from 0 up to, but not including, 1.
-    mutating func next() -> Double {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Double((z ^ (z >> 31)) >> 11) * 0x1p-53
     }
 }

@@ -27,10 +27,7 @@ extension RetryBusCore {
             guard gates[candidate.gate].ready == candidate.turn else { continue }
             gates[candidate.gate].ready = .none
             guard let head = head(of: candidate.gate, at: now) else { continue }
-            if head.turn == candidate.turn {
-                leave(head.job, at: now)
-                proceed(head.job, head.pass, at: now)
-            }
+            if head.turn == candidate.turn { proceed(head.job, head.pass, at: now) }
             present(candidate.gate, at: now)
         }
     }

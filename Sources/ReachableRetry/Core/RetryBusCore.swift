@@ -28,7 +28,7 @@ package struct RetryBusCore: Sendable {
     /// How many attempts run, and how many may.
     package internal(set) var running = 0
     let maxConcurrent: Int
-    var chance: Chance
+    var chance: SplitMix64
     private var nextTurn: UInt64 = 0
     var effects: [Effect] = []
     var nudges: UInt64 = 0
@@ -45,7 +45,7 @@ package struct RetryBusCore: Sendable {
     package init(release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, seed: UInt64 = 0) {
         self.release = release
         self.maxConcurrent = max(1, maxConcurrent ?? .max)
-        chance = Chance(seed: seed)
+        chance = SplitMix64(seed: seed)
     }
 
     // MARK: - Conditions

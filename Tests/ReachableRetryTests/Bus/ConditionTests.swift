@@ -120,28 +120,34 @@ import Testing
         }
     }
 
+    /// Keeps a thread busy telling of a change, so that others' changes wait to be told.
+    private func whileTelling(of login: ConditionSource, _ body: () async -> Void) async {
+        let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let observer = login.condition.storage.observe {
+            isTelling.signal()
+            mayGoOn.wait()
+        }
+        Thread { login.advanceEpoch() }.start()
+        isTelling.wait()
+        await body()
+        login.condition.storage.removeObserver(observer)
+        for _ in 1...2 { mayGoOn.signal() }
+    }
+
     /// What a condition says counts from when it says so, not from when everybody has been told.
     @Test func aChangeThatIsNotAnnouncedYetIsSeenWhenParking() async throws {
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
-            let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            let observer = login.condition.storage.observe {
-                isTelling.signal()
-                mayGoOn.wait()
+            await whileTelling(of: login) {
+                let policy = RetryPolicy.scenario.backoff(
+                    .custom { _ in
+                        login.advanceEpoch()
+                        return .seconds(60)
+                    })
+                await scenario.submit("job", policy, when: [login.condition], .fails(), .ok())
+                await scenario.advance(to: .milliseconds(150))
+                #expect(scenario.starts("job") == [0, 0.1])
             }
-            // From now on a thread is busy telling of this change, and others' changes wait to be told.
-            Thread { login.advanceEpoch() }.start()
-            isTelling.wait()
-            let policy = RetryPolicy.scenario.backoff(
-                .custom { _ in
-                    login.advanceEpoch()
-                    return .seconds(60)
-                })
-            await scenario.submit("job", policy, when: [login.condition], .fails(), .ok())
-            await scenario.advance(to: .milliseconds(150))
-            #expect(scenario.starts("job") == [0, 0.1])
-            login.condition.storage.removeObserver(observer)
-            for _ in 1...2 { mayGoOn.signal() }
         }
     }
 
@@ -151,19 +157,11 @@ import Testing
             let login = ConditionSource("login", isSatisfied: true)
             // The bus follows the condition already.
             await scenario.submit("first", .scenario, when: [login.condition], .ok(after: .seconds(60)))
-            let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            let observer = login.condition.storage.observe {
-                isTelling.signal()
-                mayGoOn.wait()
+            await whileTelling(of: login) {
+                login.set(false)
+                await scenario.submit("second", .scenario, when: [login.condition], .ok())
+                #expect(scenario.starts("second") == [] && scenario.bus.pending.last?.unmet == ["login"])
             }
-            // From now on a thread is busy telling of this change, and others' changes wait to be told.
-            Thread { login.advanceEpoch() }.start()
-            isTelling.wait()
-            login.set(false)
-            await scenario.submit("second", .scenario, when: [login.condition], .ok())
-            #expect(scenario.starts("second") == [] && scenario.bus.pending.last?.unmet == ["login"])
-            login.condition.storage.removeObserver(observer)
-            for _ in 1...2 { mayGoOn.signal() }
         }
     }
 
