@@ -25,30 +25,29 @@ struct Consequences {
     private mutating func take(_ effect: Effect, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
         switch effect {
         case .start(let key):
-            guard let ticket = guarded.desk[key] else { return }
-            ticket.mayStart = true
-            (ticket.interruption, ticket.attempt) = (nil, nil)
-            wake(ticket)
+            guard guarded.desk[key] != nil else { return }
+            guarded.desk[key]?.mayStart = true
+            guarded.desk[key]?.interruption = nil
+            guarded.desk[key]?.record.attempt = nil
+            wake(key, &guarded)
         case .interrupt(let key, let interruption):
-            guard let ticket = guarded.desk[key] else { return }
-            ticket.interruption = interruption
-            if let attempt = ticket.attempt { cancelled.append(attempt) }
+            guarded.desk[key]?.interruption = interruption
+            if let attempt = guarded.desk[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
-            guard let ticket = guarded.desk[key] else { return }
-            ticket.ending = ending
-            guarded.desk.remove(ticket)
-            wake(ticket)
+            wake(key, &guarded)
+            guarded.desk.remove(key, ending)
         case .tell(let subject, let news):
-            guard let ticket = guarded.desk[subject.key] else { return }
-            if guarded.newsroom.hasListeners { guarded.newsroom.put(guarded.event(subject, ticket, news, at: now)) }
+            if guarded.newsroom.hasListeners, let record = guarded.desk[subject.key]?.record {
+                guarded.newsroom.put(guarded.event(subject, record, news, at: now))
+            }
             // Its task has its result, and asks no more.
-            if news == .succeeded { guarded.desk.remove(ticket) }
+            if news == .succeeded { guarded.desk.remove(subject.key, nil) }
         }
     }
 
-    private mutating func wake(_ ticket: Ticket) {
-        guard let continuation = ticket.continuation else { return }
-        ticket.continuation = nil
+    private mutating func wake(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
+        guard let continuation = guarded.desk[key]?.continuation else { return }
+        guarded.desk[key]?.continuation = nil
         continuations.append(continuation)
     }
 
@@ -63,16 +62,17 @@ struct Consequences {
 
 extension RetryBus.Guarded {
     /// What happened to a job, for those who listen.
-    fileprivate func event(_ subject: Subject, _ ticket: Ticket, _ news: News, at now: BusTime) -> RetryEvent {
+    fileprivate func event(_ subject: Subject, _ record: JobRecord, _ news: News, at now: BusTime) -> RetryEvent {
+        let id = Ticket(key: subject.key, number: subject.number, name: record.name).id
         var event = RetryEvent(
-            kind: .succeeded, job: ticket.id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
+            kind: .succeeded, job: id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
             attempt: subject.started, waited: subject.waited, at: now.duration)
         switch news {
         case .waiting: event.kind = .waitingForConnectivity
         case .started: event.kind = .attemptStarted
         case .failed(let failureClass, let isCharged):
             event.kind = .attemptFailed
-            if let error = ticket.failure {
+            if let error = record.failure {
                 event.failure = RetryEvent.Failure(error: error, failureClass: failureClass, isCharged: isCharged)
             }
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
@@ -80,7 +80,7 @@ extension RetryBus.Guarded {
         case .ended(.cancelled): event.kind = .cancelled
         case .ended(.gaveUp(let reason, let tally, _)):
             event.kind = .gaveUp
-            event.story = GiveUp(ticket.id, reason, tally, ticket.lastError)
+            event.story = GiveUp(id, reason, tally, record.lastError)
         }
         return event
     }

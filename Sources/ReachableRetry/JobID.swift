@@ -8,6 +8,9 @@ public struct JobID: Hashable, Sendable {
 
     let name: Name
 
+    /// Whether it is the caller's.
+    var isChosen: Bool { if case .chosen = name { true } else { false } }
+
     init(_ name: Name) { self.name = name }
 
     /// Makes an identifier of the caller's.

@@ -53,7 +53,7 @@ extension RetryBus.Guarded {
         var taken: [(ParkingWitness, PendingJob)] = []
         var rest: [ParkingWitness] = []
         for witness in witnesses {
-            if let ticket = desk[witness.id], ticket.continuation != nil, let job = pendingJob(ticket.key, at: now),
+            if let key = desk.key(of: witness.id), desk[key]?.continuation != nil, let job = pendingJob(key, at: now),
                 job.state != .running
             {
                 taken.append((witness, job))

@@ -107,7 +107,7 @@ extension RetryBus {
         _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?
     ) -> (any Error)? {
         let key = ticket.key
-        let interruption = guarded.withLock { _ in ticket.interruption }
+        let interruption = guarded.withLock { $0.desk[key]?.interruption }
         let error = interruption == .timeout ? RetryError.attemptTimedOut : error
         // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
         let lastError = interruption == .unsatisfied ? previous : error
@@ -117,7 +117,8 @@ extension RetryBus {
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
-            (ticket.failure, ticket.lastError) = (error, lastError)
+            guarded.desk[key]?.record.failure = error
+            guarded.desk[key]?.record.lastError = lastError
             (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
             return refreshed + effects
         }

@@ -19,21 +19,22 @@ extension RetryBus {
     private func takeStep(_ ticket: Ticket) -> Step? {
         let now = clock.now()
         return guarded.withLock { guarded in
-            if let ending = ticket.ending { return .end(ending) }
-            guard ticket.mayStart, let start = guarded.core.currentStart(of: ticket.key, at: now) else { return nil }
-            ticket.mayStart = false
+            let key = ticket.key
+            if let ending = guarded.desk.takeEnding(of: key) { return .end(ending) }
+            guard guarded.desk[key]?.mayStart == true, let start = guarded.core.currentStart(of: key, at: now) else { return nil }
+            guarded.desk[key]?.mayStart = false
             return .start(start)
         }
     }
 
     /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
-    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { _ in ticket.interruption != nil } }
+    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { $0.desk[ticket.key]?.interruption != nil } }
 
     /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
     func attemptRuns(_ ticket: Ticket, _ task: Task<Void, Never>) {
-        let isInterrupted = guarded.withLock { _ in
-            ticket.attempt = task
-            return ticket.interruption != nil
+        let isInterrupted = guarded.withLock { guarded in
+            guarded.desk[ticket.key]?.record.attempt = task
+            return guarded.desk[ticket.key]?.interruption != nil
         }
         if isInterrupted { task.cancel() }
     }
@@ -42,8 +43,9 @@ extension RetryBus {
         await withUnsafeContinuation { continuation in
             let now = clock.now()
             let (isSuspended, parked) = guarded.withLock { guarded in
-                guard !ticket.mayStart, ticket.ending == nil else { return (false, [(ParkingWitness, PendingJob)]()) }
-                ticket.continuation = continuation
+                // One that has ended is not there any more.
+                guard guarded.desk[ticket.key]?.mayStart == false else { return (false, [(ParkingWitness, PendingJob)]()) }
+                guarded.desk[ticket.key]?.continuation = continuation
                 return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
             }
             if !isSuspended { continuation.resume() }

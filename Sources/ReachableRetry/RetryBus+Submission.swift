@@ -31,7 +31,7 @@ extension RetryBus {
                 result = .failure(.shutDown)
                 return []
             }
-            guard order.id.map({ guarded.desk[$0] == nil }) ?? true else {
+            guard order.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
@@ -41,7 +41,7 @@ extension RetryBus {
             let (key, number, effects) = guarded.core.submit(
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
                 at: now)
-            let ticket = Ticket(key, number: number, order.id)
+            let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
             guarded.desk.add(ticket)
             result = .success(ticket)
             return refreshed + effects

@@ -45,7 +45,7 @@ public final class RetryBus: Sendable {
 
     struct Guarded {
         var core: RetryBusCore
-        var desk = TicketDesk()
+        var desk = JobDesk()
         var followed = FollowedConditions()
         var newsroom = Newsroom()
         /// Tests that wait for a job to wait.
@@ -122,7 +122,7 @@ public final class RetryBus: Sendable {
     /// If that attempt succeeds all the same, the caller gets its value. Returns at once, and does nothing if there is no such
     /// job. The same happens when the task that called `retry` is cancelled.
     public func cancel(_ id: JobID) {
-        change { guarded, now in guarded.desk[id].map { guarded.core.cancel($0.key, at: now) } ?? [] }
+        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.cancel($0, at: now) } ?? [] }
     }
 
     /// Lets a job start no attempt until ``resume(_:)``.
@@ -130,7 +130,7 @@ public final class RetryBus: Sendable {
     /// A running attempt goes on; if it fails the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` counts on. Returns at once, and
     /// does nothing if there is no such job, or if it is paused.
     public func pause(_ id: JobID) {
-        change { guarded, now in guarded.desk[id].map { guarded.core.pause($0.key, at: now) } ?? [] }
+        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.pause($0, at: now) } ?? [] }
     }
 
     /// Lets a paused job go on.
@@ -138,7 +138,7 @@ public final class RetryBus: Sendable {
     /// Its delays have passed meanwhile, and a reconnect that came ends them as if it came now. Returns at once, and does nothing
     /// if there is no such job, or if it is not paused.
     public func resume(_ id: JobID) {
-        change { guarded, now in guarded.desk[id].map { guarded.core.resume($0.key, at: now) } ?? [] }
+        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.resume($0, at: now) } ?? [] }
     }
 
     /// Replaces the conditions that a job needs besides its scope, and looks at once whether it may start.
@@ -148,7 +148,7 @@ public final class RetryBus: Sendable {
     /// such job.
     public func setConditions(_ conditions: [Condition], of id: JobID) {
         change { guarded, now in
-            guard let key = guarded.desk[id]?.key else { return [] }
+            guard let key = guarded.desk.key(of: id) else { return [] }
             let indices = conditions.map { guarded.index(of: $0, self, at: now) }
             let refreshed = indices.flatMap { guarded.refresh($0, at: now) }
             return refreshed + guarded.core.setConditions(indices, of: key, at: now)

@@ -13,7 +13,7 @@ package enum Effect: Sendable {
 /// The job that news are about, which may have ended.
 package struct Subject: Hashable, Sendable {
     package var key: JobKey
-    package var sequence: UInt64
+    package var number: UInt64
     package var scope: ConditionIndex
     package var destination: String?
     /// How many attempts have been started.

@@ -1,4 +1,6 @@
-/// One job: where it is in its life, and what it has been through.
+/// One job: where it is in its life.
+///
+/// Small, for there may be many that wait: what only those have that were started is kept apart.
 package struct JobState: Sendable {
     package enum Phase: Sendable {
         /// Waits for a condition.
@@ -19,16 +21,21 @@ package struct JobState: Sendable {
         case unsatisfied
     }
 
-    let generation: UInt32
-    /// Jobs that may start at the same time do so in the order of their numbers.
-    let sequence: UInt64
     let rules: RetryPolicy.Rules
-    let scope: ConditionIndex
     var conditions: [ConditionIndex]
-    let gate: Int32
-    let priority: JobPriority
+    /// None, or one: an array is copied when it is changed, and takes no more than a pointer.
+    private var pasts: [JobHistory] = []
+    /// Its first place in line. Jobs that may do something at the same time do so in this order.
+    let rank: Turn
     let submitted: BusTime
-    let deadline: BusTime
+    /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.
+    var waitBegan = BusTime.never
+    let scope: ConditionIndex
+    let gate: Int32
+    /// The condition that a waiting job is registered with.
+    var waitsFor: ConditionIndex = -1
+    /// The job's entry in the timer queue.
+    var token: TimerQueue.Token = 0
 
     var phase = Phase.waiting
     var interruption: Interruption?
@@ -36,47 +43,54 @@ package struct JobState: Sendable {
     /// Whether it has been told to wait until it is told to go on.
     var isPaused = false
     var hasToldOfWaiting = false
+    var isInLine = false
     var lastWasConnectivity = false
     var lastWasCharged = false
-    /// The condition that a waiting job is registered with.
-    var waitsFor: ConditionIndex = -1
-    /// The job's entry in the timer queue.
-    var token: TimerQueue.Token = 0
-    /// The job's place among those of its gate, and whether it stands in line there.
-    var turn: Turn
-    var isInLine = false
-    /// How the running attempt was let go, and in which round of the gate.
-    var pass = GateState.Pass.free
-    var round: UInt32 = 0
 
-    var started: Int32 = 0
-    var charged: Int32 = 0
-    var connectivityFailures: Int32 = 0
-    /// The number of the last charged failure, for its delay; a reconnect may reset it.
-    var failureIndex: Int32 = 0
-    /// The number of the last failure of the network since the last edge.
-    var connectivityIndex: Int32 = 0
-    /// What the budget gives back if the attempt succeeds; negative before the first retry that it was asked for.
-    var refund: Int32 = -1
+    init(
+        _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: Turn, submitted: BusTime
+    ) {
+        self.rules = rules
+        self.scope = scope
+        self.conditions = conditions
+        self.gate = gate
+        self.rank = rank
+        self.submitted = submitted
+    }
 
-    /// Until when the job's own backoff holds it.
-    var soft = BusTime.past
-    /// Until when somebody's order holds it.
-    var hard = BusTime.past
-    /// The delay before, for decorrelated jitter.
-    var previousDelay: Duration?
+    /// Whether anything has happened to it that is kept apart.
+    var hasHistory: Bool { !pasts.isEmpty }
+
+    /// What it has been through; to change anything of it makes room for it.
+    package internal(set) var history: JobHistory {
+        _read {
+            if pasts.isEmpty { yield .none } else { yield pasts[0] }
+        }
+        _modify {
+            if pasts.isEmpty { pasts.append(.none) }
+            yield &pasts[0]
+        }
+    }
+
+    /// Its place in line; none after a failure, until it stands in line again.
+    var turn: Turn {
+        get { history.turn ?? rank }
+        set { history.turn = newValue }
+    }
+
+    /// Of two jobs the older one has the smaller.
+    var number: UInt64 { rank.number }
+
+    var priority: JobPriority { rank.priority }
+
+    /// When the job gives up, whatever it does then.
+    var deadline: BusTime { rules.elapsed.map { submitted + $0 } ?? .never }
+
     /// When it has taken too long: the wait, or the attempt.
-    var limit = BusTime.never
-    /// When the attempt is cancelled because something was lost.
-    var interruptAt = BusTime.never
-    /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.
-    var waitBegan = BusTime.never
-    var waited = Duration.zero
-
-    /// What was seen when the last attempt started.
-    var armedEpoch: UInt64 = 0
-    var armedScopeEpoch: UInt64 = 0
-    var armedNudges: UInt64 = 0
+    var limit: BusTime {
+        get { history.limit }
+        set { if newValue != limit { history.limit = newValue } }
+    }
 
     /// Whether the scope has to be satisfied.
     var waitsForScope: Bool { if case .wait = rules.connectivity { true } else { false } }
@@ -88,8 +102,8 @@ package struct JobState: Sendable {
     var nextTime: BusTime {
         switch phase {
         case .waiting: min(deadline, limit)
-        case .backingOff: min(deadline, max(soft, hard))
-        case .running: interruption == nil ? min(deadline, limit, interruptAt) : .never
+        case .backingOff: min(deadline, max(history.soft, history.hard))
+        case .running: interruption == nil ? min(deadline, limit, history.interruptAt) : .never
         case .judged: .never
         }
     }

@@ -45,6 +45,10 @@ struct Turn: Hashable, Comparable, Sendable {
         rawValue = UInt64(JobPriority.interactive.rawValue - priority.rawValue) << 56 | (number & (1 << 56 - 1))
     }
 
+    var number: UInt64 { rawValue & (1 << 56 - 1) }
+
+    var priority: JobPriority { JobPriority(rawValue: JobPriority.interactive.rawValue - Int(rawValue >> 56)) ?? .bulk }
+
     static func < (left: Turn, right: Turn) -> Bool { left.rawValue < right.rawValue }
 }
 

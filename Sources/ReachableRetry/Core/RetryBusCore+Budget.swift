@@ -10,7 +10,7 @@ extension RetryBusCore {
         guard let budget = job.rules.budget, job.interruption != .deadline else { return }
         switch failure {
         case .connectivity, .permanent: break
-        case .transient, .server: budget.noteFailure(isFirst: job.refund < 0)
+        case .transient, .server: budget.noteFailure(isFirst: job.history.refund < 0)
         }
     }
 
@@ -22,12 +22,12 @@ extension RetryBusCore {
         guard failure != .connectivity, let job = jobs[Int(index)], let budget = job.rules.budget else { return true }
         let isTimeout = job.interruption == .timeout || report == .timedOut
         guard let refund = budget.takeRetry(afterTimeout: isTimeout) else { return false }
-        jobs[Int(index)]?.refund = refund
+        jobs[Int(index)]?.history.refund = refund
         return true
     }
 
     /// Counts a success, and gives back what its attempt cost.
     func noteSuccess(_ job: JobState) {
-        job.rules.budget?.noteSuccess(refund: job.refund < 0 ? nil : job.refund)
+        job.rules.budget?.noteSuccess(refund: job.history.refund < 0 ? nil : job.history.refund)
     }
 }

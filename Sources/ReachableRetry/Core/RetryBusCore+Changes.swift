@@ -26,15 +26,16 @@ extension RetryBusCore {
     /// An edge that its delay has not met yet still ends it.
     package mutating func setConditions(_ new: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key] else { return [] }
-        let missed = epoch(of: job) &- job.armedEpoch
+        let missed = epoch(of: job) &- job.history.armedEpoch
         // In line it is registered with nothing but its gate, and goes on waiting for as long as it has.
         if !job.isInLine { leave(key.index, at: now) }
         for condition in new { conditions[Int(condition)]?.uses += 1 }
         for condition in job.conditions { release(condition) }
         jobs[Int(key.index)]?.conditions = new
-        guard let changed = self[key] else { return [] }
-        let armedEpoch = epoch(of: changed) &- missed
-        jobs[Int(key.index)]?.armedEpoch = armedEpoch
+        if let changed = self[key], changed.history.started > 0 {
+            let armedEpoch = epoch(of: changed) &- missed
+            jobs[Int(key.index)]?.history.armedEpoch = armedEpoch
+        }
         switch job.phase {
         case .running:
             if job.rules.interruptionGrace != nil {

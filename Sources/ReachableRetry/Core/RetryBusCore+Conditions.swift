@@ -72,9 +72,9 @@ extension RetryBusCore {
     mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruptionGrace else { return }
         if unmet(job) == nil {
-            jobs[Int(index)]?.interruptAt = .never
-        } else if job.interruptAt.isNever {
-            jobs[Int(index)]?.interruptAt = now + grace
+            jobs[Int(index)]?.history.interruptAt = .never
+        } else if job.history.interruptAt.isNever {
+            jobs[Int(index)]?.history.interruptAt = now + grace
         }
         if grace == .zero, unmet(job) != nil { return interrupt(index, .unsatisfied) }
         arm(index)

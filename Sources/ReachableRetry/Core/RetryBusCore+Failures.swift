@@ -40,8 +40,8 @@ extension RetryBusCore {
     /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
     package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .judged else { return [] }
-        jobs[Int(key.index)]?.soft = now + max(job.lastWasCharged ? .zero : GateState.leastDelay, delay)
-        jobs[Int(key.index)]?.previousDelay = delay
+        jobs[Int(key.index)]?.history.soft = now + max(job.lastWasCharged ? .zero : GateState.leastDelay, delay)
+        jobs[Int(key.index)]?.history.previousDelay = delay
         advance(key.index, at: now)
         letGo(at: now)
         return takeEffects()
@@ -68,23 +68,23 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)] else { return .settled }
         // Behind those who have not had their turn: the next canary is another job.
         if release.rules.hasCanaries { jobs[Int(index)]?.turn = .none }
-        if isCharged { return .backOff(index: Int(job.failureIndex), previous: job.previousDelay) }
-        if unmet(job) != nil || epoch(of: job) != job.armedEpoch {
+        if isCharged { return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay) }
+        if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
             // It waits for the network, or goes at once because the network came back during the attempt.
             advance(index, at: now)
             return .settled
         }
         if release.rules.hasCanaries, Lane(job).isGated {
-            jobs[Int(index)]?.soft = gates[job.gate].noteNetworkFailure(
-                of: job.round, epoch: job.armedScopeEpoch, release.rules, &chance, at: now)
+            jobs[Int(index)]?.history.soft = gates[job.gate].noteNetworkFailure(
+                of: job.history.round, epoch: job.history.armedScopeEpoch, release.rules, &chance, at: now)
             // Somebody said to retry now while the attempt ran: that holds for what the gate makes of its failure, too.
-            if nudges(of: job) != job.armedNudges { gates[job.gate].noteNudge() }
+            if nudges(of: job) != job.history.armedNudges { gates[job.gate].noteNudge() }
             advance(index, at: now)
             return .settled
         }
-        let number = job.connectivityIndex.saturatingIncrement()
-        jobs[Int(index)]?.connectivityIndex = number
-        return .backOff(index: Int(number), previous: job.previousDelay)
+        let number = job.history.connectivityIndex.saturatingIncrement()
+        jobs[Int(index)]?.history.connectivityIndex = number
+        return .backOff(index: Int(number), previous: job.history.previousDelay)
     }
 
     /// Has the gate draw its conclusions from a failure of which the network is not to blame.
@@ -94,15 +94,15 @@ extension RetryBusCore {
         switch failure {
         case .connectivity where !isCharged: break
         // Somebody has said no for good: the way is there.
-        case .permanent: gates[job.gate].notePassage(of: job.round, rules)
+        case .permanent: gates[job.gate].notePassage(of: job.history.round, rules)
         case .server(let delay?) where delay > .zero && gates.destination(job.gate) != nil:
-            gates[job.gate].noteOtherFailure(of: job.round, isOverload: true, rules, &chance, at: now)
+            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: true, rules, &chance, at: now)
             gates[job.gate].throttle(until: now + delay)
         case .server:
             let isShared = gates.destination(job.gate) != nil
-            gates[job.gate].noteOtherFailure(of: job.round, isOverload: isShared, rules, &chance, at: now)
+            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: isShared, rules, &chance, at: now)
         case .connectivity, .transient:
-            gates[job.gate].noteOtherFailure(of: job.round, isOverload: false, rules, &chance, at: now)
+            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: false, rules, &chance, at: now)
         }
     }
 
@@ -116,10 +116,10 @@ extension RetryBusCore {
         if failure == .permanent { return .permanent }
         if isShutDown { return .shutDown }
         if job.deadline <= now { return .deadline }
-        if let most = job.rules.maxAttempts, Int(job.charged) >= most { return .attempts }
+        if let most = job.rules.maxAttempts, Int(job.history.charged) >= most { return .attempts }
         if case .server(let delay?) = failure {
-            let hard = max(job.hard, now + max(.zero, delay))
-            jobs[Int(index)]?.hard = hard
+            let hard = max(job.history.hard, now + max(.zero, delay))
+            jobs[Int(index)]?.history.hard = hard
             if hard > job.deadline { return .deadline }
         }
         return paysForRetry(index, report, failure) ? nil : .budget
@@ -128,10 +128,10 @@ extension RetryBusCore {
     private mutating func count(_ index: JobIndex, _ failure: FailureClass, isCharged: Bool) {
         guard var job = jobs[Int(index)] else { return }
         if isCharged {
-            job.charged = job.charged.saturatingIncrement()
-            job.failureIndex = job.failureIndex.saturatingIncrement()
+            job.history.charged = job.history.charged.saturatingIncrement()
+            job.history.failureIndex = job.history.failureIndex.saturatingIncrement()
         } else {
-            job.connectivityFailures = job.connectivityFailures.saturatingIncrement()
+            job.history.connectivityFailures = job.history.connectivityFailures.saturatingIncrement()
         }
         job.lastWasConnectivity = failure == .connectivity
         job.lastWasCharged = isCharged
@@ -143,7 +143,7 @@ extension RetryBusCore {
         if job.interruption == .unsatisfied { return .connectivity }
         guard let record = conditions[Int(job.scope)] else { return .transient }
         let overlaps =
-            job.heedsScope && record.isLive && (isGone || record.epoch != job.armedScopeEpoch || !record.level.isSatisfied)
+            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.level.isSatisfied)
         switch report {
         // What the caller calls the server's or permanent is never overruled.
         case .classified(.permanent): return .permanent

@@ -77,22 +77,24 @@ extension RetryBusCore {
 
     /// Attempts that have run for long make room: what they do is not what the others wait for.
     mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+        // Not a call of a subscript of the whole: that would be used twice at a time.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
-            guard generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)] else { return false }
-            return job.phase == .running && job.started == attempt
+            guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]
+            else { return false }
+            return job.phase == .running && job.history.started == attempt
         }
         for key in long {
             guard let job = jobs[Int(key.index)] else { continue }
-            gates[gate].noteEnd(job.pass, of: job.round)
-            gates[gate].notePassage(of: job.round, release.rules)
-            jobs[Int(key.index)]?.pass = .free
+            gates[gate].noteEnd(job.history.pass, of: job.history.round)
+            gates[gate].notePassage(of: job.history.round, release.rules)
+            jobs[Int(key.index)]?.history.pass = .free
         }
     }
 
     /// A running attempt has ended: what it held is free.
     mutating func noteEndOfAttempt(_ job: JobState) {
         running -= 1
-        gates[job.gate].noteEnd(job.pass, of: job.round)
+        gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
         stirred.append(job.gate)
     }
 

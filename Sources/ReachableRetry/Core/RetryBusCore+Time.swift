@@ -50,7 +50,7 @@ extension RetryBusCore {
                 interrupt(index, .deadline)
             } else if job.limit <= now {
                 interrupt(index, .timeout)
-            } else if job.interruptAt <= now {
+            } else if job.history.interruptAt <= now {
                 interrupt(index, .unsatisfied)
             }
         case .waiting where job.deadline > now:

@@ -55,17 +55,16 @@ extension RetryBusCore {
 
     /// Has a job wait for another condition than its scope, or for a time, if it has to.
     private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
-        guard var job = jobs[Int(index)] else { return false }
-        if job.soft != .past, epoch(of: job) != job.armedEpoch || nudges(of: job) != job.armedNudges {
+        guard let job = jobs[Int(index)] else { return false }
+        if job.history.soft != .past, epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges {
             // Voided: the edge or the nudge came after the attempt had started. The next attempt is armed anew, so it counts once.
-            job.soft = .past
-            jobs[Int(index)]?.soft = .past
+            jobs[Int(index)]?.history.soft = .past
         }
         if let condition = unmet(job) {
             wait(index, for: condition, at: now)
             return true
         }
-        guard max(job.soft, job.hard) > now else { return false }
+        guard let history = jobs[Int(index)]?.history, max(history.soft, history.hard) > now else { return false }
         backOff(index, at: now)
         return true
     }
@@ -79,12 +78,12 @@ extension RetryBusCore {
 
     /// Waits for the scope, or for the turn.
     private mutating func standInLine(_ index: JobIndex, at now: BusTime) {
-        guard var job = jobs[Int(index)] else { return }
+        guard let job = jobs[Int(index)] else { return }
         if !job.isInLine {
             leave(index, at: now)
-            if job.turn == .none { job.turn = takeTurn(job.priority) }
-            jobs[Int(index)]?.turn = job.turn
-            gates[job.gate].lines[Lane(job)].append(Line.Entry(turn: job.turn, job: index))
+            let turn = job.turn == .none ? takeTurn(job.priority) : job.turn
+            if turn != job.turn { jobs[Int(index)]?.turn = turn }
+            gates[job.gate].lines[Lane(job)].append(Line.Entry(turn: turn, job: index))
             jobs[Int(index)]?.isInLine = true
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = job.scope
@@ -141,7 +140,7 @@ extension RetryBusCore {
     private mutating func backOff(_ index: JobIndex, at now: BusTime) {
         leave(index, at: now)
         guard let job = jobs[Int(index)] else { return }
-        if job.phase == .judged { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
+        if job.phase == .judged { tell(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
         for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
         arm(index)
@@ -151,26 +150,26 @@ extension RetryBusCore {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
-        if epoch != job.armedEpoch {
-            if job.resetsOnReconnect { (job.failureIndex, job.previousDelay) = (0, nil) }
-            job.connectivityIndex = 0
+        if epoch != job.history.armedEpoch {
+            if job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
+            job.history.connectivityIndex = 0
         }
         job.phase = .running
-        (job.pass, job.round) = (pass, gates[job.gate].round)
+        (job.history.pass, job.history.round) = (pass, gates[job.gate].round)
         running += 1
-        job.started = job.started.saturatingIncrement()
-        job.armedEpoch = epoch
-        job.armedScopeEpoch = scopeEpoch(of: job)
-        job.armedNudges = nudges(of: job)
-        job.soft = .past
+        job.history.started = job.history.started.saturatingIncrement()
+        job.history.armedEpoch = epoch
+        job.history.armedScopeEpoch = scopeEpoch(of: job)
+        job.history.armedNudges = nudges(of: job)
+        job.history.soft = .past
         job.limit = job.rules.attemptTimeout.map { now + $0 } ?? .never
-        job.interruptAt = .never
+        job.history.interruptAt = .never
         job.interruption = nil
         jobs[Int(index)] = job
-        gates[job.gate].noteStart(pass, Lane(job), key(index), job.started, release.rules, at: now)
+        gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil { watchForLosses(index) }
         arm(index)
-        tell(index, .started(Int(job.started)))
+        tell(index, .started(Int(job.history.started)))
         effects.append(.start(key(index)))
     }
 
@@ -185,7 +184,7 @@ extension RetryBusCore {
     package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
         guard let job = self[key], job.phase == .running else { return nil }
         let end = min(job.deadline, job.limit)
-        return Start(number: Int(job.started), epoch: job.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
+        return Start(number: Int(job.history.started), epoch: job.history.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
 
     // MARK: - Registration
@@ -194,7 +193,7 @@ extension RetryBusCore {
     mutating func leave(_ index: JobIndex, at now: BusTime) {
         if let job = jobs[Int(index)], !job.waitBegan.isNever {
             let waited = waited(job, at: now)
-            jobs[Int(index)]?.waited = waited
+            jobs[Int(index)]?.history.waited = waited
             jobs[Int(index)]?.waitBegan = .never
         }
         unregister(index)
@@ -202,8 +201,8 @@ extension RetryBusCore {
 
     /// How long a job has waited for conditions: in line, as long as its scope was closed.
     private func waited(_ job: JobState, at now: BusTime) -> Duration {
-        guard !job.waitBegan.isNever else { return job.waited }
-        return job.waited + ((job.isInLine ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
+        guard !job.waitBegan.isNever else { return job.history.waited }
+        return job.history.waited + ((job.isInLine ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
     }
 
     private func closedTime(of scope: ConditionIndex, at now: BusTime) -> BusTime {
@@ -235,7 +234,7 @@ extension RetryBusCore {
 
     func tally(_ job: JobState, at now: BusTime) -> Tally {
         Tally(
-            started: Int(job.started), charged: Int(job.charged), connectivityFailures: Int(job.connectivityFailures),
+            started: Int(job.history.started), charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures),
             waited: waited(job, at: now), elapsed: now - job.submitted)
     }
 

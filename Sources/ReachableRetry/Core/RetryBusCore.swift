@@ -14,7 +14,8 @@ package struct RetryBusCore: Sendable {
     var jobs: [JobState?] = []
     private var freeJobs: [JobIndex] = []
     private(set) var generations: [UInt32] = []
-    private var nextSequence: UInt64 = 0
+    /// Where the generations of new places begin: above all that were.
+    private var firstGeneration: UInt32 = 0
     var conditions: [ConditionRecord?] = []
     private var freeConditions: [ConditionIndex] = []
     private var idle: [ConditionIndex] = []
@@ -86,21 +87,17 @@ package struct RetryBusCore: Sendable {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
             jobs.append(nil)
-            generations.append(0)
+            generations.append(firstGeneration)
         }
         let gate = useGate(scope, destination, at: now)
-        var job = JobState(
-            generation: generations[Int(index)], sequence: nextSequence, rules: rules, scope: scope, conditions: others, gate: gate,
-            priority: priority, submitted: now, deadline: rules.elapsed.map { now + $0 } ?? .never, turn: takeTurn(priority))
-        nextSequence += 1
+        // It may end here and now, and its place with it.
+        let (key, rank) = (key(index), takeTurn(priority))
+        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: now)
         count += 1
-        job.armedEpoch = epoch(of: job)
-        job.armedNudges = nudges(of: job)
-        jobs[Int(index)] = job
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
         letGo(at: now)
-        return (JobKey(index: index, generation: job.generation), job.sequence, takeEffects())
+        return (key, rank.number, takeEffects())
     }
 
     /// The gate for a job; one that is made soon after an edge has to try the way as if it had been there.
@@ -119,8 +116,8 @@ package struct RetryBusCore: Sendable {
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         noteEndOfAttempt(job)
-        gates[job.gate].noteSuccess(in: job.armedScopeEpoch)
-        gates[job.gate].notePassage(of: job.round, release.rules)
+        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+        gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         tell(key.index, .succeeded)
         remove(key.index)
@@ -166,8 +163,8 @@ package struct RetryBusCore: Sendable {
 
     /// The job, unless it has ended.
     package subscript(key: JobKey) -> JobState? {
-        guard Int(key.index) < jobs.count, let job = jobs[Int(key.index)], job.generation == key.generation else { return nil }
-        return job
+        guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation else { return nil }
+        return jobs[Int(key.index)]
     }
 
     /// All jobs, in the order in which they may start.
@@ -177,8 +174,7 @@ package struct RetryBusCore: Sendable {
 
     /// Jobs in the order in which they may start: by priority, and of the same priority the oldest first.
     func inOrder(_ indices: some Sequence<JobIndex>) -> [JobIndex] {
-        indices.compactMap { index in jobs[Int(index)].map { (-$0.priority.rawValue, $0.sequence, index) } }
-            .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+        indices.compactMap { index in jobs[Int(index)].map { ($0.rank, index) } }.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
     mutating func end(_ index: JobIndex, _ ending: Ending, at now: BusTime) {
@@ -216,13 +212,25 @@ package struct RetryBusCore: Sendable {
     mutating func tell(_ index: JobIndex, _ news: News) {
         guard let job = jobs[Int(index)] else { return }
         let subject = Subject(
-            key: key(index), sequence: job.sequence, scope: job.scope, destination: gates.destination(job.gate),
-            started: Int(job.started), waited: job.waited)
+            key: key(index), number: job.number, scope: job.scope, destination: gates.destination(job.gate),
+            started: Int(job.history.started), waited: job.history.waited)
         effects.append(.tell(subject, news))
     }
 
     mutating func takeEffects() -> [Effect] {
+        if count == 0, jobs.count > Self.mostIdlePlaces { forgetPlaces() }
         defer { effects = [] }
         return effects
+    }
+
+    /// How many places without jobs are kept for the next ones.
+    private static let mostIdlePlaces = 256
+
+    /// Gives back the memory of a crowd that is gone.
+    private mutating func forgetPlaces() {
+        firstGeneration = (generations.max() ?? 0) &+ 1
+        (jobs, generations, freeJobs) = ([], [], [])
+        timers.removeAll()
+        candidates = Heap()
     }
 }

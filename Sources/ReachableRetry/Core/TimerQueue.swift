@@ -57,6 +57,9 @@ package struct TimerQueue: Sendable {
         return nil
     }
 
+    /// Throws all away, which are all forgotten; no token comes twice.
+    mutating func removeAll() { (heap, forgotten) = (Heap(), 0) }
+
     mutating func removeFirst() { heap.removeMin() }
 
     private mutating func throwAwayForgotten(_ isCurrent: (Entry) -> Bool) {

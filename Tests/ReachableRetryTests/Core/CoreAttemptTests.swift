@@ -97,7 +97,7 @@ struct CoreAttemptTests {
             bench.up()
             bench.fail(job)
         }
-        #expect(bench.starts(job) == [0, 1, 2, 3, 4, 5] && bench.core[job]?.charged == 0)
+        #expect(bench.starts(job) == [0, 1, 2, 3, 4, 5] && bench.core[job]?.history.charged == 0)
     }
 
     @Test func whatIsLostAfterTheAttemptsEndDidNotInterruptIt() {

@@ -85,16 +85,19 @@ struct CoreFingerprint: Hashable {
                 }
             number(phase << 4 | interruption)
             flags(
-                job.isCancelled, job.hasToldOfWaiting, job.lastWasConnectivity, job.lastWasCharged, job.isInLine, job.started > 0,
+                job.isCancelled, job.hasToldOfWaiting, job.lastWasConnectivity, job.lastWasCharged, job.isInLine, job.history.started > 0,
                 job.token != 0, world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
-            number(Int(job.charged))
-            number(Int(job.pass.rawValue))
-            flags(job.round == world.core.gates[job.gate].round)
-            for moment in [job.soft, job.hard, job.limit, job.interruptAt, job.deadline] { time(moment) }
-            number(world.epoch(index) - Int(job.armedEpoch))
-            number(scope.epoch - Int(job.armedScopeEpoch))
-            flags(scope.nudges != Int(job.armedNudges))
+            number(Int(job.history.charged))
+            number(Int(job.history.pass.rawValue))
+            flags(job.history.round == world.core.gates[job.gate].round)
+            for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] { time(moment) }
+            // Before the first attempt nothing was armed.
+            if job.history.started > 0 {
+                number(world.epoch(index) - Int(job.history.armedEpoch))
+                number(scope.epoch - Int(job.history.armedScopeEpoch))
+                flags(scope.nudges != Int(job.history.armedNudges))
+            }
             turn(job.turn)
             guard let limit = world.setting.jobs[index].variant.waitLimit else { return }
             time(world.core.conditions[Int(job.scope)].map { $0.unchangedSince + .milliseconds(limit) } ?? .past)

@@ -83,7 +83,7 @@ extension CoreWorld {
         try check(hasEnded == isOver, "it ends: \(hasEnded)", index)
         if case .backOff = judgement {
             jobs[index].state = .judged
-        } else if !isCharged, !isOver, let soft = core[key(index)]?.soft, soft != .past {
+        } else if !isCharged, !isOver, let soft = core[key(index)]?.history.soft, soft != .past {
             // The gate said for how long.
             jobs[index].soft = Int(soft.nanoseconds / 1_000_000)
         }
@@ -100,7 +100,7 @@ extension CoreWorld {
     /// What has run for five seconds has got through, also if the network has failed another attempt meanwhile.
     mutating func noteLongRuns() {
         for index in jobs.indices where jobs[index].state == .running && jobs[index].startedAt + 5000 <= now {
-            if let pass = core[key(index)]?.pass, pass != .free { notePassage(index) }
+            if let pass = core[key(index)]?.history.pass, pass != .free { notePassage(index) }
         }
     }
 
@@ -122,7 +122,7 @@ extension CoreWorld {
         let place = places[index]
         guard let job = core[key(index)] ?? core.jobs.last ?? nil else { return }
         let isInteractive = setting.jobs[index].priority == .interactive
-        if let pace = rules.pace, !rules.hasCanaries || (job.pass == .window && !isInteractive) {
+        if let pace = rules.pace, !rules.hasCanaries || (job.history.pass == .window && !isInteractive) {
             let interval = Int(pace.interval / .milliseconds(1))
             try check(gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval, "it starts too fast", index)
             gates[place].pacedAt = now
@@ -147,10 +147,10 @@ extension CoreWorld {
             }
         }
         let counted = beside.filter { other in
-            core[key(other)].map { $0.round == job.round && ($0.pass == .window || $0.pass == .canary) } ?? false
+            core[key(other)].map { $0.history.round == job.history.round && [.window, .canary].contains($0.history.pass) } ?? false
         }
-        if job.pass == .window { try check(counted.count < rules.maxInFlight, "the window is full", index) }
-        if job.pass == .free { try check(core.gates[job.gate].phase == .open, "it is not counted", index) }
+        if job.history.pass == .window { try check(counted.count < rules.maxInFlight, "the window is full", index) }
+        if job.history.pass == .free { try check(core.gates[job.gate].phase == .open, "it is not counted", index) }
     }
 
     // MARK: - States
@@ -199,7 +199,7 @@ extension CoreWorld {
             let gate = core.gates[place]
             let passes = jobs.compactMap { job in
                 job.key.flatMap { core[$0] }.flatMap {
-                    $0.gate == place && $0.phase == .running && $0.round == gate.round ? $0.pass : nil
+                    $0.gate == place && $0.phase == .running && $0.history.round == gate.round ? $0.history.pass : nil
                 }
             }
             let canaries = passes.count { $0 == .canary }

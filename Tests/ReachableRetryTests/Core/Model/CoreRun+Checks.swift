@@ -117,7 +117,7 @@ extension CoreRun {
     private mutating func told(_ subject: Subject, _ news: News, _ index: Int) throws(Fault) {
         let job = model.jobs[index]
         try check(
-            Int(subject.scope) == job.scope && subject.destination == job.destination && Int(subject.sequence) == index,
+            Int(subject.scope) == job.scope && subject.destination == job.destination && subject.number == numbers[index],
             "\(subject) is not it", index)
         switch news {
         case .waiting:

@@ -40,7 +40,7 @@ extension CoreRun {
     mutating func heldByGate(_ index: Int, _ judgement: Judgement) throws(Fault) {
         let job = model.jobs[index]
         try check(judgement == .settled, "\(judgement), though the gate decides", index)
-        let soft = core[keys[index]].map { Int($0.soft.nanoseconds / 1_000_000) } ?? 0
+        let soft = core[keys[index]].map { Int($0.history.soft.nanoseconds / 1_000_000) } ?? 0
         let isNudged = model.nudges(job) != job.armedNudges
         try check(isNudged || (soft >= model.now && soft <= model.now + 5000), "the gate holds it until \(soft)", index)
         model.jobs[index].soft = isNudged ? .min : soft

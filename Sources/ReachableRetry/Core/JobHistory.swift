@@ -1,0 +1,39 @@
+/// What a job has been through since something first happened to it: most that wait have no history yet.
+package struct JobHistory: Sendable {
+    /// Its place in line since its last failure; `nil` if its first still holds.
+    var turn: Turn?
+    /// How the running attempt was let go, and in which round of the gate.
+    var pass = GateState.Pass.free
+    var round: UInt32 = 0
+
+    package internal(set) var started: Int32 = 0
+    var charged: Int32 = 0
+    var connectivityFailures: Int32 = 0
+    /// The number of the last charged failure, for its delay; a reconnect may reset it.
+    var failureIndex: Int32 = 0
+    /// The number of the last failure of the network since the last edge.
+    var connectivityIndex: Int32 = 0
+    /// What the budget gives back if the attempt succeeds; negative before the first retry that it was asked for.
+    var refund: Int32 = -1
+
+    /// Until when the job's own backoff holds it.
+    var soft = BusTime.past
+    /// Until when somebody's order holds it.
+    var hard = BusTime.past
+    /// The delay before, for decorrelated jitter.
+    var previousDelay: Duration?
+    /// When it has taken too long: the wait, or the attempt.
+    var limit = BusTime.never
+    /// When the attempt is cancelled because something was lost.
+    var interruptAt = BusTime.never
+    /// For how long it has waited for conditions.
+    var waited = Duration.zero
+
+    /// What was seen when the last attempt started.
+    var armedEpoch: UInt64 = 0
+    var armedScopeEpoch: UInt64 = 0
+    var armedNudges: UInt64 = 0
+
+    /// That of a job to which nothing has happened.
+    static let none = JobHistory()
+}

@@ -1,0 +1,116 @@
+/// What the bus keeps of the jobs that have not ended: what their tasks wait with, and what they have to know.
+struct JobDesk: Sendable {
+    /// One job.
+    ///
+    /// Small, for there may be many that wait: what only those have that were started or have names is kept apart.
+    struct Entry: Sendable {
+        /// None, or one: an array takes no more than a pointer.
+        private var records: [JobRecord] = []
+        /// The task, while it has nothing to do.
+        var continuation: UnsafeContinuation<Void, Never>?
+        /// Whether an attempt may start that the task has not started yet.
+        var mayStart = false
+        /// Why the attempt is to be cancelled, if it is.
+        var interruption: JobState.Interruption?
+        fileprivate let generation: UInt32
+
+        fileprivate init(_ key: JobKey, name: JobID?) {
+            generation = key.generation
+            if let name { records = [JobRecord(name: name)] }
+        }
+
+        /// What is known of its attempts; to change anything of it makes room for it.
+        var record: JobRecord {
+            _read {
+                if records.isEmpty { yield .none } else { yield records[0] }
+            }
+            _modify {
+                if records.isEmpty { records.append(.none) }
+                yield &records[0]
+            }
+        }
+    }
+
+    private var entries: [Entry?] = []
+    private var named: [JobID: JobKey] = [:]
+    /// How jobs ended whose tasks have not seen it: their places may have been taken by others.
+    private var endings: [JobKey: Ending] = [:]
+    private var entryCount = 0
+
+    /// How many there are, those included of which only the end is left to be seen.
+    var count: Int { entryCount + endings.count }
+
+    /// The job, unless it has ended.
+    subscript(key: JobKey) -> Entry? {
+        get {
+            guard Int(key.index) < entries.count, let entry = entries[Int(key.index)], entry.generation == key.generation
+            else { return nil }
+            return entry
+        }
+        _modify {
+            var none: Entry?
+            // In its place: a copy would make the record one of two.
+            if Int(key.index) < entries.count, entries[Int(key.index)]?.generation == key.generation {
+                yield &entries[Int(key.index)]
+            } else {
+                yield &none
+            }
+        }
+    }
+
+    /// The job of that name.
+    func key(of id: JobID) -> JobKey? {
+        guard case .numbered(_, let key) = id.name else { return named[id] }
+        // Another bus may have given the same place to another job.
+        return self[key] == nil ? nil : key
+    }
+
+    mutating func add(_ ticket: Ticket) {
+        let index = Int(ticket.key.index)
+        while entries.count <= index { entries.append(nil) }
+        entries[index] = Entry(ticket.key, name: ticket.name)
+        if let name = ticket.name { named[name] = ticket.key }
+        entryCount += 1
+    }
+
+    /// The job has ended, and its place may be taken by another.
+    ///
+    /// - Parameter ending: what its task has to see; `nil` if it has.
+    mutating func remove(_ key: JobKey, _ ending: Ending?) {
+        guard let entry = self[key] else { return }
+        if let name = entry.record.name { named[name] = nil }
+        entries[Int(key.index)] = nil
+        entryCount -= 1
+        if entryCount == 0 { entries = [] }
+        if let ending { endings[key] = ending }
+    }
+
+    /// How a job ended, for its task.
+    mutating func takeEnding(of key: JobKey) -> Ending? {
+        guard !endings.isEmpty, let ending = endings.removeValue(forKey: key) else { return nil }
+        if endings.isEmpty { endings = [:] }
+        return ending
+    }
+
+    /// Whether every job's task sleeps or is busy with an attempt: nothing is left to pick up.
+    func isQuiet(isRunning: (JobKey) -> Bool) -> Bool {
+        entries.indices.allSatisfy { index in
+            guard let entry = entries[index] else { return true }
+            let key = JobKey(index: JobIndex(index), generation: entry.generation)
+            return entry.continuation != nil || (!entry.mayStart && isRunning(key))
+        }
+    }
+}
+
+/// What is known of a job's attempts, and its name if the caller chose one.
+struct JobRecord: Sendable {
+    var name: JobID?
+    /// The running attempt.
+    var attempt: Task<Void, Never>?
+    /// What the attempt threw that failed last.
+    var failure: (any Error)?
+    /// The same, but for attempts that a loss interrupted: those count for nothing.
+    var lastError: (any Error)?
+
+    static let none = JobRecord()
+}

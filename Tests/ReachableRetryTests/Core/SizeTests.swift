@@ -1,0 +1,36 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// What a job takes that waits, beside its task: 152 bytes, with the room that arrays keep for growth.
+@Suite struct SizeTests {
+    @Test func `a job that waits takes 116 bytes, of which the core has 92`() {
+        let core = MemoryLayout<JobState?>.stride + MemoryLayout<UInt32>.stride + MemoryLayout<Line.Entry>.stride
+        #expect(core <= 92)
+        #expect(core + MemoryLayout<JobDesk.Entry?>.stride <= 116)
+        #expect(MemoryLayout<TimerQueue.Entry>.stride <= 16)
+    }
+
+    @Test func `nothing is kept apart for a job that has not been started`() throws {
+        var core = RetryBusCore(release: .gated())
+        let scope = core.addCondition(Level(isSatisfied: false), isReachability: true, unknownUntil: .never)
+        let policy = RetryPolicy.default.connectivity(.wait(upTo: nil))
+        let (key, _, _) = core.submit(policy.rules, scope: scope, at: .start)
+        #expect(try #require(core[key]).hasHistory == false)
+        _ = core.update(scope, Level(isSatisfied: true, epoch: 1), at: .start + .seconds(1))
+        #expect(try #require(core[key]).hasHistory)
+    }
+
+    @Test func `when a crowd is gone so is its memory`() {
+        var core = RetryBusCore(release: .gated())
+        let scope = core.addCondition(Level(isSatisfied: false), isReachability: true, unknownUntil: .never)
+        let rules = RetryPolicy.default.giveUpAfter(elapsed: .seconds(60)).rules
+        let keys = (0..<1000).map { _ in core.submit(rules, scope: scope, at: .start).key }
+        #expect(core.timerCount == 1000)
+        for key in keys { _ = core.cancel(key, at: .start + .seconds(1)) }
+        #expect(core.count == 0 && core.jobs.isEmpty && core.timers.storedCount == 0 && core.nextTime().isNever)
+        // The names of those that are gone are nobody's.
+        let new = core.submit(rules, scope: scope, at: .start + .seconds(2)).key
+        #expect(core[new] != nil && !keys.contains(new) && keys.allSatisfy { core[$0] == nil })
+    }
+}
