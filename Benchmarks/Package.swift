@@ -6,6 +6,7 @@ let package = Package(
     dependencies: [
         .package(name: "swift-reachability", path: ".."),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
     targets: [
         .systemLibrary(
@@ -23,11 +24,13 @@ let package = Package(
             name: "listener", dependencies: ["CBench", .product(name: "Reachability", package: "swift-reachability")]),
         // The server that a herd runs into.
         .executableTarget(name: "herd-server", dependencies: ["CBench"]),
+        // The retry bus's queue of timers, which the library keeps to itself: links to its sources.
+        .target(name: "RetryTimers", dependencies: [.product(name: "HeapModule", package: "swift-collections")]),
         // The commands.
         .executableTarget(
             name: "bench",
             dependencies: [
-                "CBench", "herd-server", "listener", "peer-epoll", "peer-libnl",
+                "CBench", "RetryTimers", "herd-server", "listener", "peer-epoll", "peer-libnl",
                 .product(name: "Reachability", package: "swift-reachability"),
                 .product(name: "ReachabilityTesting", package: "swift-reachability"),
                 .product(name: "ReachableRetry", package: "swift-reachability"),

@@ -22,7 +22,7 @@ struct JobDesk: Sendable {
         /// What is known of its attempts; to change anything of it makes room for it.
         var record: JobRecord {
             _read {
-                if records.isEmpty { yield .none } else { yield records[0] }
+                if records.isEmpty { yield.none } else { yield records[0] }
             }
             _modify {
                 if records.isEmpty { records.append(.none) }

@@ -59,14 +59,18 @@ extension RetryBus {
 
 extension RetryBus.Guarded {
     func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
-        guard let job = core[key], let record = desk[key]?.record, let description = core.description(of: key, at: now) else { return nil }
+        guard let job = core[key], let record = desk[key]?.record, let description = core.description(of: key, at: now) else {
+            return nil
+        }
         let unmet = description.unmet.compactMap { index in
             followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
         }
         return PendingJob(
-            id: Ticket(key: key, number: job.number, name: record.name).id, state: description.state, scope: followed[job.scope]?.scope ?? .internet,
+            id: Ticket(key: key, number: job.number, name: record.name).id, state: description.state,
+            scope: followed[job.scope]?.scope ?? .internet,
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
-            charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures), lastError: record.lastError)
+            charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures),
+            lastError: record.lastError)
     }
 }

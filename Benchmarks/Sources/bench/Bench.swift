@@ -8,9 +8,10 @@ import Glibc
 @main
 struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measures the library beside its peers, in network namespaces of its own: all but `crowd` and `herd` need root.",
+        abstract:
+            "Measures the library beside its peers, in network namespaces of its own: all but `crowd`, `timers` and `herd` need root.",
         subcommands: [
-            LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, HerdCommand.self,
+            LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, TimersCommand.self, HerdCommand.self,
         ])
 }
 

@@ -79,9 +79,8 @@ package struct GateState: Sendable {
     var lines = Lines()
     /// Whether somebody stands in line who was not told to wait for the network: it was there.
     var hasUntold = false
-    /// The gate's place among those with a job to let go, and its timer.
+    /// The gate's place among those with a job to let go.
     var ready = Turn.none
-    var token: TimerQueue.Token = 0
 
     package init() {}
 

@@ -34,8 +34,6 @@ package struct JobState: Sendable {
     let gate: Int32
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
-    /// The job's entry in the timer queue.
-    var token: TimerQueue.Token = 0
 
     var phase = Phase.waiting
     var interruption: Interruption?
@@ -64,7 +62,7 @@ package struct JobState: Sendable {
     /// What it has been through; to change anything of it makes room for it.
     package internal(set) var history: JobHistory {
         _read {
-            if pasts.isEmpty { yield .none } else { yield pasts[0] }
+            if pasts.isEmpty { yield.none } else { yield pasts[0] }
         }
         _modify {
             if pasts.isEmpty { pasts.append(.none) }

@@ -18,7 +18,8 @@ extension RetryBusCore {
         return Description(
             state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [], softDelay: delay(job, until: job.history.soft, at: now),
-            hardDelay: delay(job, until: job.history.hard, at: now), timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
+            hardDelay: delay(job, until: job.history.hard, at: now),
+            timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
             destination: gates.destination(job.gate))
     }
 

@@ -12,7 +12,7 @@ extension RetryBusCore {
     ) -> (Judgement, [Effect]) {
         guard self[key]?.phase == .running else { return (.settled, []) }
         unregister(key.index)
-        disarm(key.index)
+        timers.cancel(key.index)
         jobs[Int(key.index)]?.phase = .judged
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }

@@ -71,7 +71,7 @@ extension RetryBusCore {
             }
         }
         if let best { return best }
-        armGate(gate, at: earliest)
+        if earliest.isNever { gateTimers.cancel(gate) } else { gateTimers.arm(gate, at: earliest) }
         return nil
     }
 
@@ -96,31 +96,5 @@ extension RetryBusCore {
         running -= 1
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
         stirred.append(job.gate)
-    }
-
-    private mutating func armGate(_ gate: Int32, at time: BusTime) {
-        disarmGate(gate)
-        guard !time.isNever else { return }
-        gates[gate].token = gateTimers.arm(gate, at: time)
-    }
-
-    mutating func disarmGate(_ gate: Int32) {
-        guard gates[gate].token != 0 else { return }
-        gates[gate].token = 0
-        gateTimers.cancel { [gates] in gates[$0.job].token == $0.token }
-    }
-
-    /// When a gate lets somebody go by itself.
-    mutating func nextGateTime() -> BusTime {
-        gateTimers.first { [gates] in gates[$0.job].token == $0.token }?.time ?? .never
-    }
-
-    /// The gates whose times have come; their timers are gone.
-    mutating func stirDueGates(at now: BusTime) {
-        while let entry = gateTimers.first(isCurrent: { [gates] in gates[$0.job].token == $0.token }), entry.time <= now {
-            gateTimers.removeFirst()
-            gates[entry.job].token = 0
-            stirred.append(entry.job)
-        }
     }
 }

@@ -1,33 +1,22 @@
 /// What the passing of time leads to.
 extension RetryBusCore {
     /// When something happens next by itself: the one timer that a bus needs.
-    package mutating func nextTime() -> BusTime {
-        let first = timers.first { [jobs] in jobs[Int($0.job)]?.token == $0.token }
-        return min(first?.time ?? .never, nextGateTime(), count == 0 ? .never : drainEnd)
+    package func nextTime() -> BusTime {
+        min(timers.earliest, gateTimers.earliest, count == 0 ? .never : drainEnd)
     }
 
     /// Time has passed: everything happens that is due.
     package mutating func tick(at now: BusTime) -> [Effect] {
         if drainEnd <= now { cancelRunning() }
         while true {
-            let due = takeDue(at: now)
-            stirDueGates(at: now)
+            var due: [JobIndex] = []
+            while let job = timers.popDue(at: now) { due.append(job) }
+            while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
             guard !due.isEmpty || !stirred.isEmpty else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
             letGo(at: now)
         }
-    }
-
-    /// The jobs whose times have come; their timers are gone.
-    private mutating func takeDue(at now: BusTime) -> [JobIndex] {
-        var due: [JobIndex] = []
-        while let entry = timers.first(isCurrent: { [jobs] in jobs[Int($0.job)]?.token == $0.token }), entry.time <= now {
-            timers.removeFirst()
-            jobs[Int(entry.job)]?.token = 0
-            due.append(entry.job)
-        }
-        return due
     }
 
     /// The scopes of the jobs that are about to start because of the time.
@@ -86,7 +75,7 @@ extension RetryBusCore {
     mutating func interrupt(_ index: JobIndex, _ interruption: JobState.Interruption) {
         guard jobs[Int(index)]?.phase == .running, jobs[Int(index)]?.interruption == nil else { return }
         jobs[Int(index)]?.interruption = interruption
-        disarm(index)
+        timers.cancel(index)
         effects.append(.interrupt(key(index), interruption))
     }
 
@@ -100,20 +89,12 @@ extension RetryBusCore {
 
     /// Sets the job's timer to what it waits for now.
     mutating func arm(_ index: JobIndex) {
-        disarm(index)
         guard let job = jobs[Int(index)] else { return }
         var time = job.nextTime
         // A monitor that is starting is not waited for as long as a network that is gone.
         if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
-        guard !time.isNever else { return }
-        jobs[Int(index)]?.token = timers.arm(index, at: time)
-    }
-
-    mutating func disarm(_ index: JobIndex) {
-        guard let token = jobs[Int(index)]?.token, token != 0 else { return }
-        jobs[Int(index)]?.token = 0
-        timers.cancel { [jobs] in jobs[Int($0.job)]?.token == $0.token }
+        if time.isNever { timers.cancel(index) } else { timers.arm(index, at: time) }
     }
 }

@@ -184,7 +184,8 @@ extension RetryBusCore {
     package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
         guard let job = self[key], job.phase == .running else { return nil }
         let end = min(job.deadline, job.limit)
-        return Start(number: Int(job.history.started), epoch: job.history.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
+        return Start(
+            number: Int(job.history.started), epoch: job.history.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
 
     // MARK: - Registration
@@ -217,7 +218,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.isInLine = false
             jobs[Int(index)]?.waitsFor = -1
             gates[job.gate].lines[Lane(job)].remove { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
-            if gates[job.gate].lines.isEmpty { disarmGate(job.gate) }
+            if gates[job.gate].lines.isEmpty { gateTimers.cancel(job.gate) }
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
             conditions[Int(job.scope)]?.attentive.remove(index)
@@ -234,7 +235,8 @@ extension RetryBusCore {
 
     func tally(_ job: JobState, at now: BusTime) -> Tally {
         Tally(
-            started: Int(job.history.started), charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures),
+            started: Int(job.history.started), charged: Int(job.history.charged),
+            connectivityFailures: Int(job.history.connectivityFailures),
             waited: waited(job, at: now), elapsed: now - job.submitted)
     }
 

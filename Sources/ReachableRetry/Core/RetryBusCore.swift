@@ -187,7 +187,7 @@ package struct RetryBusCore: Sendable {
 
     /// Frees what a job used.
     private mutating func remove(_ index: JobIndex) {
-        disarm(index)
+        timers.cancel(index)
         unregister(index)
         guard let job = jobs[Int(index)] else { return }
         for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
@@ -230,7 +230,6 @@ package struct RetryBusCore: Sendable {
     private mutating func forgetPlaces() {
         firstGeneration = (generations.max() ?? 0) &+ 1
         (jobs, generations, freeJobs) = ([], [], [])
-        timers.removeAll()
         candidates = Heap()
     }
 }

@@ -1,70 +1,142 @@
-internal import HeapModule
-
-/// The times of the jobs, the earliest first.
+/// The times of the jobs, the earliest first; a job has at most one.
 ///
-/// A job has at most one. To take it back is to forget its token, which costs nothing; what is forgotten is thrown away when it
-/// comes up, or when it is more than half of all.
+/// A heap of four branches that knows where each job's time is: jobs arm timers to take most of them back. To do that is to mark
+/// its place as vacant, which touches no other; when two thirds are vacant, they are cleared away. The heap of swift-collections
+/// does not tell where things are: to ask each job whether a time still counts costs twice as much among a million.
 package struct TimerQueue: Sendable {
-    /// Says which of a job's times is the one that counts; 0 is none.
-    package typealias Token = UInt32
-
-    package struct Entry: Comparable, Sendable {
-        package let time: BusTime
-        package let job: JobIndex
-        package let token: Token
-
-        package static func < (left: Entry, right: Entry) -> Bool {
-            left.time == right.time ? left.token < right.token : left.time < right.time
-        }
+    private struct Entry {
+        var time: BusTime
+        var job: JobIndex
     }
 
-    private var heap = Heap<Entry>()
-    private var forgotten = 0
-    private var nextToken: Token = 0
+    private static let branches = 4
+    /// The job of an entry that was taken back.
+    private static let nobody: JobIndex = -1
+    /// So many vacant places are left alone, and so many idle places of jobs when there is no time left.
+    private static let (mostVacant, mostIdle) = (64, 256)
+
+    private var heap: [Entry] = []
+    private var vacant = 0
+    /// Where each job's time is in the heap; -1 if it has none.
+    private var places: [Int32] = []
 
     package init() {}
 
-    /// How many times there are, those that were taken back not counted.
-    package var count: Int { heap.count - forgotten }
+    /// How many times there are.
+    package var count: Int { heap.count - vacant }
 
-    /// How much memory they take, in entries.
-    package var storedCount: Int { heap.count }
+    /// The earliest time; never if there is none.
+    package var earliest: BusTime { heap.first?.time ?? .never }
 
-    /// The earliest time, or earlier: it may have been taken back.
-    var earliest: BusTime { heap.min?.time ?? .never }
+    /// For how many there is room.
+    package var capacity: Int { max(heap.capacity, places.capacity) }
 
-    package mutating func arm(_ job: JobIndex, at time: BusTime) -> Token {
-        // After four billion it starts again; a token is compared with its own job's only.
-        nextToken = nextToken == .max ? 1 : nextToken + 1
-        heap.insert(Entry(time: time, job: job, token: nextToken))
-        return nextToken
-    }
+    /// Whether a job has a time.
+    package func isArmed(_ job: JobIndex) -> Bool { Int(job) < places.count && places[Int(job)] >= 0 }
 
-    /// Takes back a time.
-    mutating func cancel(isCurrent: (Entry) -> Bool) {
-        forgotten += 1
-        throwAwayForgotten(isCurrent)
-    }
-
-    /// The earliest time that counts.
-    mutating func first(isCurrent: (Entry) -> Bool) -> Entry? {
-        throwAwayForgotten(isCurrent)
-        while let entry = heap.min {
-            if isCurrent(entry) { return entry }
-            heap.removeMin()
-            forgotten -= 1
+    /// Sets a job's time, instead of one that it may have.
+    package mutating func arm(_ job: JobIndex, at time: BusTime) {
+        while places.count <= Int(job) { places.append(-1) }
+        let entry = Entry(time: time, job: job)
+        let place = places[Int(job)]
+        if place >= 0 {
+            settle(entry, at: Int(place))
+            // What came up in its place may be vacant.
+            if place == 0 { uncoverFirst() }
+        } else {
+            heap.append(entry)
+            rise(entry, from: heap.count - 1)
         }
-        return nil
     }
 
-    /// Throws all away, which are all forgotten; no token comes twice.
-    mutating func removeAll() { (heap, forgotten) = (Heap(), 0) }
+    /// Takes back a job's time, if it has one.
+    package mutating func cancel(_ job: JobIndex) {
+        guard isArmed(job) else { return }
+        vacate(Int(places[Int(job)]), of: job)
+        if vacant > Self.mostVacant, vacant > heap.count / 3 * 2 { clearAway() }
+    }
 
-    mutating func removeFirst() { heap.removeMin() }
+    /// The job whose time has come first; its time is gone.
+    package mutating func popDue(at now: BusTime) -> JobIndex? {
+        guard let first = heap.first, first.time <= now else { return nil }
+        vacate(0, of: first.job)
+        return first.job
+    }
 
-    private mutating func throwAwayForgotten(_ isCurrent: (Entry) -> Bool) {
-        guard forgotten > 32, forgotten > heap.count / 2 else { return }
-        heap = Heap(heap.unordered.filter(isCurrent))
-        forgotten = 0
+    private mutating func vacate(_ place: Int, of job: JobIndex) {
+        places[Int(job)] = -1
+        heap[place].job = Self.nobody
+        vacant += 1
+        if place == 0 { uncoverFirst() }
+        if heap.isEmpty, places.count > Self.mostIdle { (heap, places) = ([], []) }
+    }
+
+    /// The first place is never vacant.
+    private mutating func uncoverFirst() {
+        while let first = heap.first, first.job == Self.nobody {
+            vacant -= 1
+            let last = heap.removeLast()
+            if !heap.isEmpty { sink(last, from: 0) }
+        }
+    }
+
+    private mutating func clearAway() {
+        heap.removeAll { $0.job == Self.nobody }
+        vacant = 0
+        for place in heap.indices { places[Int(heap[place].job)] = Int32(truncatingIfNeeded: place) }
+        for place in (0..<(heap.count + Self.branches - 2) / Self.branches).reversed() { sink(heap[place], from: place) }
+    }
+
+    /// Puts an entry where another one was.
+    private mutating func settle(_ entry: Entry, at place: Int) {
+        if place > 0, entry.time < heap[(place - 1) / Self.branches].time {
+            rise(entry, from: place)
+        } else {
+            sink(entry, from: place)
+        }
+    }
+
+    /// Finds the place of an entry at or above a place whose own is not needed any more.
+    private mutating func rise(_ entry: Entry, from start: Int) {
+        var place = start
+        heap.withUnsafeMutableBufferPointer { heap in
+            places.withUnsafeMutableBufferPointer { places in
+                while place > 0 {
+                    let parent = (place - 1) / Self.branches
+                    guard entry.time < heap[parent].time else { break }
+                    heap[place] = heap[parent]
+                    Self.note(heap[place].job, at: place, places)
+                    place = parent
+                }
+                heap[place] = entry
+                Self.note(entry.job, at: place, places)
+            }
+        }
+    }
+
+    /// The same at or below a place.
+    private mutating func sink(_ entry: Entry, from start: Int) {
+        var place = start
+        heap.withUnsafeMutableBufferPointer { heap in
+            places.withUnsafeMutableBufferPointer { places in
+                while true {
+                    let children = place * Self.branches + 1
+                    guard children < heap.count else { break }
+                    var least = children
+                    for child in children + 1..<min(children + Self.branches, heap.count)
+                    where heap[child].time < heap[least].time { least = child }
+                    guard heap[least].time < entry.time else { break }
+                    heap[place] = heap[least]
+                    Self.note(heap[place].job, at: place, places)
+                    place = least
+                }
+                heap[place] = entry
+                Self.note(entry.job, at: place, places)
+            }
+        }
+    }
+
+    private static func note(_ job: JobIndex, at place: Int, _ places: UnsafeMutableBufferPointer<Int32>) {
+        if job != nobody { places[Int(job)] = Int32(truncatingIfNeeded: place) }
     }
 }

@@ -50,7 +50,6 @@ struct CoreBench {
 
     /// When something happens by itself; `nil` if nothing does.
     var next: Double? {
-        var core = core
         let time = core.nextTime()
         return time.isNever ? nil : Self.seconds(time)
     }

@@ -71,7 +71,7 @@ struct CoreEndingTests {
             bench.fail(job)
             bench.cancel(job)
         }
-        #expect(isEmpty(bench) && bench.core.jobs.count == 1 && bench.core.timers.storedCount <= 33)
+        #expect(isEmpty(bench) && bench.core.jobs.count == 1 && bench.core.timers.count == 0)
         #expect(bench.core.gates.count == 1)
     }
 

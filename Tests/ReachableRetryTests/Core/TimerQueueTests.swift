@@ -3,94 +3,94 @@ import Testing
 
 @testable import ReachableRetry
 
-/// The times of jobs, beside a sorted list of them.
+/// The times of jobs, beside a table of them.
 struct TimerQueueTests {
-    /// A queue with what the core keeps beside it: each job's token.
-    private struct Owner {
+    @Test func theEarliestComesFirst() {
         var queue = TimerQueue()
-        var tokens: [JobIndex: TimerQueue.Token] = [:]
-
-        mutating func arm(_ job: JobIndex, at time: Int64) {
-            cancel(job)
-            tokens[job] = queue.arm(job, at: BusTime(nanoseconds: time))
-        }
-
-        mutating func cancel(_ job: JobIndex) {
-            guard tokens.removeValue(forKey: job) != nil else { return }
-            queue.cancel { [tokens] in tokens[$0.job] == $0.token }
-        }
-
-        mutating func next() -> (JobIndex, Int64)? {
-            queue.first { [tokens] in tokens[$0.job] == $0.token }.map { ($0.job, $0.time.nanoseconds) }
-        }
-
-        mutating func pop() -> (JobIndex, Int64)? {
-            guard let next = next() else { return nil }
-            queue.removeFirst()
-            tokens[next.0] = nil
-            return next
-        }
+        for (job, time) in [(1, 30), (2, 10), (3, 20)] as [(JobIndex, Int64)] { queue.arm(job, at: BusTime(nanoseconds: time)) }
+        #expect(queue.earliest == BusTime(nanoseconds: 10) && queue.popDue(at: BusTime(nanoseconds: 9)) == nil)
+        let now = BusTime(nanoseconds: 29)
+        #expect([queue.popDue(at: now), queue.popDue(at: now), queue.popDue(at: now)] == [2, 3, nil])
+        #expect(queue.count == 1 && !queue.isArmed(2) && queue.isArmed(1))
+        #expect(queue.popDue(at: .never) == 1 && queue.popDue(at: .never) == nil && queue.earliest == .never)
     }
 
-    @Test func theEarliestComesFirstAndOfTheSameTimeTheOldest() {
-        var owner = Owner()
-        for (job, time) in [(1, 30), (2, 10), (3, 20), (4, 10)] as [(JobIndex, Int64)] { owner.arm(job, at: time) }
-        #expect([owner.pop(), owner.pop(), owner.pop(), owner.pop()].map { $0?.0 } == [2, 4, 3, 1])
-        #expect(owner.pop() == nil && owner.queue.count == 0)
+    @Test func aNewTimeReplacesTheOldOne() {
+        var queue = TimerQueue()
+        for job in 0..<10 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: 10 + Int64(job))) }
+        queue.arm(9, at: .start)
+        queue.arm(0, at: .never)
+        #expect(queue.count == 10 && queue.popDue(at: .never) == 9)
+        #expect((0..<9).map { _ in queue.popDue(at: .never) } == [1, 2, 3, 4, 5, 6, 7, 8, 0])
     }
 
-    @Test(arguments: [1, 2, 3, 4] as [UInt64]) func itAgreesWithASortedList(seed: UInt64) {
+    @Test func aJobThatIsPutOffUncoversNobody() {
+        var queue = TimerQueue()
+        for job in 0..<3 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job))) }
+        queue.cancel(1)
+        queue.arm(0, at: BusTime(nanoseconds: 9))
+        #expect(queue.earliest == BusTime(nanoseconds: 2) && queue.popDue(at: .never) == 2 && queue.popDue(at: .never) == 0)
+    }
+
+    @Test func whatHasNoTimeCanBeTakenBack() {
+        var queue = TimerQueue()
+        queue.cancel(7)
+        queue.arm(3, at: .start)
+        queue.cancel(2)
+        queue.cancel(7)
+        #expect(queue.count == 1 && !queue.isArmed(7) && !queue.isArmed(100))
+    }
+
+    @Test(arguments: [1, 2, 3, 4] as [UInt64]) func itAgreesWithATable(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        var owner = Owner()
-        var list: [JobIndex: (time: Int64, order: Int)] = [:]
-        for step in 0..<20_000 {
-            let forgotten = owner.queue.storedCount - owner.queue.count
-            #expect(forgotten <= 32 || forgotten <= owner.queue.storedCount / 2 + 1, "seed \(seed), step \(step)")
-            let job = JobIndex.random(in: 0..<50, using: &random)
+        var queue = TimerQueue()
+        var table: [JobIndex: Int64] = [:]
+        for step in 0..<3000 {
+            let job = JobIndex.random(in: 0..<100, using: &random)
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<6:
-                let time = Int64.random(in: 0..<100, using: &random)
-                owner.arm(job, at: time)
-                list[job] = (time, step)
+                let time = Int64.random(in: 0..<1000, using: &random)
+                queue.arm(job, at: BusTime(nanoseconds: time))
+                table[job] = time
             case 6..<8:
-                owner.cancel(job)
-                list[job] = nil
+                queue.cancel(job)
+                table[job] = nil
             default:
-                let expected = list.min { ($0.value.time, $0.value.order) < ($1.value.time, $1.value.order) }
-                let popped = owner.pop()
-                #expect(popped?.0 == expected?.key && popped?.1 == expected?.value.time, "seed \(seed), step \(step)")
-                if let expected { list[expected.key] = nil }
+                let earliest = table.values.min()
+                #expect(queue.earliest == earliest.map { BusTime(nanoseconds: $0) } ?? .never, "seed \(seed), step \(step)")
+                let popped = queue.popDue(at: .never)
+                #expect(popped.flatMap { table[$0] } == earliest, "seed \(seed), step \(step)")
+                if let popped { table[popped] = nil }
             }
-            #expect(owner.queue.count == list.count, "seed \(seed), step \(step)")
+            #expect(queue.count == table.count && queue.isArmed(job) == (table[job] != nil), "seed \(seed), step \(step)")
         }
     }
 
-    @Test func whatIsForgottenTakesNoMemory() {
-        var owner = Owner()
-        owner.arm(0, at: 1_000_000)
-        var most = 0
-        for time in 0..<1_000_000 {
-            owner.arm(1, at: Int64(time))
-            owner.cancel(1)
-            most = max(most, owner.queue.storedCount)
-        }
-        #expect(owner.queue.count == 1 && most <= 70)
-        #expect(owner.pop()?.0 == 0 && owner.pop() == nil)
-    }
-
-    /// Times that were taken back lie behind those that come up, and are not waited for.
-    @Test func whatIsForgottenIsNotKeptUntilItsTime() {
-        var owner = Owner()
-        for job in 0..<1000 as Range<JobIndex> { owner.arm(job, at: Int64(job)) }
-        for job in 510..<1000 as Range<JobIndex> { owner.cancel(job) }
-        for job in 0..<509 as Range<JobIndex> { #expect(owner.pop()?.0 == job) }
-        #expect(owner.next()?.0 == 509 && owner.queue.count == 1)
-        #expect(owner.queue.storedCount <= 70)
-    }
-
-    @Test func noTokenIsGivenTwiceOrMeansNone() {
+    @Test func whatWasTakenBackTakesNoMemory() {
         var queue = TimerQueue()
-        let tokens = (0..<1000).map { _ in queue.arm(7, at: .start) }
-        #expect(Set(tokens).count == 1000 && !tokens.contains(0))
+        for job in 0..<100_000 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job * 7919 % 100_000))) }
+        #expect(queue.count == 100_000 && queue.capacity >= 100_000)
+        for job in 0..<100_000 as Range<JobIndex> { queue.cancel(job) }
+        #expect(queue.count == 0 && queue.capacity == 0)
+    }
+
+    @Test func whatIsTakenBackAgainAndAgainIsClearedAway() {
+        var queue = TimerQueue()
+        queue.arm(0, at: BusTime(nanoseconds: 1))
+        for time in 0..<100_000 as Range<Int64> {
+            queue.arm(1, at: BusTime(nanoseconds: 2 + time))
+            queue.cancel(1)
+        }
+        #expect(queue.count == 1 && queue.capacity < 1000)
+        #expect(queue.popDue(at: .never) == 0 && queue.popDue(at: .never) == nil)
+    }
+
+    /// Those that are left lie behind many that are not there any more.
+    @Test func theRestIsInOrderWhenMostWereTakenBack() {
+        var queue = TimerQueue()
+        for job in 0..<1000 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job * 389 % 1000))) }
+        for job in 0..<1000 as Range<JobIndex> where job % 7 != 0 { queue.cancel(job) }
+        let rest = (0..<1000 as Range<JobIndex>).filter { $0 % 7 == 0 }.sorted { $0 * 389 % 1000 < $1 * 389 % 1000 }
+        #expect(rest.map { _ in queue.popDue(at: .never) } == rest && queue.count == 0)
     }
 }

@@ -60,8 +60,7 @@ struct CoreFingerprint: Hashable {
             }
             for index in world.setting.jobs.indices { job(index, world) }
             for index in world.places.indices where world.places[index] == index { gate(index, world) }
-            var core = world.core
-            time(core.nextGateTime())
+            time(world.core.gateTimers.earliest)
         }
 
         private mutating func job(_ index: Int, _ world: CoreWorld) {
@@ -85,13 +84,16 @@ struct CoreFingerprint: Hashable {
                 }
             number(phase << 4 | interruption)
             flags(
-                job.isCancelled, job.hasToldOfWaiting, job.lastWasConnectivity, job.lastWasCharged, job.isInLine, job.history.started > 0,
-                job.token != 0, world.jobs[index].isProbe)
+                job.isCancelled, job.hasToldOfWaiting, job.lastWasConnectivity, job.lastWasCharged, job.isInLine,
+                job.history.started > 0,
+                world.core.timers.isArmed(world.key(index).index), world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
             number(Int(job.history.charged))
             number(Int(job.history.pass.rawValue))
             flags(job.history.round == world.core.gates[job.gate].round)
-            for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] { time(moment) }
+            for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
+                time(moment)
+            }
             // Before the first attempt nothing was armed.
             if job.history.started > 0 {
                 number(world.epoch(index) - Int(job.history.armedEpoch))
@@ -107,7 +109,8 @@ struct CoreFingerprint: Hashable {
             guard index < world.jobs.count, let place = place(index, world) else { return bytes.append(254) }
             let gate = world.core.gates[place]
             flags(
-                gate.hasCanary, gate.hasUntold, gate.phase == .probing, gate.phase == .ramping, gate.token != 0,
+                gate.hasCanary, gate.hasUntold, gate.phase == .probing, gate.phase == .ramping,
+                world.core.gateTimers.isArmed(place),
                 world.gates[index].isProbing)
             number(gate.bypassing)
             number(gate.inFlight)

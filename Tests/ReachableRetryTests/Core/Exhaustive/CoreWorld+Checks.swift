@@ -187,8 +187,7 @@ extension CoreWorld {
         if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
         let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
         try check(state.isInLine, "it does not stand in line", index)
-        var core = core
-        try check(isBusy || mates || !core.nextGateTime().isNever, "nobody will let it go", index)
+        try check(isBusy || mates || core.gateTimers.count > 0, "nobody will let it go", index)
     }
 
     /// What a gate counts is what runs.
@@ -241,7 +240,6 @@ extension CoreWorld {
         if let judged = jobs.firstIndex(where: { $0.state == .judged }) { return .park(judged, delay: 1000) }
         if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }
-        var core = core
         if !core.nextTime().isNever { return .pass }
         guard let lost = scopes.firstIndex(where: { !$0.isUp }) else { throw Fault(text: "they wait for ever: \(jobs)") }
         return .up(lost)

@@ -191,7 +191,6 @@ struct CoreWorld {
             }
             if cancellationsLeft > 0, job.state != .ended, !job.isCancelled { steps.append(.cancel(index)) }
         }
-        var core = core
         if !core.nextTime().isNever { steps.append(.pass) }
         return steps
     }

@@ -7,7 +7,6 @@ extension CoreRun {
     /// When something happens by itself, as far as can be foretold.
     var nextTime: Int? {
         if isExact { return model.nextTime == .max ? nil : model.nextTime }
-        var core = core
         let next = core.nextTime()
         return next.isNever ? nil : Int((next.nanoseconds + 999_999) / 1_000_000)
     }

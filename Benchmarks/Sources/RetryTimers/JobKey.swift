@@ -1,0 +1,1 @@
+../../../Sources/ReachableRetry/Core/JobKey.swift
