@@ -213,7 +213,9 @@ extension BrokenSource {
         BrokenSource("delivers after its end", breaks: .silenceAfterEnd) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
-            source.waking = { if means.network.isRunning { means.network.wake() } else { means.listener.call(means.batch) } }
+            source.waking = {
+                if means.network.isRunning { means.network.wake() } else { means.listener.callAlone(means.batch) }
+            }
             return source
         },
         BrokenSource("ends while it delivers", breaks: .silenceAfterEnd, byAbsence: true) { means in

@@ -54,14 +54,26 @@ final class Listener: Sendable {
     /// Delivers again, to the last listener.
     @discardableResult
     func call(_ batch: NetworkEventBatch) -> Duration? {
-        let thread = pthread_self()
-        let deliver = state.withLock { state in
-            state.threads.append(thread)
-            return state.deliver
-        }
-        let pause = deliver.flatMap { $0(batch) }
+        begin { _ in true }.flatMap { end($0, batch) }
+    }
+
+    /// The same unless a thread is within `deliver`: what breaks one promise is not to break another.
+    func callAlone(_ batch: NetworkEventBatch) {
+        if let deliver = begin({ $0.isEmpty }) { _ = end(deliver, batch) }
+    }
+
+    private func begin(_ mayCall: ([pthread_t]) -> Bool) -> WarpedSource.Deliver? {
         state.withLock { state in
-            if let place = state.threads.firstIndex(of: thread) { state.threads.remove(at: place) }
+            guard mayCall(state.threads), let deliver = state.deliver else { return nil }
+            state.threads.append(pthread_self())
+            return deliver
+        }
+    }
+
+    private func end(_ deliver: WarpedSource.Deliver, _ batch: NetworkEventBatch) -> Duration? {
+        let pause = deliver(batch)
+        state.withLock { state in
+            if let place = state.threads.firstIndex(of: pthread_self()) { state.threads.remove(at: place) }
         }
         return pause
     }
