@@ -3,6 +3,8 @@ internal import Reachability
 /// What is to be done after a change, outside the lock.
 struct Consequences {
     private var continuations: [UnsafeContinuation<Void, Never>] = []
+    private var launches: [(AnyJobPlan, Ticket)] = []
+    private var waiting: [AnyJobPlan] = []
     private var cancelled: [Task<Void, Never>] = []
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkingWitness, PendingJob)] = []
@@ -28,32 +30,51 @@ struct Consequences {
             guard guarded.desk[key] != nil else { return }
             guarded.desk[key]?.mayStart = true
             guarded.desk[key]?.interruption = nil
-            guarded.desk[key]?.record.attempt = nil
-            wake(key, &guarded)
+            if guarded.desk[key]?.record.attempt != nil { guarded.desk[key]?.record.attempt = nil }
+            wake(key, guarded.core[key]?.number, &guarded)
         case .interrupt(let key, let interruption):
             guarded.desk[key]?.interruption = interruption
             if let attempt = guarded.desk[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
-            wake(key, &guarded)
             guarded.desk.remove(key, ending)
         case .tell(let subject, let news):
             if guarded.newsroom.hasListeners, let record = guarded.desk[subject.key]?.record {
                 guarded.newsroom.put(guarded.event(subject, record, news, at: now))
             }
+            switch news {
+            case .waiting: tellOfWaiting(subject.key, &guarded)
             // Its task has its result, and asks no more.
-            if news == .succeeded { guarded.desk.remove(subject.key, nil) }
+            case .succeeded: guarded.desk.remove(subject.key, nil)
+            // How it ended is laid down before anybody comes: that effect follows.
+            case .ended: wake(subject.key, subject.number, &guarded)
+            case .started, .failed, .backingOff: break
+            }
         }
     }
 
-    private mutating func wake(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
-        guard let continuation = guarded.desk[key]?.continuation else { return }
-        guarded.desk[key]?.continuation = nil
-        continuations.append(continuation)
+    private mutating func wake(_ key: JobKey, _ number: UInt64?, _ guarded: inout RetryBus.Guarded) {
+        guard let entry = guarded.desk[key] else { return }
+        switch entry.waiter {
+        case .nobody: return
+        case .task(let continuation): continuations.append(continuation)
+        case .plan(let plan): launches.append((plan, Ticket(key: key, number: number ?? 0, name: entry.record.name)))
+        }
+        guarded.desk[key]?.waiter = .nobody
+    }
+
+    /// Has a job's own handlers and readers hear that it waits.
+    private mutating func tellOfWaiting(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
+        guard let entry = guarded.desk[key], entry.wantsNews else { return }
+        if case .plan(let plan) = entry.waiter { return waiting.append(plan) }
+        guarded.desk[key]?.hasNews = true
+        wake(key, nil, &guarded)
     }
 
     /// A job that may start is worth more than anything else.
     func perform() {
         for continuation in continuations { continuation.resume() }
+        for (plan, ticket) in launches { plan.launch(ticket) }
+        for plan in waiting { plan.tellOfWaiting() }
         for attempt in cancelled { attempt.cancel() }
         for followed in unfollowed { followed.close() }
         for (witness, job) in parked { witness.continuation.resume(returning: job) }

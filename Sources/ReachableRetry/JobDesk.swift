@@ -1,23 +1,66 @@
 /// What the bus keeps of the jobs that have not ended: what their tasks wait with, and what they have to know.
 struct JobDesk: Sendable {
+    /// Who is told when something happens to a job.
+    enum Waiter: Sendable {
+        /// Its task is busy, and asks by itself.
+        case nobody
+        /// Its task, which has nothing to do.
+        case task(UnsafeContinuation<Void, Never>)
+        /// It has no task yet.
+        case plan(AnyJobPlan)
+    }
+
+    private struct Flags: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        static let mayStart = Flags(rawValue: 1)
+        static let wantsNews = Flags(rawValue: 2)
+        static let hasNews = Flags(rawValue: 4)
+
+        mutating func set(_ flag: Flags, _ isSet: Bool) {
+            if isSet { insert(flag) } else { remove(flag) }
+        }
+    }
+
     /// One job.
     ///
     /// Small, for there may be many that wait: what only those have that were started or have names is kept apart.
     struct Entry: Sendable {
         /// None, or one: an array takes no more than a pointer.
         private var records: [JobRecord] = []
-        /// The task, while it has nothing to do.
-        var continuation: UnsafeContinuation<Void, Never>?
-        /// Whether an attempt may start that the task has not started yet.
-        var mayStart = false
+        var waiter = Waiter.nobody
+        private var flags: Flags
         /// Why the attempt is to be cancelled, if it is.
         var interruption: JobState.Interruption?
         fileprivate let generation: UInt32
 
-        fileprivate init(_ key: JobKey, name: JobID?) {
-            generation = key.generation
-            if let name { records = [JobRecord(name: name)] }
+        fileprivate init(_ ticket: Ticket, _ waiter: Waiter, wantsNews: Bool) {
+            generation = ticket.key.generation
+            self.waiter = waiter
+            flags = wantsNews ? .wantsNews : []
+            if let name = ticket.name { records = [JobRecord(name: name)] }
         }
+
+        /// Whether an attempt may start that the task has not started yet.
+        var mayStart: Bool {
+            get { flags.contains(.mayStart) }
+            set { flags.set(.mayStart, newValue) }
+        }
+
+        /// Whether it is to be told that the job waits for the network.
+        var wantsNews: Bool { flags.contains(.wantsNews) }
+
+        /// Whether that has happened and was not seen yet.
+        var hasNews: Bool {
+            get { flags.contains(.hasNews) }
+            set { flags.set(.hasNews, newValue) }
+        }
+
+        /// Whether its task has nothing to do.
+        var isAsleep: Bool { if case .task = waiter { true } else { false } }
+
+        /// Whether it has a task that may have something to do.
+        var isAwake: Bool { if case .nobody = waiter { true } else { false } }
 
         /// What is known of its attempts; to change anything of it makes room for it.
         var record: JobRecord {
@@ -65,10 +108,10 @@ struct JobDesk: Sendable {
         return self[key] == nil ? nil : key
     }
 
-    mutating func add(_ ticket: Ticket) {
+    mutating func add(_ ticket: Ticket, _ waiter: Waiter, wantsNews: Bool) {
         let index = Int(ticket.key.index)
         while entries.count <= index { entries.append(nil) }
-        entries[index] = Entry(ticket.key, name: ticket.name)
+        entries[index] = Entry(ticket, waiter, wantsNews: wantsNews)
         if let name = ticket.name { named[name] = ticket.key }
         entryCount += 1
     }
@@ -92,12 +135,12 @@ struct JobDesk: Sendable {
         return ending
     }
 
-    /// Whether every job's task sleeps or is busy with an attempt: nothing is left to pick up.
-    func isQuiet(isRunning: (JobKey) -> Bool) -> Bool {
+    /// Whether every job's task sleeps or is busy elsewhere: nothing is left to pick up.
+    func isQuiet(isBusy: (JobKey) -> Bool) -> Bool {
         entries.indices.allSatisfy { index in
             guard let entry = entries[index] else { return true }
             let key = JobKey(index: JobIndex(index), generation: entry.generation)
-            return entry.continuation != nil || (!entry.mayStart && isRunning(key))
+            return !entry.isAwake || (!entry.mayStart && isBusy(key))
         }
     }
 }

@@ -34,9 +34,13 @@ extension RetryBus {
         }
     }
 
-    /// Whether the tasks of all jobs sleep: those that wait, and those whose attempt is running.
+    /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
     package var isQuiet: Bool {
-        guarded.withLock { guarded in guarded.desk.isQuiet { guarded.core[$0]?.phase == .running } }
+        guarded.withLock { guarded in
+            guarded.desk.isQuiet { key in
+                guarded.core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false
+            }
+        }
     }
 
     private func cancelWitness(_ number: UInt64) {
@@ -53,7 +57,7 @@ extension RetryBus.Guarded {
         var taken: [(ParkingWitness, PendingJob)] = []
         var rest: [ParkingWitness] = []
         for witness in witnesses {
-            if let key = desk.key(of: witness.id), desk[key]?.continuation != nil, let job = pendingJob(key, at: now),
+            if let key = desk.key(of: witness.id), desk[key]?.isAsleep == true, let job = pendingJob(key, at: now),
                 job.state != .running
             {
                 taken.append((witness, job))

@@ -58,24 +58,29 @@ extension RetryBus {
                     change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
                     return value
                 case .failure(let error):
-                    lastError = failed(ticket, policy, error, after: lastError)
+                    lastError = failed(ticket, policy, error, after: lastError).lastError
                 }
-            case .end(.cancelled):
-                throw CancellationError()
+            case .waiting: continue
+            case .end(.cancelled): throw CancellationError()
             case .end(.gaveUp(let reason, let tally, let isCut)):
                 let story = GiveUp(ticket.id, reason, tally, lastError)
-                for handler in policy.rules.giveUpHandlers { handler(story) }
-                if !isCut, let lastError { throw lastError }
-                throw RetryError(RetryError.Code(rawValue: reason.rawValue))
+                throw conclude(story, policy, isCut: isCut)
             }
         }
+    }
+
+    /// Tells how a job ended that gave up, and returns what its caller gets.
+    func conclude(_ story: GiveUp, _ policy: RetryPolicy, isCut: Bool) -> any Error {
+        for handler in policy.rules.giveUpHandlers { handler(story) }
+        if !isCut, let lastError = story.lastError { return lastError }
+        return RetryError(RetryError.Code(rawValue: story.reason.rawValue))
     }
 
     /// Runs one attempt in a task of its own, so that it can be cancelled without its caller, and awaits it whatever happens.
     ///
     /// Not a child task: a group resumes its parent through the executor even if all is done, which is a detour of tens of
     /// microseconds on the main actor. The caller's cancellation comes here through the bus.
-    private func perform<Value>(
+    func perform<Value>(
         _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
         if isInterrupted(ticket) { return .failure(CancellationError()) }
@@ -102,10 +107,12 @@ extension RetryBus {
         #endif
     }
 
-    /// Decides what becomes of a job whose attempt failed; returns the error to remember.
-    private func failed(
-        _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?
-    ) -> (any Error)? {
+    /// Decides what becomes of a job whose attempt failed; returns the error to remember, and how the failure was seen.
+    ///
+    /// - Parameter isPaused: whether the job is to wait until its reader asks for what comes next.
+    func failed(
+        _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?, isPaused: Bool = false
+    ) -> (lastError: (any Error)?, failure: RetryEvent.Failure?) {
         let key = ticket.key
         let interruption = guarded.withLock { $0.desk[key]?.interruption }
         let error = interruption == .timeout ? RetryError.attemptTimedOut : error
@@ -114,25 +121,36 @@ extension RetryBus {
         let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
+        var failure: RetryEvent.Failure?
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
+            let paused = isPaused ? guarded.core.pause(key, by: .reader, at: now) : []
             guarded.desk[key]?.record.failure = error
             guarded.desk[key]?.record.lastError = lastError
             (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
-            return refreshed + effects
+            failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
+            return refreshed + paused + effects
         }
-        guard case .backOff(let index, let previousDelay) = judgement else { return lastError }
+        guard case .backOff(let index, let previousDelay) = judgement else { return (lastError, failure) }
         let backoff = policy.rules.backoff
         let delay = backoff.delay(afterFailure: index, previous: previousDelay, chance: backoff.isRandom ? draw() : 0)
         change { guarded, now in
             // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
             guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
         }
-        return lastError
+        return (lastError, failure)
     }
 
     private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }
+}
+
+extension RetryEvent.Failure {
+    /// What an effect tells of a failure.
+    fileprivate init?(_ effect: Effect, _ error: any Error) {
+        guard case .tell(_, .failed(let failureClass, let isCharged)) = effect else { return nil }
+        self.init(error: error, failureClass: failureClass, isCharged: isCharged)
+    }
 }
 
 /// One attempt and its result.

@@ -6,25 +6,30 @@ extension RetryBus {
     enum Step {
         case start(Start)
         case end(Ending)
+        /// Its job waits for the network or another condition; only if somebody wants to know.
+        case waiting
     }
 
     /// Suspends until the job may start an attempt or is over; not at all if that is so already.
-    func nextStep(_ ticket: Ticket) async -> Step {
+    ///
+    /// - Parameter isPulled: whether the job is to be paused before its reader is told that it waits.
+    func nextStep(_ ticket: Ticket, isPulled: Bool = false) async -> Step {
         while true {
-            if let step = takeStep(ticket) { return step }
+            if let step = takeStep(ticket, isPulled: isPulled) { return step }
             await suspend(ticket)
         }
     }
 
-    private func takeStep(_ ticket: Ticket) -> Step? {
-        let now = clock.now()
-        return guarded.withLock { guarded in
-            let key = ticket.key
-            if let ending = guarded.desk.takeEnding(of: key) { return .end(ending) }
-            guard guarded.desk[key]?.mayStart == true, let start = guarded.core.currentStart(of: key, at: now) else { return nil }
-            guarded.desk[key]?.mayStart = false
-            return .start(start)
+    private func takeStep(_ ticket: Ticket, isPulled: Bool) -> Step? {
+        let key = ticket.key
+        var step: Step?
+        guard isPulled else { return guarded.withLock { [now = clock.now()] in $0.takeStep(key, at: now) } }
+        change { guarded, now in
+            step = guarded.takeStep(key, isPulled: true, at: now)
+            if case .waiting = step { return guarded.core.pause(key, by: .reader, at: now) }
+            return []
         }
+        return step
     }
 
     /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
@@ -44,12 +49,26 @@ extension RetryBus {
             let now = clock.now()
             let (isSuspended, parked) = guarded.withLock { guarded in
                 // One that has ended is not there any more.
-                guard guarded.desk[ticket.key]?.mayStart == false else { return (false, [(ParkingWitness, PendingJob)]()) }
-                guarded.desk[ticket.key]?.continuation = continuation
+                guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else { return (false, [(ParkingWitness, PendingJob)]()) }
+                guarded.desk[ticket.key]?.waiter = .task(continuation)
                 return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
             }
             if !isSuspended { continuation.resume() }
             for (witness, job) in parked { witness.continuation.resume(returning: job) }
         }
+    }
+}
+
+extension RetryBus.Guarded {
+    fileprivate mutating func takeStep(_ key: JobKey, isPulled: Bool = false, at now: BusTime) -> RetryBus.Step? {
+        if let ending = desk.takeEnding(of: key) { return .end(ending) }
+        if desk[key]?.hasNews == true {
+            desk[key]?.hasNews = false
+            // A reader who may start is not told of a wait that is over: others would have to wait while they look at it.
+            if !isPulled || desk[key]?.mayStart == false { return .waiting }
+        }
+        guard desk[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
+        desk[key]?.mayStart = false
+        return .start(start)
     }
 }

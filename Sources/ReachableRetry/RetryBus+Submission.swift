@@ -10,6 +10,12 @@ extension RetryBus {
         var conditions: [Condition]
         var priority: JobPriority
         var id: JobID?
+        /// When its life begins, if that is later than now.
+        var notBefore = BusTime.past
+        /// What makes its task when it may start; `nil` if it has one.
+        var plan: AnyJobPlan?
+        /// Whether its task wants to hear that it waits.
+        var wantsNews = false
     }
 
     /// Takes in a job.
@@ -40,9 +46,9 @@ extension RetryBus {
             let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
             let (key, number, effects) = guarded.core.submit(
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
-                at: now)
+                notBefore: order.notBefore, at: now)
             let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
-            guarded.desk.add(ticket)
+            guarded.desk.add(ticket, order.plan.map(JobDesk.Waiter.plan) ?? .nobody, wantsNews: order.wantsNews)
             result = .success(ticket)
             return refreshed + effects
         }

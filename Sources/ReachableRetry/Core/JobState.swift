@@ -21,6 +21,17 @@ package struct JobState: Sendable {
         case unsatisfied
     }
 
+    /// Those who may have a job wait.
+    package struct Pausers: OptionSet, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Whoever owns it.
+        package static let owner = Pausers(rawValue: 1)
+        /// Whoever reads its events, and has not asked for the next one.
+        package static let reader = Pausers(rawValue: 2)
+    }
+
     let rules: RetryPolicy.Rules
     var conditions: [ConditionIndex]
     /// None, or one: an array is copied when it is changed, and takes no more than a pointer.
@@ -38,8 +49,8 @@ package struct JobState: Sendable {
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
-    /// Whether it has been told to wait until it is told to go on.
-    var isPaused = false
+    /// Who has told it to wait until they tell it to go on.
+    var pausers: Pausers = []
     var hasToldOfWaiting = false
     var isInLine = false
     var lastWasConnectivity = false
@@ -55,6 +66,9 @@ package struct JobState: Sendable {
         self.rank = rank
         self.submitted = submitted
     }
+
+    /// Whether it starts no attempt.
+    var isPaused: Bool { !pausers.isEmpty }
 
     /// Whether anything has happened to it that is kept apart.
     var hasHistory: Bool { !pasts.isEmpty }

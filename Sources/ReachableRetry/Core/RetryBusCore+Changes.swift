@@ -3,9 +3,9 @@ extension RetryBusCore {
     /// Lets a job start no attempt until it is resumed.
     ///
     /// A running attempt goes on, and delays, deadlines and the clock of its life do. What it waited for is forgotten until then.
-    package mutating func pause(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], !job.isPaused else { return [] }
-        jobs[Int(key.index)]?.isPaused = true
+    package mutating func pause(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
+        guard let job = self[key], !job.pausers.contains(pauser) else { return [] }
+        jobs[Int(key.index)]?.pausers.insert(pauser)
         // One whose delay is being computed comes here when it is parked.
         if job.phase != .judged { advance(key.index, at: now) }
         letGo(at: now)
@@ -13,9 +13,9 @@ extension RetryBusCore {
     }
 
     /// Lets a paused job go on: what happened meanwhile counts as if it had been there.
-    package mutating func resume(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.isPaused else { return [] }
-        jobs[Int(key.index)]?.isPaused = false
+    package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.pausers.contains(pauser) else { return [] }
+        jobs[Int(key.index)]?.pausers.remove(pauser)
         if job.phase != .judged { advance(key.index, at: now) }
         letGo(at: now)
         return takeEffects()

@@ -32,6 +32,12 @@ extension RetryBusCore {
         job.phase != .running && time > now ? time - now : nil
     }
 
+    /// For how long a job only waits for a time; `nil` if it waits for anything else, or does not wait.
+    func delay(of key: JobKey, at now: BusTime) -> Duration? {
+        guard let job = self[key], job.phase == .backingOff else { return nil }
+        return delay(job, until: max(job.history.soft, job.history.hard), at: now)
+    }
+
     /// The jobs that have not ended, by priority and age.
     package var liveKeys: [JobKey] { liveJobs.map(key) }
 

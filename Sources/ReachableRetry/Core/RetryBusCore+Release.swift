@@ -84,11 +84,16 @@ extension RetryBusCore {
             return job.phase == .running && job.history.started == attempt
         }
         for key in long {
-            guard let job = jobs[Int(key.index)] else { continue }
-            gates[gate].noteEnd(job.history.pass, of: job.history.round)
-            gates[gate].notePassage(of: job.history.round, release.rules)
-            jobs[Int(key.index)]?.history.pass = .free
+            if let job = jobs[Int(key.index)] { makeRoom(key.index, job) }
         }
+    }
+
+    /// An attempt has got through and goes on: it limits the others no more.
+    mutating func makeRoom(_ index: JobIndex, _ job: JobState) {
+        guard job.history.pass != .free else { return }
+        gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
+        gates[job.gate].notePassage(of: job.history.round, release.rules)
+        jobs[Int(index)]?.history.pass = .free
     }
 
     /// A running attempt has ended: what it held is free.

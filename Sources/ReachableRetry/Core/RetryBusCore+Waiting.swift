@@ -237,7 +237,7 @@ extension RetryBusCore {
         Tally(
             started: Int(job.history.started), charged: Int(job.history.charged),
             connectivityFailures: Int(job.history.connectivityFailures),
-            waited: waited(job, at: now), elapsed: now - job.submitted)
+            waited: waited(job, at: now), elapsed: max(.zero, now - job.submitted))
     }
 
     mutating func giveUp(_ index: JobIndex, _ reason: GiveUp.Reason, isCut: Bool = false, at now: BusTime) {

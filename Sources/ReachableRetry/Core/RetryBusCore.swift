@@ -80,9 +80,11 @@ package struct RetryBusCore: Sendable {
     // MARK: - The life of a job
 
     /// Takes in a job.
+    ///
+    /// - Parameter notBefore: when its life begins, if that is later than now.
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
-        priority: JobPriority = .normal, at now: BusTime
+        priority: JobPriority = .normal, notBefore: BusTime = .past, at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -92,7 +94,8 @@ package struct RetryBusCore: Sendable {
         let gate = useGate(scope, destination, at: now)
         // It may end here and now, and its place with it.
         let (key, rank) = (key(index), takeTurn(priority))
-        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: now)
+        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: max(now, notBefore))
+        if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
         count += 1
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
@@ -121,6 +124,20 @@ package struct RetryBusCore: Sendable {
         noteSuccess(job)
         tell(key.index, .succeeded)
         remove(key.index)
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// The running attempt got something done, and goes on: what was charged before counts no more.
+    package mutating func noteProgress(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running else { return [] }
+        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+        makeRoom(key.index, job)
+        jobs[Int(key.index)]?.history.charged = 0
+        jobs[Int(key.index)]?.history.failureIndex = 0
+        jobs[Int(key.index)]?.history.connectivityIndex = 0
+        jobs[Int(key.index)]?.history.previousDelay = nil
+        stirred.append(job.gate)
         letGo(at: now)
         return takeEffects()
     }

@@ -1,0 +1,96 @@
+public import Reachability
+
+/// Work that has not begun: a value that can be kept, passed on, and run any number of times.
+///
+/// ```swift
+/// let refresh = bus.job(policy) { _ in try await api.fetchFeed() }
+///     .onlyWhen(isLoggedIn)
+///     .onEvent { log.debug("refresh: \($0)") }
+/// let feed = try await refresh.value
+/// ```
+///
+/// Each access to ``value``, each iteration of ``events`` and each ``submit()`` is an independent life: a job of its own on the
+/// bus, with its own count of attempts. Safe to use from any thread.
+///
+/// ## Topics
+/// ### Running
+/// - ``value``
+/// - ``events``
+/// - ``submit()``
+/// ### Changing
+/// - ``onEvent(_:)``
+/// - ``onlyWhen(_:)``
+/// - ``repeating(every:)``
+public struct Job<Value: Sendable>: Sendable {
+    let plan: JobPlan<Value>
+
+    /// Runs the job until it succeeds, and returns its value: one life.
+    ///
+    /// As `RetryBus.retry` does; a cancelled task cancels the job.
+    ///
+    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, if time cut it, or
+    ///   if the bus does not take the job; `CancellationError` if the task or the job was cancelled.
+    public var value: Value {
+        get async throws {
+            try Task.checkCancellation()
+            let life = JobLife(plan, isPulled: false)
+            while let event = await life.next(isolation: #isolation) {
+                switch event {
+                case .succeeded(let value): return value
+                case .gaveUp(let error, _): throw error
+                case .waitingForConnectivity, .attemptSucceeded, .attemptFailed, .backingOff: continue
+                }
+            }
+            throw CancellationError()
+        }
+    }
+
+    /// What happens in a life of the job, which goes on when the next event is asked for.
+    public var events: JobEvents<Value> { JobEvents(plan: plan) }
+
+    /// Hands the job to the bus, and returns at once: a life that nobody waits for.
+    ///
+    /// It has no task until it may start: thousands can wait for the network at little cost. What happens is told to its handlers
+    /// (``onEvent(_:)``), to ``RetryPolicy/onGiveUp(_:)`` and to ``RetryBus/events``. It lives on without its caller;
+    /// ``RetryBus/cancel(_:)`` and ``RetryBus/shutdown(drain:)`` end it.
+    ///
+    /// - Returns: The name of this life.
+    /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus does not take it.
+    @discardableResult
+    public func submit() throws(RetryError) -> JobID {
+        var order = plan.order
+        (order.plan, order.wantsNews) = (plan, !plan.handlers.isEmpty)
+        return try plan.bus.submit(order).id
+    }
+
+    /// Has a handler called with each event of each life, after those that were given before.
+    ///
+    /// Called by the task that runs the life, with the next event waiting: a handler should return soon.
+    public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> Job { Job(plan: plan.adding(handler)) }
+
+    /// Has no attempt start while a condition is not satisfied; of several all have to be.
+    public func onlyWhen(_ condition: Condition) -> Job { Job(plan: plan.adding(condition)) }
+
+    /// Runs the job again and again: at once, and so long after each success.
+    ///
+    /// Below zero counts as zero.
+    public func repeating(every interval: Duration) -> RepeatingJob<Value> {
+        RepeatingJob(plan: plan.repeating(every: interval))
+    }
+}
+
+extension RetryBus {
+    /// Makes a job that has not begun.
+    ///
+    /// The parameters are those of ``retry(_:to:destination:when:priority:id:isolation:operation:)``; with an `id` there is one
+    /// life at a time. Nothing happens before somebody asks: see ``Job``.
+    public func job<Value: Sendable>(
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
+        when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,
+        operation: @escaping @Sendable (Attempt) async throws -> Value
+    ) -> Job<Value> {
+        let order = Order(
+            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        return Job(plan: JobPlan(self, order, operation))
+    }
+}

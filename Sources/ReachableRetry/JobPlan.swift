@@ -1,0 +1,78 @@
+internal import Reachability
+
+/// A cold job as the bus keeps it before it has a task, whatever its value is.
+class AnyJobPlan: @unchecked Sendable {
+    // Unchecked, for it has subclasses: what they have are Sendable constants.
+
+    /// Makes the task of a job that was submitted without one.
+    func launch(_ ticket: Ticket) {}
+
+    /// Tells the handlers that a job waits that has no task.
+    func tellOfWaiting() {}
+}
+
+/// All that a cold job consists of.
+final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
+    let bus: RetryBus
+    let policy: RetryPolicy
+    let scope: Scope
+    let destination: String?
+    let conditions: [Condition]
+    let priority: JobPriority
+    let id: JobID?
+    let handlers: [@Sendable (JobEvent<Value>) -> Void]
+    /// How long after a success the next life begins; `nil` if there is only one.
+    let interval: Duration?
+    let operation: @Sendable (Attempt) async throws -> Value
+
+    init(
+        _ bus: RetryBus, _ order: RetryBus.Order, handlers: [@Sendable (JobEvent<Value>) -> Void] = [], interval: Duration? = nil,
+        _ operation: @escaping @Sendable (Attempt) async throws -> Value
+    ) {
+        self.bus = bus
+        (policy, scope, destination, conditions) = (order.policy, order.scope, order.destination, order.conditions)
+        (priority, id) = (order.priority, order.id)
+        self.handlers = handlers
+        self.interval = interval
+        self.operation = operation
+    }
+
+    /// What the bus is asked for when a life begins.
+    var order: RetryBus.Order {
+        RetryBus.Order(
+            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+    }
+
+    /// The same job with another condition.
+    func adding(_ condition: Condition) -> JobPlan {
+        var order = order
+        order.conditions.append(condition)
+        return JobPlan(bus, order, handlers: handlers, interval: interval, operation)
+    }
+
+    /// The same job with another handler, which is called after the others.
+    func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobPlan {
+        JobPlan(bus, order, handlers: handlers + [handler], interval: interval, operation)
+    }
+
+    /// The same job, again and again.
+    func repeating(every interval: Duration) -> JobPlan {
+        JobPlan(bus, order, handlers: handlers, interval: max(.zero, interval), operation)
+    }
+
+    func tell(_ event: JobEvent<Value>) {
+        for handler in handlers { handler(event) }
+    }
+
+    override func launch(_ ticket: Ticket) {
+        Task { [self] in
+            let life = JobLife(self, ticket)
+            while await life.next(isolation: nil) != nil {}
+        }
+    }
+
+    override func tellOfWaiting() {
+        // Where the bus tells it is no place for anybody's code.
+        Task { [self] in tell(.waitingForConnectivity) }
+    }
+}

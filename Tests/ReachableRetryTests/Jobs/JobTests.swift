@@ -1,0 +1,157 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@testable import ReachableRetry
+
+/// Cold jobs: what they do when somebody asks, and that they do nothing before.
+@Suite(.timeLimit(.minutes(1))) struct JobTests {
+    @Test func eachValueIsALifeOfItsOwn() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other, Trouble.other])
+            let job = script.job(scenario.bus)
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0] && script.calls.isEmpty)
+            let first = Task { try await job.value }
+            await scenario.letPass(until: first)
+            try await #expect(first.value == 3 && script.calls == [0, 1, 3])
+            try await #expect(job.value == 4 && script.calls == [0, 1, 3, 3])
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func theValueOfAJobThatGivesUpIsItsLastError() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: Array(repeating: Trouble.refused, count: 9))
+            let job = script.job(scenario.bus, .scenario.giveUpAfter(maxAttempts: 2)).onEvent { script.note($0) }
+            let task = Task { try await job.value }
+            await scenario.letPass(until: task)
+            await #expect(throws: Trouble.refused) { try await task.value }
+            #expect(script.events == ["failed refused true", "backing off 1.0", "failed refused true", "gave up refused 2"])
+        }
+    }
+
+    @Test func aLifeIsToldEventByEvent() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other])
+            var events = script.job(scenario.bus).events.makeAsyncIterator()
+            #expect(script.calls.isEmpty && scenario.bus.pending.isEmpty)
+            #expect(await events.next()?.text == "failed other true")
+            #expect(await events.next()?.text == "backing off 1.0")
+            scenario.clock.advance(by: .seconds(1))
+            #expect(await events.next()?.text == "attempt 2")
+            #expect(await events.next()?.text == "succeeded 2")
+            #expect(await events.next() == nil)
+            #expect(script.calls == [0, 1] && scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func noAttemptStartsForEventsThatNobodyReads() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            var events = script.job(scenario.bus, id: "job").events.makeAsyncIterator()
+            #expect(await events.next()?.text == "waiting")
+            #expect(scenario.bus.pending.map(\.state) == [.paused])
+            try scenario.network.plug("eth0")
+            scenario.clock.advance(by: .seconds(100))
+            #expect(script.calls.isEmpty && scenario.bus.isQuiet)
+            #expect(await events.next()?.text == "attempt 1")
+            #expect(script.calls == [100])
+        }
+    }
+
+    /// What a reader looks at for long is no reason to wait for longer.
+    @Test func delaysPassWhileNobodyReads() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other, Trouble.other])
+            var events = script.job(scenario.bus).events.makeAsyncIterator()
+            #expect(await events.next()?.text == "failed other true")
+            scenario.clock.advance(by: .seconds(5))
+            #expect(await events.next()?.text == "failed other true")
+            scenario.clock.advance(by: .milliseconds(500))
+            #expect(await events.next()?.text == "backing off 1.5")
+            #expect(script.calls == [0, 5])
+        }
+    }
+
+    @Test func whoeverDropsTheEventsHasNoJob() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            do {
+                var events = script.job(scenario.bus).events.makeAsyncIterator()
+                #expect(await events.next()?.text == "waiting" && scenario.bus.pending.count == 1)
+            }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+            try scenario.network.plug("eth0")
+            #expect(script.calls.isEmpty)
+        }
+    }
+
+    @Test func aCancelledReaderHearsNoMore() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            let job = script.job(scenario.bus, id: "job")
+            let reader = Task { await job.events.texts }
+            _ = try await scenario.bus.untilParked("job")
+            reader.cancel()
+            #expect(await reader.value == ["waiting"])
+            let caller = Task { try await job.value }
+            _ = try await scenario.bus.untilParked("job")
+            caller.cancel()
+            await #expect(throws: CancellationError.self) { try await caller.value }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0] && script.calls.isEmpty)
+        }
+    }
+
+    @Test func handlersStackAndHearEveryLife() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario)
+            let job = script.job(scenario.bus).onEvent { script.note($0, by: "a ") }.onEvent { script.note($0, by: "b ") }
+            _ = try await job.value
+            _ = await job.events.texts
+            #expect(
+                script.events == [
+                    "a attempt 1", "b attempt 1", "a succeeded 1", "b succeeded 1", "a attempt 2", "b attempt 2", "a succeeded 2",
+                    "b succeeded 2",
+                ])
+        }
+    }
+
+    @Test func allConditionsHaveToBeSatisfied() async throws {
+        try await Scenario().run { scenario in
+            let (login, power) = (ConditionSource("login", isSatisfied: false), ConditionSource("power", isSatisfied: false))
+            let script = Script(scenario)
+            let job = script.job(scenario.bus, id: "job").onlyWhen(login.condition).onlyWhen(power.condition)
+            let task = Task { try await job.value }
+            try await #expect(scenario.bus.untilParked("job").unmet == ["login", "power"])
+            login.set(true)
+            try await #expect(scenario.bus.untilParked("job").unmet == ["power"] && script.calls.isEmpty)
+            power.set(true)
+            try await #expect(task.value == 1)
+        }
+    }
+
+    @Test func aBusThatIsShutDownTakesNoLife() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario)
+            let job = script.job(scenario.bus)
+            await scenario.bus.shutdown(drain: .zero)
+            await #expect(throws: RetryError.shutDown) { try await job.value }
+            #expect(await job.events.texts == ["gave up \(RetryError.shutDown) -1"])
+            #expect(throws: RetryError.shutDown) { try job.submit() }
+        }
+    }
+
+    @Test func aPauseOfTheOwnersOutlastsAQuestionOfTheReaders() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            let job = script.job(scenario.bus, id: "job")
+            let reader = Task { await job.events.texts }
+            _ = try await scenario.bus.untilParked("job")
+            scenario.bus.pause("job")
+            try scenario.network.plug("eth0")
+            #expect(scenario.bus.pending.map(\.state) == [.paused] && script.calls.isEmpty)
+            scenario.bus.resume("job")
+            #expect(await reader.value == ["waiting", "attempt 1", "succeeded 1"])
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@testable import ReachableRetry
+
+/// Jobs that begin anew after each success.
+@Suite(.timeLimit(.minutes(1))) struct RepeatingJobTests {
+    /// The first run at once, then so long after each success.
+    @Test func theIntervalCountsFromTheSuccess() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other])
+            let job = script.job(scenario.bus).repeating(every: .seconds(10))
+            let reader = Task { () throws -> [String] in
+                var texts: [String] = []
+                for await event in job.events.prefix(8) { texts.append(event.text) }
+                return texts
+            }
+            await scenario.letPass(until: reader)
+            #expect(script.calls == [0, 1, 11, 21])
+            try await #expect(
+                reader.value == [
+                    "failed other true", "backing off 1.0", "attempt 2", "succeeded 2", "attempt 3", "succeeded 3", "attempt 4",
+                    "succeeded 4",
+                ])
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func eachLifeHasAllAttemptsAndTheFirstThatGivesUpIsTheLast() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other, Trouble.other])
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3).giveUpAfter(elapsed: .seconds(8))
+            let job = scenario.bus.job(policy) { _ in
+                let number = try script.call()
+                if number == 4 { throw Trouble.refused }
+                return number
+            }.repeating(every: .seconds(10))
+            let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: job.plan.operation)
+                .repeating(every: .seconds(10))
+            let task = Task { try await fatal.run() }
+            await scenario.letPass(until: task)
+            await #expect(throws: Trouble.refused) { try await task.value }
+            // More than 8 seconds after the first life began: the second had its own.
+            #expect(script.calls == [0, 1, 3, 13])
+        }
+    }
+
+    @Test func aReconnectOrANudgeDoesNotCutTheIntervalShort() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario)
+            let job = script.job(scenario.bus, id: "job").repeating(every: .seconds(10))
+            let task = Task { try await job.run() }
+            _ = try await scenario.bus.untilParked("job")
+            scenario.clock.advance(by: .seconds(2))
+            try scenario.network.pull("eth0")
+            try scenario.network.plug("eth0")
+            scenario.bus.nudge()
+            #expect(scenario.bus.pending.first?.hardDelay == .seconds(8))
+            try scenario.network.pull("eth0")
+            scenario.clock.advance(by: .seconds(20))
+            #expect(script.calls == [0])
+            try scenario.network.plug("eth0")
+            while script.calls.count < 2 { await Task.yield() }
+            #expect(script.calls == [0, 22])
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+}

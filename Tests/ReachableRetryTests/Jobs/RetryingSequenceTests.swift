@@ -1,0 +1,151 @@
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+@testable import ReachableRetry
+
+/// Sequences that are iterated again when they fail.
+@Suite(.timeLimit(.minutes(1))) struct RetryingSequenceTests {
+    /// Gives the elements of each iteration, and then fails or ends.
+    private final class Feed: AsyncSequence, Sendable {
+        typealias Element = Int
+        struct Iteration {
+            var elements: [Int] = []
+            var error: Trouble?
+        }
+
+        private let iterations: Mutex<[Iteration]>
+        let begun = Atomic(0)
+        let dropped = Atomic(0)
+
+        init(_ iterations: [Iteration]) { self.iterations = Mutex(iterations) }
+
+        final class Iterator: AsyncIteratorProtocol {
+            private var iteration: Iteration
+            private let feed: Feed
+
+            init(_ iteration: Iteration, _ feed: Feed) { (self.iteration, self.feed) = (iteration, feed) }
+
+            deinit { feed.dropped.add(1, ordering: .relaxed) }
+
+            func next() async throws -> Int? {
+                if !iteration.elements.isEmpty { return iteration.elements.removeFirst() }
+                if let error = iteration.error { throw error }
+                return nil
+            }
+        }
+
+        func makeAsyncIterator() -> Iterator {
+            begun.add(1, ordering: .relaxed)
+            return Iterator(iterations.withLock { $0.isEmpty ? Iteration() : $0.removeFirst() }, self)
+        }
+    }
+
+    @Test func itIsIteratedAgainWhenItFails() async throws {
+        try await Scenario().run { scenario in
+            let feed = Feed([.init(elements: [1, 2], error: .other), .init(error: .refused), .init(elements: [3])])
+            let reader = Task {
+                try await feed.retry(.scenario, on: scenario.bus).reduce(into: [Int]()) { $0.append($1) }
+            }
+            await scenario.letPass(until: reader)
+            try await #expect(reader.value == [1, 2, 3])
+            #expect(feed.begun.load(ordering: .relaxed) == 3 && feed.dropped.load(ordering: .relaxed) == 3)
+            #expect(scenario.clock.now.offset == .seconds(3) && scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func theLastErrorIsThrown() async throws {
+        try await Scenario().run { scenario in
+            let feed = Feed([.init(elements: [1], error: .other), .init(error: .refused)])
+            var iterator = feed.retry(.scenario.giveUpAfter(maxAttempts: 2), on: scenario.bus).makeAsyncIterator()
+            try await #expect(iterator.next() == 1)
+            scenario.clock.advance(by: .seconds(1))
+            let next = Task { [iterator = Unshared(iterator)] in
+                var iterator = iterator.value
+                return try await iterator.next()
+            }
+            await scenario.letPass(until: next)
+            await #expect(throws: Trouble.refused) { try await next.value }
+        }
+    }
+
+    /// Four failures and three attempts: an element forgives those before it.
+    @Test(arguments: [true, false]) func anElementForgivesIfItIsMeantTo(resets: Bool) async throws {
+        try await Scenario().run { scenario in
+            let feed = Feed((1...4).map { .init(elements: [$0], error: .other) } + [.init(elements: [5])])
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
+            let reader = Task {
+                var elements: [Int] = []
+                do {
+                    for try await element in feed.retry(policy, on: scenario.bus, resetsAfterElement: resets) { elements.append(element) }
+                } catch { elements.append(-1) }
+                return elements
+            }
+            await scenario.letPass(until: Task { await reader.value })
+            #expect(await reader.value == (resets ? [1, 2, 3, 4, 5] : [1, 2, 3, -1]))
+            // One second each time, or one and two.
+            #expect(scenario.clock.now.offset == (resets ? .seconds(4) : .seconds(3)))
+        }
+    }
+
+    @Test func itIsNotIteratedOfflineAndNotWithoutDemand() async throws {
+        try await Scenario(online: false).run { scenario in
+            let feed = Feed([.init(elements: [1])])
+            let sequence = feed.retry(.scenario, on: scenario.bus)
+            let iterator = sequence.makeAsyncIterator()
+            #expect(scenario.bus.pending.isEmpty && feed.begun.load(ordering: .relaxed) == 0)
+            let next = Task { [iterator = Unshared(iterator)] in
+                var iterator = iterator.value
+                return try await iterator.next()
+            }
+            while scenario.bus.pending.isEmpty { await Task.yield() }
+            #expect(feed.begun.load(ordering: .relaxed) == 0)
+            try scenario.network.plug("eth0")
+            try await #expect(next.value == 1 && feed.begun.load(ordering: .relaxed) == 1)
+        }
+    }
+
+    @Test func whoeverDropsItHasNoJob() async throws {
+        try await Scenario().run { scenario in
+            let feed = Feed([.init(elements: [1, 2])])
+            do {
+                var iterator = feed.retry(.scenario, on: scenario.bus).makeAsyncIterator()
+                try await #expect(iterator.next() == 1 && scenario.bus.pending.map(\.state) == [.running])
+            }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0] && feed.dropped.load(ordering: .relaxed) == 1)
+        }
+    }
+
+    @Test func aCancelledReaderGetsNoElement() async throws {
+        try await Scenario(online: false).run { scenario in
+            let feed = Feed([.init(elements: [1])])
+            let reader = Task { try await feed.retry(.scenario, on: scenario.bus).reduce(0, +) }
+            while scenario.bus.pending.isEmpty { await Task.yield() }
+            reader.cancel()
+            await #expect(throws: CancellationError.self) { try await reader.value }
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func theDeadlineEndsAnElementThatDoesNotCome() async throws {
+        try await Scenario().run { scenario in
+            let (silence, _) = AsyncStream.makeStream(of: Int.self)
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5))
+            let reader = Task { try await silence.retry(policy, on: scenario.bus).reduce(0, +) }
+            while scenario.bus.pending.first?.state != .running { await Task.yield() }
+            scenario.clock.advance(by: .seconds(5))
+            // The stream ends when its reader is cancelled, and what ends in time is a success.
+            try await #expect(reader.value == 0)
+            #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+}
+
+/// What one task hands to another and does not use any more.
+private struct Unshared<Value>: @unchecked Sendable {
+    // Unchecked: see its use.
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,69 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+
+/// An operation that fails as often as it is told to, takes no time, and notes when it was called.
+final class Script: Sendable {
+    private struct State {
+        var failures: [any Error]
+        var calls: [Double] = []
+        var events: [String] = []
+    }
+
+    private let clock: ManualClock
+    private let state: Mutex<State>
+
+    init(_ scenario: Scenario, failures: [any Error] = []) {
+        clock = scenario.clock
+        state = Mutex(State(failures: failures))
+    }
+
+    /// When the operation was called, in seconds.
+    var calls: [Double] { state.withLock(\.calls) }
+
+    /// What handlers heard.
+    var events: [String] { state.withLock(\.events) }
+
+    /// Fails, or returns the number of the call.
+    func call() throws -> Int {
+        try state.withLock { state in
+            state.calls.append((clock.now.offset / .milliseconds(1)).rounded() / 1000)
+            if !state.failures.isEmpty { throw state.failures.removeFirst() }
+            return state.calls.count
+        }
+    }
+
+    func note(_ event: JobEvent<Int>, by handler: String = "") {
+        state.withLock { $0.events.append(handler + event.text) }
+    }
+
+    func job(_ bus: RetryBus, _ policy: RetryPolicy = .scenario, when conditions: [Condition] = [], id: JobID? = nil) -> Job<Int> {
+        bus.job(policy, when: conditions, id: id) { [self] _ in try call() }
+    }
+}
+
+extension JobEvent {
+    /// In a word or two.
+    var text: String {
+        switch self {
+        case .waitingForConnectivity: "waiting"
+        case .attemptSucceeded(let value): "attempt \(value)"
+        case .attemptFailed(let failure): "failed \(failure.error) \(failure.isCharged)"
+        case .backingOff(let delay): "backing off \(delay / .seconds(1))"
+        case .succeeded(let value): "succeeded \(value)"
+        case .gaveUp(let error, let story): "gave up \(error) \(story?.attempts ?? -1)"
+        }
+    }
+}
+
+extension JobEvents where Value == Int {
+    /// All of them, in words.
+    var texts: [String] {
+        get async {
+            var texts: [String] = []
+            for await event in self { texts.append(event.text) }
+            return texts
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Reachability
+import ReachabilityTesting
+import Testing
+
+@testable import ReachableRetry
+
+/// Jobs that were handed to the bus: nobody waits for them.
+@Suite(.timeLimit(.minutes(1))) struct SubmittedJobTests {
+    /// The bus's own stream says when a life is over.
+    private func end(of ids: Set<JobID>, in events: AsyncStream<RetryEvent>) async {
+        var open = ids
+        for await event in events where [.succeeded, .gaveUp, .cancelled].contains(event.kind) {
+            open.remove(event.job)
+            if open.isEmpty { return }
+        }
+    }
+
+    @Test func theyStartWhenTheNetworkIsBack() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            let events = scenario.bus.events
+            let job = script.job(scenario.bus)
+            let ids = try [job.submit(), job.submit()]
+            #expect(scenario.bus.pending.map(\.id) == ids && scenario.bus.pending.map(\.state) == [.waiting, .waiting])
+            // There is no task that could be awake.
+            #expect(scenario.bus.isQuiet)
+            try scenario.network.plug("eth0")
+            await end(of: Set(ids), in: events)
+            #expect(script.calls.count == 2 && scenario.bus.pending.isEmpty)
+        }
+    }
+
+    @Test func theirHandlersHearAll() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (heard, hear) = AsyncStream.makeStream(of: String.self)
+            let script = Script(scenario, failures: [Trouble.refused])
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
+            try script.job(scenario.bus, policy, id: "job").onEvent { hear.yield($0.text) }.submit()
+            var listener = heard.makeAsyncIterator()
+            #expect(await listener.next() == "waiting")
+            try scenario.network.plug("eth0")
+            #expect(await listener.next() == "failed refused true")
+            #expect(await listener.next() == "gave up refused 1")
+        }
+    }
+
+    @Test func theirEndIsToldThoughTheyNeverStarted() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (stories, tell) = AsyncStream.makeStream(of: GiveUp.self)
+            let script = Script(scenario)
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { tell.yield($0) }
+            let id = try script.job(scenario.bus, policy).submit()
+            scenario.clock.advance(by: .seconds(5))
+            var listener = stories.makeAsyncIterator()
+            let story = await listener.next()
+            #expect(story?.job == id && story?.reason == .deadline && story?.attempts == 0 && script.calls.isEmpty)
+        }
+    }
+
+    @Test func theyCanBeCancelledByName() async throws {
+        try await Scenario(online: false).run { scenario in
+            let script = Script(scenario)
+            let events = scenario.bus.events
+            let job = script.job(scenario.bus, id: "job")
+            try job.submit()
+            #expect(throws: RetryError.duplicateID) { try job.submit() }
+            scenario.bus.cancel("job")
+            await end(of: ["job"], in: events)
+            #expect(scenario.bus.pending.isEmpty)
+            try scenario.network.plug("eth0")
+            #expect(script.calls.isEmpty)
+        }
+    }
+
+    @Test func theyAreTriedAgain() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario, failures: [Trouble.other, Trouble.other])
+            let events = scenario.bus.events
+            let id = try script.job(scenario.bus).submit()
+            let waiting = Task { await end(of: [id], in: events) }
+            await scenario.letPass(until: Task { await waiting.value })
+            #expect(script.calls == [0, 1, 3])
+        }
+    }
+}
