@@ -1,8 +1,7 @@
 public import Reachability
 
 extension AsyncSequence where Self: Sendable {
-    /// Iterates again from the beginning when the sequence fails: at once, after a delay, or when the network is back, as the policy
-    /// and the bus have it.
+    /// Iterates again from the beginning when the sequence fails, when the policy or a reconnect says so.
     ///
     /// ```swift
     /// for try await message in socket.messages.retry(policy, on: bus, resetsAfterElement: true) { show(message) }

@@ -49,7 +49,9 @@ extension RetryBus {
             let now = clock.now()
             let (isSuspended, parked) = guarded.withLock { guarded in
                 // One that has ended is not there any more.
-                guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else { return (false, [(ParkingWitness, PendingJob)]()) }
+                guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
+                    return (false, [(ParkingWitness, PendingJob)]())
+                }
                 guarded.desk[ticket.key]?.waiter = .task(continuation)
                 return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
             }

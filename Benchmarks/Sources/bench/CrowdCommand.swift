@@ -25,10 +25,11 @@ struct CrowdCommand: ParsableCommand {
         print("crowd: \(rounds) reconnects each, a simulated cable, the default release policy; medians\n")
         print(
             row([
-                "waiting", "bytes of job and task beside a parked task", "loss µs", "reconnect µs", "first job after µs",
+                "waiting", "bytes of a job", "bytes of job and task beside a parked task", "loss µs", "reconnect µs",
+                "first job after µs",
                 "cancelling a job ns",
             ]))
-        print("|---|---|---|---|---|---|")
+        print("|---|---|---|---|---|---|---|")
         Task { [rounds] in
             do {
                 for count in counts { try await Crowd(count, rounds).measure() }
@@ -73,6 +74,7 @@ private final class Crowd: Sendable {
         try await network.untilRunning()
         let bus = RetryBus(monitor)
         try network.pull("eth0")
+        let job = try await Self.bytesOfJobs(count, monitor)
         let bare = try await Self.bytesOfParkedTasks(count)
         let before = Self.residentBytes()
         let tasks = submit(to: bus)
@@ -100,7 +102,8 @@ private final class Crowd: Sendable {
         _ = try? await running.value
         print(
             row([
-                "\(count)", decimal(bytes, 0), decimal(median(losses), 1), decimal(median(returns), 1), decimal(median(firsts), 1),
+                "\(count)", decimal(job, 0), decimal(bytes, 0), decimal(median(losses), 1), decimal(median(returns), 1),
+                decimal(median(firsts), 1),
                 decimal(cancelling, 0),
             ]))
     }
@@ -118,6 +121,19 @@ private final class Crowd: Sendable {
                 }
             }
         }
+    }
+
+    /// What a job takes that was submitted, and has no task before it may start.
+    private static func bytesOfJobs(_ count: Int, _ monitor: ReachabilityMonitor) async throws -> Double {
+        bench_release_memory()
+        let bus = RetryBus(monitor)
+        let job = bus.job { _ in }
+        let before = residentBytes()
+        for _ in 0..<count { try job.submit() }
+        let bytes = (residentBytes() - before) / Double(count)
+        await bus.shutdown(drain: .zero)
+        bench_release_memory()
+        return bytes
     }
 
     /// What a task takes that does nothing but wait.

@@ -36,7 +36,7 @@ package struct JobState: Sendable {
     var conditions: [ConditionIndex]
     /// None, or one: an array is copied when it is changed, and takes no more than a pointer.
     private var pasts: [JobHistory] = []
-    /// Its first place in line. Jobs that may do something at the same time do so in this order.
+    /// Its first place in line: jobs that may do something at the same time do so in this order.
     let rank: Turn
     let submitted: BusTime
     /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.

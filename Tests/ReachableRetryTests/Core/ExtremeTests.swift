@@ -20,7 +20,8 @@ import Testing
 
     private static func policies(_ duration: Duration) -> [RetryPolicy] {
         [
-            RetryPolicy(.constant(duration)), RetryPolicy(.exponential(initial: duration, multiplier: .infinity, maximum: duration)),
+            RetryPolicy(.constant(duration)),
+            RetryPolicy(.exponential(initial: duration, multiplier: .infinity, maximum: duration)),
             RetryPolicy(.linear(initial: duration, increment: duration)).giveUpAfter(maxAttempts: .max),
             RetryPolicy(.fibonacci(unit: duration)).giveUpAfter(elapsed: duration),
             RetryPolicy(.custom { _ in duration }).giveUpAfter(maxAttempts: .min).attemptTimeout(duration),

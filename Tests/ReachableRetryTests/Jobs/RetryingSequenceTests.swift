@@ -78,7 +78,9 @@ import Testing
             let reader = Task {
                 var elements: [Int] = []
                 do {
-                    for try await element in feed.retry(policy, on: scenario.bus, resetsAfterElement: resets) { elements.append(element) }
+                    for try await element in feed.retry(policy, on: scenario.bus, resetsAfterElement: resets) {
+                        elements.append(element)
+                    }
                 } catch { elements.append(-1) }
                 return elements
             }
