@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// The texts that show code, and the code that they show.
 enum Documents {
@@ -14,5 +15,22 @@ enum Documents {
         try text(path).components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
+    }
+
+    /// Holds blocks of Swift against the files that are compiled.
+    static func expect(_ shown: [String], toBeTheFilesOf path: String, _ location: SourceLocation = #_sourceLocation) throws {
+        let folder = root.appendingPathComponent(path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        var compiled: [String: String] = [:]
+        for name in names {
+            compiled[try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)] = name
+        }
+        for block in shown {
+            #expect(compiled[block] != nil, "no file in \(folder.path) says this:\n\(block)", sourceLocation: location)
+        }
+        for (text, name) in compiled {
+            #expect(shown.contains(text), "\(name) is not in the text as it is", sourceLocation: location)
+        }
+        #expect(shown.count == names.count, sourceLocation: location)
     }
 }

@@ -1,0 +1,25 @@
+import ReachableRetry
+
+/// What is found for the latest query: each keystroke ends the search for the one before.
+func results(
+    for queries: some AsyncSequence<String, Never> & Sendable, on bus: RetryBus,
+    find: @escaping @Sendable (String) async throws -> [String]
+) -> AsyncStream<[String]> {
+    AsyncStream { results in
+        let typing = Task {
+            var search: Task<Void, Never>?
+            for await query in queries {
+                search?.cancel()
+                let job = bus.job(priority: .interactive) { _ in try await find(query) }
+                search = Task {
+                    guard let found = try? await job.value, !Task.isCancelled else { return }
+                    results.yield(found)
+                }
+            }
+            if Task.isCancelled { search?.cancel() }
+            await search?.value
+            results.finish()
+        }
+        results.onTermination = { _ in typing.cancel() }
+    }
+}

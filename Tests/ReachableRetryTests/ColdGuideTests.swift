@@ -1,0 +1,118 @@
+import Foundation
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What the article "Jobs that have not begun" shows.
+@Suite(.timeLimit(.minutes(1))) struct ColdGuideTests {
+    @Test func itShowsTheFilesThatAreCompiledHere() throws {
+        let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md")
+        try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/ColdGuide")
+    }
+
+    @Test func theFeedWaitsForTheLogin() async throws {
+        try await Scenario().run { scenario in
+            let login = ConditionSource("login", isSatisfied: false)
+            let job = headlines(of: { ["news"] }, on: scenario.bus, when: login.condition)
+            let screen = Task {
+                var shown: [String] = []
+                await show(job) { shown.append($0) }
+                return shown
+            }
+            while scenario.bus.pending.first?.unmet != ["login"] { await Task.yield() }
+            login.set(true)
+            #expect(await screen.value == ["You are offline.", "news"])
+        }
+    }
+
+    @Test func theOutboxIsSentWhenTheNetworkIsBack() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (sent, send) = AsyncStream.makeStream(of: String.self)
+            try ReachableRetryTests.send(["a", "b", "c"], over: scenario.bus) { send.yield($0) }
+            #expect(scenario.bus.pending.count == 3)
+            try scenario.network.plug("eth0")
+            #expect(await sent.prefix(3).reduce(into: Set<String>()) { $0.insert($1) } == ["a", "b", "c"])
+        }
+    }
+
+    @Test func theInboxIsFetchedEveryMinute() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario)
+            let task = Task {
+                try await keepInboxFresh(on: scenario.bus) { _ = try script.call() }
+            }
+            let stop = Task {
+                while script.calls.count < 3 { await Task.yield() }
+                task.cancel()
+                try await task.value
+            }
+            await scenario.letPass(until: stop)
+            #expect(script.calls == [0, 60, 120])
+        }
+    }
+
+    @Test func onlyTheLatestQueryIsSearchedForWhenTheNetworkIsBack() async throws {
+        try await Scenario(online: false).run { scenario in
+            let (queries, type) = AsyncStream.makeStream(of: String.self)
+            let searched = Mutex<[String]>([])
+            let found = results(for: queries, on: scenario.bus) { query in
+                searched.withLock { $0.append(query) }
+                return [query + "!"]
+            }
+            type.yield("s")
+            while scenario.bus.pending.isEmpty { await Task.yield() }
+            let first = scenario.bus.pending.map(\.id)
+            type.yield("sw")
+            while scenario.bus.pending.isEmpty || scenario.bus.pending.map(\.id) == first || scenario.bus.pending.count > 1 {
+                await Task.yield()
+            }
+            try scenario.network.plug("eth0")
+            var results = found.makeAsyncIterator()
+            #expect(await results.next() == ["sw!"])
+            type.finish()
+            #expect(await results.next() == nil && searched.withLock { $0 } == ["sw"])
+        }
+    }
+
+    @Test func theMessagesGoOnAfterALostConnection() async throws {
+        try await Scenario().run { scenario in
+            let messages = Connections(lines: [["a"], ["b", "c"]])
+            let reader = Task {
+                var shown: [String] = []
+                try await show(messages, on: scenario.bus) { shown.append($0) }
+                return shown
+            }
+            await scenario.letPass(until: reader)
+            try await #expect(reader.value == ["a", "b", "c"])
+        }
+    }
+}
+
+/// Each iteration is a connection: it gives its lines, and then breaks unless it is the last.
+private final class Connections: AsyncSequence, Sendable {
+    typealias Element = String
+    typealias Failure = any Error
+
+    struct Iterator: AsyncIteratorProtocol {
+        var lines: [String]
+        let isLast: Bool
+
+        mutating func next() async throws -> String? {
+            if lines.isEmpty, !isLast { throw Trouble.other }
+            return lines.isEmpty ? nil : lines.removeFirst()
+        }
+    }
+
+    private let lines: Mutex<[[String]]>
+
+    init(lines: [[String]]) { self.lines = Mutex(lines) }
+
+    func makeAsyncIterator() -> Iterator {
+        lines.withLock { lines in
+            let first = lines.isEmpty ? [] : lines.removeFirst()
+            return Iterator(lines: first, isLast: lines.isEmpty)
+        }
+    }
+}
