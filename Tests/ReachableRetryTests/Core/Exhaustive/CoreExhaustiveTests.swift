@@ -5,25 +5,26 @@ import Testing
 
 /// The core in every state that it can be in, within bounds: what the rules promise holds in each.
 ///
-/// With `RETRY_EXPLORE` in the environment, a number of states, the bounds are wide: three jobs, three epochs of each scope, all
-/// kinds of failures. That is for builds with optimization: `swift test -c release -Xswiftc -enable-testing`.
+/// With `RETRY_EXPLORE` in the environment, a number of states, there are three jobs and three epochs of each scope; with
+/// `RETRY_EXPLORE_ALL` besides also all kinds of failures, nudges and cancellations. That is for builds with optimization: `swift
+/// test -c release -Xswiftc -enable-testing`.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct CoreExhaustiveTests {
     typealias Setting = CoreWorld.Setting
 
     /// How many states are looked at of each setting, the nearest first; more than the usual ones with wide bounds.
     private static let wide = getenv("RETRY_EXPLORE").flatMap { Int(String(cString: $0)) }
     private static let usual = 2000
+    private static let hasAll = getenv("RETRY_EXPLORE_ALL") != nil
 
     /// The first two jobs, or all, as the bounds allow.
     private static func setting(
         _ name: String, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, scopes: Int = 2, jobs: [Setting.Job]
     ) -> Setting {
-        guard wide != nil else {
-            return Setting(
-                name: name, release: release, maxConcurrent: maxConcurrent, jobs: Array(jobs.prefix(2)), scopes: scopes, epochs: 1,
-                nudges: 0, cancellations: 0, failures: [.connectivity, .server], delays: [1000])
-        }
-        return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes)
+        if hasAll { return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes) }
+        return Setting(
+            name: name, release: release, maxConcurrent: maxConcurrent, jobs: wide == nil ? Array(jobs.prefix(2)) : jobs,
+            scopes: scopes, epochs: wide == nil ? 1 : 3, nudges: 0, cancellations: 0, failures: [.connectivity, .server],
+            delays: [1000])
     }
 
     private static func gated(interactiveBypass: Int, rate: Double? = nil) -> ReleasePolicy {
