@@ -47,10 +47,13 @@ final class HTTPJob: Sendable {
             case .value(let value, let response): return (value, response)
             case .refusal(let data, let response): return (try body(data), response)
             }
-        } catch let error as HTTPStatusError where options.errorStatuses == .returned {
+        } catch let error as HTTPStatusError where options.errorStatuses == .returned && isJudged {
             return (try body(error.data), error.response)
         }
     }
+
+    /// Whether the last attempt got as far as to an exchange that failed: an adapter may throw the same kinds of errors.
+    private var isJudged: Bool { judged.withLock { $0.opinion != nil } }
 
     private func perform<Body>(
         _ attempt: Attempt, _ exchange: (URLRequest) async throws -> HTTPExchange<Body>
@@ -106,6 +109,8 @@ final class HTTPJob: Sendable {
     /// The caller's policy, and what the classifier says after it.
     private var judgedPolicy: RetryPolicy {
         policy.classify { [self] error in
+            // What the bus broke off before it began leaves the judgement of the attempt before.
+            if error is CancellationError { return nil }
             // The bus's own clock cut the attempt: to the server that is no different from the client's.
             if error as? RetryError == .attemptTimedOut {
                 judge { $0.errorCode = URLError.Code.timedOut.rawValue }
@@ -115,8 +120,10 @@ final class HTTPJob: Sendable {
             case .doNotRetry, .noOpinion: .permanent
             case .retryAsSystemError, nil: nil
             }
-        }.systemErrors { [self] _ in
-            guard case .retryAsSystemError(let number) = judged.withLock({ $0.opinion }) else { return nil }
+        }.systemErrors { [self] error in
+            guard !(error is CancellationError), case .retryAsSystemError(let number) = judged.withLock({ $0.opinion }) else {
+                return nil
+            }
             return number
         }
     }

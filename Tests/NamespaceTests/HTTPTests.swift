@@ -75,7 +75,8 @@ struct HTTPTests {
     @Test func anUploadSurvivesAPulledCableThreeTimes() async throws {
         let network = try await CabledNetwork.withFarEnd()
         let (reached, reachedIn) = AsyncStream.makeStream(of: Int.self)
-        let (held, isOut) = (Mutex(0), DispatchSemaphore(value: 0))
+        let held = Mutex(0)
+        let isOut = DispatchSemaphore(value: 0)
         let size = 50_000_000
         let server = try network.serve { request, count in
             guard request.number <= 3, count > size / 4 * request.number else { return }

@@ -244,6 +244,26 @@ import Testing
         }
     }
 
+    /// An adapter may send requests of its own.
+    @Test func aStatusThatTheAdapterThrowsIsNoResponse() async throws {
+        try await Exchange.run { _ in
+            .respond(401)
+        } _: { exchange in
+            let request = try exchange.request()
+            let options = HTTPRetryOptions.with {
+                $0.adapt = { [session = exchange.session, bus = exchange.bus] request, _ in
+                    let login = HTTPRetryOptions.with { $0.errorStatuses = .thrown }
+                    _ = try await session.data(for: request, retrying: .steady, on: bus, options: login)
+                    return request
+                }
+            }
+            await #expect(throws: HTTPStatusError.self) {
+                _ = try await exchange.session.data(
+                    for: request, retrying: .steady.giveUpAfter(maxAttempts: 1), on: exchange.bus, options: options)
+            }
+        }
+    }
+
     @Test func theCallersPolicyIsAskedFirst() async throws {
         try await Exchange.run { _ in
             .respond(404)
