@@ -12,6 +12,8 @@ import ReachableRetry
         let monitor = ReachabilityMonitor()
         let running = Task { try await monitor.run() }
         defer { running.cancel() }
+        // A monitor that nobody runs yet would count as blind, and the request would start offline.
+        for await _ in monitor.transitions { break }
         let bus = RetryBus(monitor)
         let events = bus.events
         let telling = Task {

@@ -91,9 +91,10 @@ public final class MisbehavingServer: Sendable {
 
     private func accept() {
         while true {
-            let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
+            let connection = Glibc.accept(descriptor, nil, nil)
             if connection < 0 && errno == EINTR { continue }
             guard connection >= 0 else { break }
+            _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
             let isStopped = state.withLock { state in
                 state.connections.insert(connection)
                 return state.isStopped
