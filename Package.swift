@@ -6,6 +6,7 @@ let package = Package(
     products: [
         .library(name: "Reachability", targets: ["Reachability"]),
         .library(name: "ReachableRetry", targets: ["ReachableRetry"]),
+        .library(name: "ReachableHTTP", targets: ["ReachableHTTP"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
@@ -32,6 +33,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
             ]
         ),
+        .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"]),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry"]),
         .executableTarget(
             name: "reachability-watch",
@@ -46,10 +48,20 @@ let package = Package(
         .testTarget(name: "ReachabilityTestingTests", dependencies: ["ReachabilityTesting"]),
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
+        .testTarget(
+            name: "ReachableHTTPTests", dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"]),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(
-            name: "NamespaceTests", dependencies: ["Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox"]),
+            name: "NamespaceTests",
+            dependencies: [
+                "Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox", "MisbehavingServer", "http-probe",
+            ]
+        ),
         .target(name: "CSandbox", path: "Tests/CSandbox"),
+        .target(name: "MisbehavingServer", path: "Tests/MisbehavingServer"),
+        // Requests from within a network namespace: Foundation's threads are born where the process is.
+        .executableTarget(
+            name: "http-probe", dependencies: ["Reachability", "ReachableHTTP", "ReachableRetry"], path: "Tests/HTTPProbe"),
         .testTarget(
             name: "ReachabilityWatchTests",
             dependencies: [

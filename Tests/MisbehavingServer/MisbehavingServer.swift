@@ -1,0 +1,157 @@
+internal import Glibc
+internal import Synchronization
+
+/// A small HTTP server that does what it is told, wrong things included; one thread for itself and one for each connection.
+public final class MisbehavingServer: Sendable {
+    /// The server could not be started.
+    public struct Failure: Error {
+        /// What failed.
+        public var operation: String
+        /// The system's error, as errno(3) has it.
+        public var number: Int32
+    }
+
+    private struct State {
+        var requests: [Request] = []
+        var connections: Set<Int32> = []
+        var isStopped = false
+    }
+
+    /// The port that it listens at.
+    public let port: UInt16
+    private let descriptor: Int32
+    private let answer: @Sendable (Request) -> Reply
+    private let progress: @Sendable (Request, Int) -> Void
+    private let state = Mutex(State())
+
+    /// Starts a server.
+    ///
+    /// - Parameters:
+    ///   - address: where it listens, an IPv4 address.
+    ///   - port: the port; 0 has the system choose one.
+    ///   - prepare: runs first on the thread that opens the socket, to take it somewhere else.
+    ///   - progress: is told how much of a request's body has arrived, and may hold up the rest.
+    ///   - answer: decides what becomes of a request; called by the connections' threads.
+    public init(
+        at address: String = "127.0.0.1", port: UInt16 = 0, prepare: @escaping @Sendable () throws -> Void = {},
+        progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in },
+        answer: @escaping @Sendable (Request) -> Reply
+    ) throws {
+        self.progress = progress
+        self.answer = answer
+        let opened = Mutex<Result<(Int32, UInt16), any Error>?>(nil)
+        // Joined, so that the place is known when this returns.
+        Thread.run {
+            let result = Result {
+                try prepare()
+                return try Self.listen(address, port)
+            }
+            opened.withLock { $0 = result }
+        }.join()
+        guard let result = opened.withLock({ $0 }) else { throw Failure(operation: "pthread_create", number: 0) }
+        (descriptor, self.port) = try result.get()
+        Thread.run { [self] in accept() }.detach()
+    }
+
+    /// The requests so far, in the order in which their heads arrived.
+    public var requests: [Request] { state.withLock { $0.requests } }
+
+    /// Stops listening, and ends all connections.
+    public func stop() {
+        let connections = state.withLock { state in
+            defer { state.isStopped = true }
+            return state.isStopped ? nil : state.connections
+        }
+        guard let connections else { return }
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        for connection in connections { shutdown(connection, Int32(SHUT_RDWR)) }
+    }
+
+    private static func listen(_ address: String, _ port: UInt16) throws -> (Int32, UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure(operation: "socket", number: errno) }
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = port.bigEndian
+        inet_pton(AF_INET, address, &name.sin_addr)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isOpen = withUnsafeMutablePointer(to: &name) { name in
+            name.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+                bind(descriptor, name, size) == 0 && Glibc.listen(descriptor, 64) == 0 && getsockname(descriptor, name, &size) == 0
+            }
+        }
+        guard isOpen else {
+            defer { close(descriptor) }
+            throw Failure(operation: "bind", number: errno)
+        }
+        return (descriptor, UInt16(bigEndian: name.sin_port))
+    }
+
+    private func accept() {
+        while true {
+            let connection = Glibc.accept(descriptor, nil, nil)
+            if connection < 0 && errno == EINTR { continue }
+            guard connection >= 0 else { break }
+            _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
+            let isStopped = state.withLock { state in
+                state.connections.insert(connection)
+                return state.isStopped
+            }
+            if isStopped { shutdown(connection, Int32(SHUT_RDWR)) }
+            Thread.run { [self] in
+                serve(Connection(connection))
+            }.detach()
+        }
+        close(descriptor)
+    }
+
+    private func serve(_ connection: Connection) {
+        // Before the descriptor is closed, and may be somebody else's.
+        defer { state.withLock { _ = $0.connections.remove(connection.descriptor) } }
+        while let head = connection.readHead() {
+            let taken = state.withLock { state in
+                let request = Request(number: state.requests.count + 1, head: head)
+                if let request { state.requests.append(request) }
+                return request
+            }
+            guard var request = taken, readBody(&request, connection) else { return }
+            state.withLock { [request] in $0.requests[request.number - 1] = request }
+            guard act(answer(request), connection, isHead: request.method == "HEAD") else { return }
+        }
+    }
+
+    private func readBody(_ request: inout Request, _ connection: Connection) -> Bool {
+        guard let length = request.headers["content-length"].flatMap({ Int($0) }), length > 0 else { return true }
+        if request.headers["expect"] != nil { connection.write("HTTP/1.1 100 Continue\r\n\r\n".utf8) }
+        while request.length < length {
+            guard let bytes = connection.read(), !bytes.isEmpty else { return false }
+            request.length += bytes.count
+            for byte in bytes { request.sum &+= UInt64(byte) }
+            progress(request, request.length)
+        }
+        return true
+    }
+
+    /// Does what the answer is; returns whether another request may follow.
+    private func act(_ reply: Reply, _ connection: Connection, isHead: Bool) -> Bool {
+        func head(_ status: Int, _ headers: [String: String], _ length: Int) -> [UInt8] {
+            let fields = headers.merging(["Content-Length": "\(length)"]) { given, _ in given }.map { "\($0): \($1)\r\n" }
+            return Array("HTTP/1.1 \(status) -\r\n\(fields.sorted().joined())\r\n".utf8)
+        }
+        switch reply {
+        case .respond(let status, let headers, let body):
+            return connection.write(head(status, headers, body.count) + (isHead ? [] : body))
+        case .breakOff(let status, let headers, let body, let count):
+            connection.write(head(status, headers, body.count) + body.prefix(count))
+            connection.flush()
+            connection.resetOnClose()
+        case .stopShort(let status, let headers, let body, let count):
+            connection.write(head(status, headers, body.count) + body.prefix(count))
+        case .reset: connection.resetOnClose()
+        case .stall: connection.untilGone()
+        }
+        return false
+    }
+}

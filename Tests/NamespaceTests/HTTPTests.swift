@@ -1,0 +1,116 @@
+import Dispatch
+import Glibc
+import MisbehavingServer
+import Synchronization
+import Testing
+
+/// Requests over a real cable to a real server, from a process in a namespace.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
+struct HTTPTests {
+    private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+
+    @Test func aRefusedConnectionIsTheServersFault() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let story = try await network.request("get", "192.0.2.1", "--attempts", "2").story()
+        #expect(
+            story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1004", "failed 2 server charged -1004"],
+            "\(story)")
+        #expect(story.contains("error -1004 URLError"), "\(story)")
+    }
+
+    @Test func aServersDelayIsWaitedOut() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let server = try network.serve { $0.number == 1 ? .respond(503, ["Retry-After": "1"]) : .respond(200, [:], "hello") }
+        defer { server.stop() }
+        let clock = ContinuousClock()
+        let start = clock.now
+        let story = try await network.request("get").story()
+        #expect(story.contains("failed 1 server 1 charged 503") && story.contains("ok 200 5"), "\(story)")
+        #expect(clock.now - start >= .seconds(1))
+    }
+
+    @Test func aDownloadGoesOnWhereItWasReset() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let server = try network.serve { request in
+            request.number == 1
+                ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 70_000) : .part(of: Self.body, tag: "\"a\"", request)
+        }
+        defer { server.stop() }
+        let story = try await network.request("download").story()
+        let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
+        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok 206 200000 \(sum)"), "\(story)")
+        #expect(server.requests.map(\.firstByte) == [nil, 70_000])
+    }
+
+    /// With a path that is there, and after nothing has been reached yet: the network is given time to come up.
+    @Test func aNameThatIsNotFoundIsBlamedOnTheNetworkWhileThatIsNew() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let child = try network.request("get", "name.invalid")
+        var failed: String?
+        for await line in child.lines where line.hasPrefix("failed") {
+            failed = line
+            break
+        }
+        #expect(failed == "failed 1 connectivity uncharged -1003" || failed == "failed 1 server charged -1003", "\(failed ?? "")")
+        child.signal(SIGKILL)
+    }
+
+    @Test func startedOfflineItWaitsForTheCable() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let server = try network.serve { _ in .respond(200, [:], "hello") }
+        defer { server.stop() }
+        try await network.near.ip("link set cable0 down")
+        let child = try network.request("get")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
+        #expect(server.requests.isEmpty)
+        try await network.near.ip("link set cable0 up\nroute add default via 192.0.2.1 dev cable0")
+        #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
+        var rest: [String] = []
+        while let line = await lines.next(isolation: #isolation) { rest.append(line) }
+        #expect(rest.contains("ok 200 5"), "\(rest)")
+    }
+
+    /// The server holds up each of the first three uploads in the midst until the cable is out.
+    @Test func anUploadSurvivesAPulledCableThreeTimes() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let (reached, reachedIn) = AsyncStream.makeStream(of: Int.self)
+        let held = Mutex(0)
+        let isOut = DispatchSemaphore(value: 0)
+        let size = 50_000_000
+        let server = try network.serve { request, count in
+            guard request.number <= 3, count > size / 4 * request.number else { return }
+            let isFirst = held.withLock { held in
+                defer { held = max(held, request.number) }
+                return held < request.number
+            }
+            guard isFirst else { return }
+            reachedIn.yield(request.number)
+            isOut.wait()
+        } _: { _ in
+            .respond(201)
+        }
+        defer { server.stop() }
+        let child = try network.request("upload", "192.0.2.1", "--size", "\(size)", "--interrupt", "--attempts", "1")
+        var lines = child.lines.makeAsyncIterator()
+        var story: [String] = []
+        var pulls = reached.makeAsyncIterator()
+        for _ in 1...3 {
+            _ = await pulls.next(isolation: #isolation)
+            try await network.pull()
+            while let line = await lines.next(isolation: #isolation) {
+                story.append(line)
+                if line.hasPrefix("failed") { break }
+            }
+            isOut.signal()
+            try await network.plug()
+        }
+        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        let expected = (1...3).map { "failed \($0) connectivity uncharged 0" }
+        #expect(story.filter { $0.hasPrefix("failed") } == expected, "\(story)")
+        #expect(story.contains("attemptStarted 4") && story.contains("ok 201"), "\(story)")
+        #expect(story.count { $0.hasPrefix("waitingForConnectivity") } == 1, "\(story)")
+        let last = try #require(server.requests.last)
+        #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
+    }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import MisbehavingServer
+import Reachability
+
+/// Requests from within a machine to a server at the other end of its first cable.
+extension CabledNetwork {
+    /// A machine that is online, with an address of the far end's at the other side of the cable.
+    static func withFarEnd() async throws -> CabledNetwork {
+        let network = try await online()
+        try await network.far.ip("addr add 192.0.2.1/24 dev remote0")
+        return network
+    }
+
+    /// Starts a server at the far end.
+    func serve(
+        progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in }, _ answer: @escaping @Sendable (Request) -> Reply
+    ) throws -> MisbehavingServer {
+        let path = far.path
+        return try MisbehavingServer(
+            at: "192.0.2.1", port: 80, prepare: { try enterNetworkNamespace(path) }, progress: progress, answer: answer)
+    }
+
+    /// Starts a request in the machine; it writes a line for each thing that happens.
+    func request(_ kind: String, _ host: String = "192.0.2.1", _ options: String...) throws -> Child {
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
+        return try Child(
+            ["ip", "netns", "exec", near.name, "env", "RES_OPTIONS=timeout:1 attempts:1", probe, kind, "http://\(host)/"] + options)
+    }
+}
+
+extension Child {
+    /// All that it writes until its end.
+    func story() async -> [String] {
+        var told: [String] = []
+        for await line in lines { told.append(line) }
+        return told
+    }
+}

@@ -1,0 +1,104 @@
+import ReachableHTTP
+import Testing
+
+/// When a download may go on where it broke off.
+@Suite struct PartialDownloadTests {
+    /// A download of which 50 of 100 bytes came with a response of these header fields.
+    private func broken(_ headers: [String: String]) -> PartialDownload {
+        var partial = PartialDownload()
+        #expect(partial.resume().isEmpty)
+        #expect(partial.begin(status: 200, header: { headers[$0] }, length: 100) == .restart)
+        partial.receive(50)
+        return partial
+    }
+
+    private func resumed(_ headers: [String: String] = ["ETag": "\"a\""]) -> PartialDownload {
+        var partial = broken(headers)
+        #expect(!partial.resume().isEmpty)
+        return partial
+    }
+
+    @Test(arguments: [
+        ["ETag": "\"a\""], ["ETag": "\"\""], ["ETag": "\"a\"", "Accept-Ranges": "bytes", "Content-Encoding": "identity"],
+        ["Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
+    ])
+    func aStrongValidatorAllowsIt(headers: [String: String]) throws {
+        var partial = broken(headers)
+        let fields = partial.resume()
+        #expect(fields.map(\.name) == ["Range", "If-Range"])
+        #expect(fields.map(\.value) == ["bytes=50-", try #require(headers["ETag"] ?? headers["Last-Modified"])])
+    }
+
+    @Test(arguments: [
+        [:], ["ETag": "W/\"a\""], ["ETag": "a"], ["ETag": "\""], ["ETag": "\"a\"", "Accept-Ranges": "none"],
+        ["ETag": "\"a\"", "Content-Encoding": "gzip"],
+        ["Last-Modified": "Sun, 06 Nov 1994 08:48:38 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
+        ["Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT"], ["Last-Modified": "long ago", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
+        // A date is no substitute for a tag that the server calls weak.
+        ["ETag": "W/\"a\"", "Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
+    ])
+    func withoutOneItStartsAnew(headers: [String: String]) {
+        var partial = broken(headers)
+        #expect(partial.resume().isEmpty)
+    }
+
+    @Test func theRestIsAppended() {
+        var partial = resumed()
+        let headers = ["Content-Range": "bytes 50-99/100", "ETag": "\"a\""]
+        #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .append)
+        partial.receive(49)
+        #expect(!partial.isComplete)
+        partial.receive(1)
+        #expect(partial.isComplete)
+    }
+
+    @Test(arguments: [
+        [:], ["Content-Range": "bytes 49-99/100"], ["Content-Range": "bytes 51-99/100"], ["Content-Range": "bytes 50-98/99"],
+        ["Content-Range": "bytes 50-99/100", "ETag": "\"b\""], ["Content-Range": "bytes 50-99/100", "Content-Encoding": "gzip"],
+        ["Content-Range": "bytes */100"], ["Content-Range": "bytes 50-40/100"], ["Content-Range": "bytes 50-100/100"],
+        ["Content-Range": "bytes 50-99"], ["Content-Range": "lines 50-99/100"], ["Content-Range": "bytes +50-99/100"],
+        ["Content-Range": "bytes 50-99/100/100"], ["Content-Range": "bytes 50-99999999999999999999/*"],
+    ])
+    func aPartThatDoesNotFitMakesItStartAnew(headers: [String: String]) {
+        var partial = resumed()
+        #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .mismatch)
+        #expect(partial == PartialDownload() && partial.resume().isEmpty)
+    }
+
+    @Test func aWholeMakesItStartAnew() {
+        var partial = resumed()
+        #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"b\"" : nil }, length: 10) == .restart)
+        #expect(partial.received == 0 && partial.total == 10 && partial.isComplete, "its end is the connection's to tell")
+        partial.receive(5)
+        #expect(partial.resume().map(\.value) == ["bytes=5-", "\"b\""])
+    }
+
+    @Test func aRefusalLeavesWhatIsThere() {
+        var partial = resumed()
+        for status in [301, 404, 429, 503] {
+            #expect(partial.begin(status: status, header: { _ in nil }, length: 3) == .refusal)
+            #expect(partial.resume().map(\.value) == ["bytes=50-", "\"a\""])
+        }
+        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .mismatch, "there is less than has arrived")
+        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .refusal, "to a caller's own range")
+    }
+
+    @Test func aCallersOwnPartIsAWhole() {
+        var partial = PartialDownload()
+        #expect(partial.resume(isAllowed: false).isEmpty)
+        let headers = ["Content-Range": "bytes 50-99/100", "ETag": "\"a\""]
+        #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .restart)
+        partial.receive(20)
+        #expect(partial.resume(isAllowed: false).isEmpty && partial.resume().isEmpty)
+    }
+
+    @Test func aSizeThatIsNotKnownIsLearntFromAPart() {
+        var partial = PartialDownload()
+        #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"a\"" : nil }, length: nil) == .restart)
+        partial.receive(50)
+        #expect(!partial.resume().isEmpty)
+        #expect(partial.begin(status: 206, header: { $0 == "Content-Range" ? "bytes 50-59/100" : nil }, length: 10) == .append)
+        partial.receive(10)
+        #expect(!partial.isComplete && partial.total == 100)
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachableRetry
+import Testing
+
+@testable import ReachableHTTP
+
+/// Downloads from a real server that breaks off.
+@Suite(.timeLimit(.minutes(5))) struct DownloadTests {
+    private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    private static let policy = RetryPolicy.steady.backoff(.immediate)
+
+    private func download(_ exchange: Exchange, _ options: HTTPRetryOptions = .init()) async throws -> (Data, HTTPURLResponse) {
+        let (file, response) = try await exchange.session.download(
+            for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return (try Data(contentsOf: file), response)
+    }
+
+    @Test func itGoesOnWhereItBrokeOff() async throws {
+        try await Exchange.run { request in
+            switch request.number {
+            case 1: .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
+            case 2: .respond(503, ["ETag": "\"other\""], "busy")
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange in
+            let (data, response) = try await download(exchange)
+            #expect(Array(data) == Self.body && response.statusCode == 206)
+            #expect(exchange.server.requests.map { $0.headers["range"] } == [nil, "bytes=30000-", "bytes=30000-"])
+            #expect(exchange.server.requests.map { $0.headers["if-range"] } == [nil, "\"a\"", "\"a\""])
+            #expect(exchange.server.requests.allSatisfy { $0.headers["accept-encoding"] == "identity" })
+        }
+    }
+
+    @Test func partsAddUp() async throws {
+        try await Exchange.run { request in
+            let rest = Array(Self.body[(request.firstByte ?? 0)...])
+            let range = "bytes \(request.firstByte ?? 0)-99999/100000"
+            return switch request.number {
+            case 1: .breakOff(200, ["ETag": "\"a\""], body: rest, after: 30_000)
+            case 2: .stopShort(206, ["ETag": "\"a\"", "Content-Range": range], body: rest, after: 20_000)
+            // Whole by itself, and less than was asked for.
+            case 3: .respond(206, ["ETag": "\"a\"", "Content-Range": "bytes 50000-59999/100000"], body: Array(rest[..<10_000]))
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange in
+            let data = try await download(exchange).0
+            #expect(Array(data) == Self.body)
+            #expect(exchange.server.requests.map(\.firstByte) == [nil, 30_000, 50_000, 60_000])
+        }
+    }
+
+    @Test(arguments: [[:], ["ETag": "W/\"a\""], ["ETag": "\"a\"", "Accept-Ranges": "none"]])
+    func withoutAStrongValidatorItStartsAnew(headers: [String: String]) async throws {
+        try await Exchange.run { request in
+            request.number == 1
+                ? .breakOff(200, headers, body: Self.body, after: 30_000) : .respond(200, headers, body: Self.body.reversed())
+        } _: { exchange in
+            let (data, response) = try await download(exchange)
+            #expect(Array(data) == Self.body.reversed() && response.statusCode == 200)
+            #expect(exchange.server.requests.map { $0.headers["range"] } == [nil, nil])
+        }
+    }
+
+    @Test func whatHasChangedStartsAnew() async throws {
+        let other = Array(Self.body[..<10_000].reversed())
+        try await Exchange.run { request in
+            request.number == 1
+                ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .part(of: other, tag: "\"b\"", request)
+        } _: { exchange in
+            let data = try await download(exchange).0
+            #expect(Array(data) == other, "nothing is left of what was longer")
+        }
+    }
+
+    @Test(arguments: [
+        Reply.respond(206, ["Content-Range": "bytes 0-9/100000"], "0123456789"), .respond(416, [:], "no"),
+    ])
+    func whatDoesNotFitStartsAnew(reply: Reply) async throws {
+        try await Exchange.run { request in
+            switch request.number {
+            case 1: .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
+            case 2: reply
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange in
+            let data = try await download(exchange).0
+            #expect(Array(data) == Self.body)
+            #expect(exchange.server.requests.map(\.firstByte) == [nil, 30_000, nil])
+        }
+    }
+
+    @Test func anErrorStatusIsReturnedOrThrown() async throws {
+        try await Exchange.run { _ in
+            .respond(404, [:], "not here")
+        } _: { exchange in
+            let (data, response) = try await download(exchange)
+            #expect(data == Data("not here".utf8) && response.statusCode == 404)
+            let error = try await #require(throws: HTTPStatusError.self) {
+                _ = try await download(exchange, .with { $0.errorStatuses = .thrown })
+            }
+            #expect(error.status == 404 && error.data == data)
+        }
+    }
+
+    @Test func aRefusalAfterAPartHasItsOwnBody() async throws {
+        try await Exchange.run { request in
+            request.number == 1 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .respond(410, [:], "gone")
+        } _: { exchange in
+            let (data, response) = try await download(exchange)
+            #expect(data == Data("gone".utf8) && response.statusCode == 410)
+        }
+    }
+
+    @Test func whatFailsLeavesNoFile() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
+        let receiver = try DownloadReceiver(in: folder)
+        #expect(try files().count == 1)
+        receiver.remove()
+        #expect(try files().isEmpty)
+        try await Exchange.run { _ in
+            .reset
+        } _: { exchange in
+            await #expect(throws: URLError.self) { _ = try await download(exchange) }
+            #expect(exchange.server.requests.count == 4)
+        }
+    }
+
+    @Test func uploadsOfFilesStartAnew() async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
+        try Data(Self.body).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try await Exchange.run {
+            $0.number == 1 ? .reset : .respond(201)
+        } _: { exchange in
+            let (_, response) = try await exchange.session.upload(
+                for: try exchange.request("PUT"), fromFile: file, retrying: Self.policy, on: exchange.bus)
+            #expect(response.statusCode == 201)
+            let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
+            #expect(exchange.server.requests.map(\.sum) == [sum, sum])
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What the library's page shows, and what it says about that.
+@Suite(.timeLimit(.minutes(5))) struct GuideTests {
+    @Test func itShowsTheFileThatIsCompiledHere() throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let root = folder.deletingLastPathComponent().deletingLastPathComponent()
+        let page = root.appendingPathComponent("Sources/ReachableHTTP/ReachableHTTP.docc/ReachableHTTP.md")
+        let shown = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "```").first
+        }
+        let compiled = try String(contentsOf: folder.appendingPathComponent("Guide/PhotoService.swift"), encoding: .utf8)
+        #expect(shown == [compiled])
+    }
+
+    @Test func aPhotoIsSentOnceThoughTheNetworkBreaksOff() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .reset : .respond(201)
+        } _: { exchange in
+            let count = Mutex(0)
+            let service = PhotoService(
+                server: try #require(try exchange.request().url),
+                token: {
+                    count.withLock { count in
+                        count += 1
+                        return "\(count)"
+                    }
+                }, bus: exchange.bus, session: exchange.session)
+            let sending = Task { try await service.send(Data([1, 2, 3])) }
+            while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
+            exchange.bus.nudge()
+            try await sending.value
+            let requests = exchange.server.requests
+            #expect(requests.map { $0.headers["authorization"] } == ["Bearer 1", "Bearer 2"])
+            #expect(requests.map(\.length) == [3, 3] && Set(requests.map { $0.headers["idempotency-key"] }).count == 1)
+        }
+    }
+
+    @Test func aLockedPhotoIsWaitedFor() async throws {
+        try await Exchange.run { request in
+            switch request.number {
+            case 1: .respond(423)
+            case 2: .respond(200, [:], "sea")
+            default: .respond(404)
+            }
+        } _: { exchange in
+            let service = PhotoService(
+                server: try #require(try exchange.request().url), token: { "" }, bus: exchange.bus, session: exchange.session)
+            let fetching = Task { try await service.fetch("sea.jpg") }
+            while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
+            exchange.bus.nudge()
+            let file = try await fetching.value
+            defer { try? FileManager.default.removeItem(at: file) }
+            #expect(
+                try String(contentsOf: file, encoding: .utf8) == "sea" && exchange.server.requests.last?.path == "/photos/sea.jpg")
+            await #expect(throws: HTTPStatusError.self) { _ = try await service.fetch("gone.jpg") }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// Requests to a real server, repeated by a bus in virtual time.
+@Suite(.timeLimit(.minutes(5))) struct RetryingTests {
+    /// What jobs are called in these tests.
+    private static let job = HTTPRetryOptions.with { $0.id = "job" }
+
+    @Test func whatSucceedsIsReturned() async throws {
+        try await Exchange.run { _ in
+            .respond(200, ["X": "y"], "hello")
+        } _: { exchange in
+            let (data, response) = try await exchange.session.data(
+                for: try exchange.request(), retrying: .steady, on: exchange.bus)
+            #expect(String(decoding: data, as: UTF8.self) == "hello" && response.value(forHTTPHeaderField: "X") == "y")
+            #expect(exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test func aServersDelayIsWaitedOut() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503, ["Retry-After": "30"]) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.hardDelay == .seconds(30) && parked.charged == 1)
+            #expect(parked.destination == "127.0.0.1:\(exchange.server.port)")
+            #expect((parked.lastError as? HTTPStatusError)?.status == 503)
+            exchange.bus.nudge()
+            try exchange.network.pull("eth0")
+            try exchange.network.plug("eth0")
+            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")
+            exchange.clock.advance(by: .seconds(30))
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    @Test(arguments: [408, 429, 500, 502, 503, 504]) func aStatusThatPassesIsRetried(status: Int) async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(status) : .respond(204)
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request("DELETE")] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.charged == 1 && parked.softDelay == .seconds(1) && parked.hardDelay == nil)
+            exchange.clock.advance(by: .seconds(1))
+            #expect(try await loading.value.1.statusCode == 204)
+        }
+    }
+
+    @Test func aStatusThatLastsIsReturnedOrThrown() async throws {
+        try await Exchange.run { _ in
+            .respond(404, [:], "not here")
+        } _: { exchange in
+            let told = Mutex(0)
+            let policy = RetryPolicy.steady.onGiveUp { _ in told.withLock { $0 += 1 } }
+            let (data, response) = try await exchange.session.data(for: try exchange.request(), retrying: policy, on: exchange.bus)
+            #expect(response.statusCode == 404 && String(decoding: data, as: UTF8.self) == "not here")
+            #expect(told.withLock { $0 } == 0, "a value is no failure")
+            let error = try await #require(throws: HTTPStatusError.self) {
+                _ = try await exchange.session.data(
+                    for: try exchange.request(), retrying: policy, on: exchange.bus, options: .with { $0.errorStatuses = .thrown })
+            }
+            #expect(error.status == 404 && error.data == Data("not here".utf8) && error.description.contains("404"))
+            #expect(exchange.server.requests.count == 2 && told.withLock { $0 } == 1)
+        }
+    }
+
+    @Test(arguments: [HTTPRetryOptions.ErrorStatuses.returned, .thrown])
+    func aStatusThatPassesIsTheResultIfItDoesNot(statuses: HTTPRetryOptions.ErrorStatuses) async throws {
+        try await Exchange.run {
+            .respond(503, [:], "busy \($0.number)")
+        } _: { exchange in
+            let policy = RetryPolicy.steady.backoff(.immediate)
+            let options = HTTPRetryOptions.with { $0.errorStatuses = statuses }
+            let result: Data
+            do {
+                let (data, response) = try await exchange.session.data(
+                    for: try exchange.request(), retrying: policy, on: exchange.bus, options: options)
+                #expect(statuses == .returned && response.statusCode == 503)
+                result = data
+            } catch let error as HTTPStatusError {
+                #expect(statuses == .thrown && error.status == 503)
+                result = error.data
+            }
+            #expect(String(decoding: result, as: UTF8.self) == "busy 4" && exchange.server.requests.count == 4)
+        }
+    }
+
+    @Test func aRefusedConnectionIsTheServersFault() async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            let events = exchange.bus.events
+            exchange.server.stop()
+            let request = try exchange.request()
+            let error = try await #require(throws: URLError.self) {
+                _ = try await exchange.session.data(
+                    for: request, retrying: .steady.backoff(.immediate), on: exchange.bus)
+            }
+            #expect(error.code == .cannotConnectToHost)
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failed.failureClass == .server(retryAfter: nil) && failed.isCharged)
+        }
+    }
+
+    @Test(arguments: [
+        Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
+        .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),
+    ])
+    func aBrokenConnectionIsRetried(reply: Reply) async throws {
+        try await Exchange.run {
+            $0.number == 1 ? reply : .respond(200, [:], "ok")
+        } _: { exchange in
+            let events = exchange.bus.events
+            let (data, _) = try await exchange.session.data(
+                for: try exchange.request(), retrying: .steady.backoff(.immediate), on: exchange.bus)
+            #expect(data == Data("ok".utf8))
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failed.failureClass == .transient && failed.isCharged, "\(failed)")
+        }
+    }
+
+    @Test(arguments: [
+        Reply.reset, .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000),
+    ])
+    func aConnectionThatAnOutageBrokeIsNotCharged(reply: Reply) async throws {
+        let network = Mutex<Exchange?>(nil)
+        let answer: @Sendable (Request) -> Reply = { request in
+            guard request.number == 1 else { return .respond(200, [:], "ok") }
+            try? network.withLock { $0 }?.network.pull("eth0")
+            return reply
+        }
+        try await Exchange.run(answer) { exchange in
+            network.withLock { $0 = exchange }
+            defer { network.withLock { $0 = nil } }
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.connectivityFailures == 1)
+            try exchange.network.plug("eth0")
+            #expect(try await loading.value.0 == Data("ok".utf8) && exchange.clock.now.offset == .zero)
+        }
+    }
+
+    @Test func whileTheNetworkIsAwayNothingIsSent() async throws {
+        try await Exchange.run { _ in
+            .respond(200, [:], "ok")
+        } _: { exchange in
+            try exchange.network.pull("eth0")
+            let loading = Task { [request = try exchange.request("POST")] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            #expect(try await exchange.bus.parked("job").unmet == ["internet"])
+            #expect(exchange.server.requests.isEmpty)
+            exchange.clock.advance(by: .seconds(3600))
+            try exchange.network.plug("eth0")
+            #expect(try await loading.value.1.statusCode == 200)
+        }
+    }
+
+    @Test func whatMayNotBeSentTwiceIsSentOnce() async throws {
+        try await Exchange.run { _ in
+            .respond(503)
+        } _: { exchange in
+            let (_, response) = try await exchange.session.upload(
+                for: try exchange.request("POST"), from: Data([1, 2]), retrying: .steady, on: exchange.bus)
+            #expect(response.statusCode == 503 && exchange.server.requests.map(\.length) == [2])
+        }
+    }
+
+    @Test(arguments: [HTTPIdempotency.key, .key("mine"), .assured])
+    func theKeyIsTheSameForAllAttempts(idempotency: HTTPIdempotency) async throws {
+        try await Exchange.run { _ in
+            .respond(500)
+        } _: { exchange in
+            // Few failures in a row: after more the gate would leave the server alone for a while.
+            let policy = RetryPolicy.steady.backoff(.immediate).giveUpAfter(maxAttempts: 2)
+            for _ in 1...2 {
+                _ = try await exchange.session.upload(
+                    for: try exchange.request("POST"), from: Data([1, 2]), retrying: policy, on: exchange.bus,
+                    options: .with { $0.idempotency = idempotency })
+            }
+            let keys = exchange.server.requests.map { $0.headers["idempotency-key"] }
+            try #require(keys.count == 4)
+            #expect(keys[0] == keys[1] && keys[2] == keys[3])
+            switch idempotency {
+            case .assured: #expect(keys[0] == nil)
+            case .key: #expect(keys[0].flatMap { UUID(uuidString: $0) } != nil && keys[0] != keys[2])
+            default: #expect(keys[0] == "mine" && keys[2] == "mine")
+            }
+        }
+    }
+
+    @Test func eachAttemptHasItsOwnRequest() async throws {
+        try await Exchange.run {
+            $0.number < 3 ? .respond(500) : .respond(200)
+        } _: { exchange in
+            let options = HTTPRetryOptions.with {
+                $0.idempotency = .key
+                $0.adapt = { request, attempt in
+                    var request = request
+                    request.setValue("token \(attempt.number)", forHTTPHeaderField: "Authorization")
+                    return request
+                }
+            }
+            _ = try await exchange.session.data(
+                for: try exchange.request(), retrying: .steady.backoff(.immediate), on: exchange.bus, options: options)
+            #expect(exchange.server.requests.map { $0.headers["authorization"] } == ["token 1", "token 2", "token 3"])
+            #expect(Set(exchange.server.requests.map { $0.headers["idempotency-key"] }).count == 1)
+        }
+    }
+
+    @Test func whatTheAdapterThrowsIsAnAttemptsError() async throws {
+        struct NoToken: Error {}
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            let events = exchange.bus.events
+            let options = HTTPRetryOptions.with {
+                $0.adapt = { request, attempt in
+                    if attempt.number < 3 { throw NoToken() }
+                    return request
+                }
+            }
+            let policy = RetryPolicy.steady.backoff(.immediate)
+            _ = try await exchange.session.data(
+                for: try exchange.request("POST"), retrying: policy, on: exchange.bus, options: options)
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failed.error is NoToken && failed.failureClass == .transient)
+            await #expect(throws: NoToken.self) {
+                _ = try await exchange.session.data(
+                    for: try exchange.request(), retrying: policy.giveUpOnErrors { $0 is NoToken }, on: exchange.bus,
+                    options: options)
+            }
+        }
+    }
+
+    /// An adapter may send requests of its own.
+    @Test func aStatusThatTheAdapterThrowsIsNoResponse() async throws {
+        try await Exchange.run { _ in
+            .respond(401)
+        } _: { exchange in
+            let request = try exchange.request()
+            let options = HTTPRetryOptions.with {
+                $0.adapt = { [session = exchange.session, bus = exchange.bus] request, _ in
+                    let login = HTTPRetryOptions.with { $0.errorStatuses = .thrown }
+                    _ = try await session.data(for: request, retrying: .steady, on: bus, options: login)
+                    return request
+                }
+            }
+            await #expect(throws: HTTPStatusError.self) {
+                _ = try await exchange.session.data(
+                    for: request, retrying: .steady.giveUpAfter(maxAttempts: 1), on: exchange.bus, options: options)
+            }
+        }
+    }
+
+    @Test func theCallersPolicyIsAskedFirst() async throws {
+        try await Exchange.run { _ in
+            .respond(404)
+        } _: { exchange in
+            let policy = RetryPolicy.steady.backoff(.immediate).classify {
+                ($0 as? HTTPStatusError)?.status == 404 ? .transient : nil
+            }
+            let options = HTTPRetryOptions.with { $0.errorStatuses = .thrown }
+            _ = try? await exchange.session.data(for: try exchange.request(), retrying: policy, on: exchange.bus, options: options)
+            #expect(exchange.server.requests.count == 4)
+        }
+    }
+
+    @Test func whatIsNotHTTPIsNotSent() async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            for text in ["file:///etc/hosts", "data:,x", "ftp://127.0.0.1/"] {
+                let request = URLRequest(url: try #require(URL(string: text)))
+                await #expect(throws: URLError(.unsupportedURL)) {
+                    _ = try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Testing
+
+/// Requests that a server does not answer, and requests that nobody wants any more.
+@Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
+    private static let job = HTTPRetryOptions.with { $0.id = "job" }
+
+    /// Suspends until the server has so many requests.
+    private func untilAsked(_ count: Int, _ exchange: Exchange) async {
+        while exchange.server.requests.count < count { await Task.yield() }
+    }
+
+    @Test func theAttemptsTimeoutIsThePolicys() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange in
+            var request = try exchange.request()
+            // Foundation would make no time at all of it.
+            request.timeoutInterval = 0.5
+            let loading = Task { [request] in
+                try await exchange.session.data(
+                    for: request, retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus, options: Self.job)
+            }
+            await untilAsked(1, exchange)
+            #expect(exchange.bus.pending.map(\.state) == [.running])
+            exchange.clock.advance(by: .milliseconds(1500))
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.lastError as? RetryError == .attemptTimedOut && parked.charged == 1)
+            exchange.clock.advance(by: .seconds(1))
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    @Test func whatTimedOutAndMayNotBeSentTwiceIsSentOnce() async throws {
+        try await Exchange.run { _ in
+            .stall
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request("POST")] in
+                try await exchange.session.data(
+                    for: request, retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: Self.job)
+            }
+            await untilAsked(1, exchange)
+            exchange.clock.advance(by: .seconds(2))
+            await #expect(throws: RetryError.attemptTimedOut) { _ = try await loading.value }
+            #expect(exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test func theWholeIsLimitedByThePolicy() async throws {
+        try await Exchange.run { _ in
+            .stall
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady.giveUpAfter(elapsed: .seconds(7)), on: exchange.bus)
+            }
+            await untilAsked(1, exchange)
+            exchange.clock.advance(by: .seconds(7))
+            await #expect(throws: RetryError.deadline) { _ = try await loading.value }
+        }
+    }
+
+    /// In real time, of which Foundation counts whole seconds.
+    @Test func silenceIsEndedByTheRequestsTimeoutRoundedUp() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange in
+            let events = exchange.bus.events
+            var request = try exchange.request()
+            request.timeoutInterval = 0.25
+            let clock = ContinuousClock()
+            let start = clock.now
+            let (data, _) = try await exchange.session.data(for: request, retrying: .steady.backoff(.immediate), on: exchange.bus)
+            #expect(data == Data("ok".utf8) && clock.now - start >= .milliseconds(900))
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect((failed.error as? URLError)?.code == .timedOut && failed.isCharged)
+        }
+    }
+
+    @Test func whoCancelsEndsTheSessionsTask() async throws {
+        try await Exchange.run { _ in
+            .stall
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+            }
+            let downloading = Task { [request = try exchange.request()] in
+                try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus)
+            }
+            await untilAsked(2, exchange)
+            loading.cancel()
+            downloading.cancel()
+            await #expect(throws: CancellationError.self) { _ = try await loading.value }
+            await #expect(throws: CancellationError.self) { _ = try await downloading.value }
+            #expect(exchange.bus.pending.isEmpty)
+            let tasks = await withCheckedContinuation { continuation in
+                exchange.session.getAllTasks { continuation.resume(returning: $0.count) }
+            }
+            #expect(tasks == 0)
+        }
+    }
+}
