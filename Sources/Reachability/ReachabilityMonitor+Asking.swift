@@ -32,9 +32,9 @@ extension ReachabilityMonitor {
                     query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
-        let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
-        var path = evaluator.path(for: scope, host: host, queries == nil ? nil : answers, table)
-        try read(MonitorCore.Details(of: path, queries ?? [], answers), into: &path)
+        let verdicts = lookups.map(\.verdict)
+        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: .all, known: nil, table)
+        try read(MonitorCore.Details(of: path, queries ?? [], verdicts), into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
             scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
@@ -80,26 +80,25 @@ extension ReachabilityMonitor {
         on question: MonitorCore.Plan.Question, _ table: InterfaceTable
     ) throws(ReachabilityError) -> MonitorCore.Answers.Verdict {
         let (scope, host, families, known) = (question.scope, question.host, question.families, question.known)
-        guard let queries = evaluator.queries(for: scope, host: host, families: families, table) else {
-            let path = evaluator.path(for: scope, host: host, nil, families: families, known: known, table)
-            return MonitorCore.Answers.Verdict(scope, path)
-        }
-        let answers = try ask(queries)
-        var path = evaluator.path(for: scope, host: host, answers, families: families, known: known, table)
+        let queries = evaluator.queries(for: scope, host: host, families: families, table)
+        let verdicts = if let queries { try ask(queries) } else { [RouteVerdict]() }
+        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: families, known: known, table)
         if let known, question.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
             return MonitorCore.Answers.Verdict(scope, path)
         }
-        return MonitorCore.Answers.Verdict(scope, path, details: MonitorCore.Details(of: path, queries, answers))
+        return MonitorCore.Answers.Verdict(scope, path, details: MonitorCore.Details(of: path, queries ?? [], verdicts))
     }
 
     /// Reads the details that were left for later.
     ///
     /// A request that fails is counted and leaves a path without them, until the next time.
     func readDetails(_ answers: inout MonitorCore.Answers) {
-        for index in answers.paths.indices where !answers.paths[index].details.isEmpty {
+        for index in answers.paths.indices {
+            let details = answers.paths[index].details
+            if details.isEmpty { continue }
             do {
-                try read(answers.paths[index].details, into: &answers.paths[index].path)
+                try read(details, into: &answers.paths[index].path)
                 answers.paths[index].details = MonitorCore.Details()
             } catch {
                 answers.failures.append(error)
@@ -109,9 +108,10 @@ extension ReachabilityMonitor {
 
     /// Fills in what only the table's entry tells: prefix length and metric.
     private func read(_ details: MonitorCore.Details, into path: inout NetworkPath) throws(ReachabilityError) {
-        for answer in try ask(details.queries) {
-            guard case .route(let match) = answer.verdict else { continue }
-            path.describe(answer.destination.family, metric: match.metric, prefixLength: match.prefixLength)
+        let queries = details.queries
+        for (query, verdict) in zip(queries, try ask(queries)) {
+            guard case .route(let match) = verdict else { continue }
+            path.describe(query.destination.family, metric: match.metric, prefixLength: match.prefixLength)
         }
     }
 
@@ -123,17 +123,14 @@ extension ReachabilityMonitor {
         return HostBook.inOrder(addresses)
     }
 
-    /// Asks several questions at once.
-    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteAnswer] {
+    /// Asks several questions at once, and those once more that an interface was vanishing for just then.
+    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
         if queries.isEmpty { return [] }
-        let verdicts = try source.routes(to: queries)
-        var answers: [RouteAnswer] = []
-        answers.reserveCapacity(queries.count)
-        for index in verdicts.indices.prefix(queries.count) {
-            answers.append(RouteAnswer(queries[index].destination, verdicts[index]))
-            if verdicts[index].isRace { answers[index].verdict = try source.route(to: queries[index]) }
+        var verdicts = try source.routes(to: queries)
+        for index in queries.indices.prefix(verdicts.count) where verdicts[index].isRace {
+            verdicts[index] = try source.route(to: queries[index])
         }
-        return answers
+        return verdicts
     }
 
     /// Asks, and once more if an interface was vanishing just then.

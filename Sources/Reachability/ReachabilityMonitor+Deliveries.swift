@@ -62,11 +62,12 @@ extension ReachabilityMonitor.Guarded {
     }
 
     /// The conditions that changed, of those that somebody has.
-    func storages(of settlement: MonitorCore.Settlement) -> [ConditionChange] {
+    func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
+        if conditions.isEmpty { return [] }
         var changes: [ConditionChange] = []
-        for change in settlement.changes {
-            guard let storage = conditions[change.scope] else { continue }
-            changes.append(ConditionChange(storage: storage, state: change.state))
+        for entry in settlement.entries where entry.observation.conditionChanged {
+            guard let storage = conditions[answers.paths[entry.position].scope] else { continue }
+            changes.append(ConditionChange(storage: storage, state: entry.observation.state))
         }
         return changes
     }

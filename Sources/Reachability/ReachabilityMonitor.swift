@@ -169,7 +169,7 @@ public final class ReachabilityMonitor: Sendable {
         var answers = answers(to: plan)
         let (settlement, changes) = guarded.withLock { guarded in
             let settlement = guarded.core.settle(plan, answers)
-            return (settlement, guarded.storages(of: settlement))
+            return (settlement, guarded.changes(settlement, answers))
         }
         for change in changes { change.storage.replace(change.state) }
         readDetails(&answers)

@@ -9,11 +9,12 @@ extension MonitorCore {
         package init() {}
 
         /// The entries for a path: of each family that works, the route to its first destination that is not this machine itself.
-        package init(of path: NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer]) {
-            for index in answers.indices.reversed() where !answers[index].verdict.isLocal {
-                let family = answers[index].destination.family
-                guard path.supports(family) else { continue }
-                if family == .ipv4 { ipv4 = queries[index].matching } else { ipv6 = queries[index].matching }
+        package init(of path: NetworkPath, _ queries: [RouteQuery], _ verdicts: [RouteVerdict]) {
+            for index in queries.indices.prefix(verdicts.count) where !verdicts[index].isLocal {
+                switch queries[index].destination.family {
+                case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = queries[index].matching }
+                case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = queries[index].matching }
+                }
             }
         }
 

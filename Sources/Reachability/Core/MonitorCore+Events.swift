@@ -14,9 +14,10 @@ extension MonitorCore {
     /// - Returns: whether any of them can concern a scope.
     mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
         var hadHints = false
-        for event in events {
-            if case .route(let change) = event.payload, !index.isConcerned(by: change.destination) { continue }
-            guard let hint = table.apply(event.payload) else { continue }
+        // Where they are: an event has room for a whole interface.
+        for position in events.indices {
+            if case .route(let change) = events[position].payload, !index.isConcerned(by: change.destination) { continue }
+            guard let hint = table.apply(events[position].payload) else { continue }
             if case .host(let name, let answer) = hint.kind, !take(answer, of: name, at: now) { continue }
             hadHints = true
             log.append(hint)

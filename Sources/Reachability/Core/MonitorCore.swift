@@ -257,7 +257,7 @@ package struct MonitorCore: Sendable {
         var outcome = Outcome()
         noteFailures(answers, plan)
         if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
-            for entry in settlement.entries { report(entry, answers.paths[entry.position], plan, &outcome) }
+            for entry in settlement.entries { report(entry, answers, plan, &outcome) }
             if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
             if answers.failures.isEmpty { log.removeSeen() }
             doubts = Doubts()

@@ -53,47 +53,58 @@ package struct PathEvaluator: Sendable {
         return queries
     }
 
-    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of answers if there were no questions to
-    /// ask.
-    ///
-    /// - Parameters:
-    ///   - families: those that were asked about.
-    ///   - known: the last verdict, which still holds for the other family.
+    /// The verdict, from answers of the kernel.
     package func path(
         for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, families: FamilySet = .all,
         known: NetworkPath? = nil, _ table: InterfaceTable
+    ) -> NetworkPath {
+        path(
+            for: scope, host: host, answers?.map { RouteQuery(to: $0.destination) }, answers?.map(\.verdict) ?? [],
+            families: families, known: known, table)
+    }
+
+    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of questions if there were none to ask.
+    ///
+    /// - Parameters:
+    ///   - verdicts: an answer for each question. They are not put into pairs: copies are much of what a verdict costs.
+    ///   - families: those that were asked about.
+    ///   - known: the last verdict, which still holds for the other family.
+    package func path(
+        for scope: Scope, host: [IPAddress], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], families: FamilySet,
+        known: NetworkPath?, _ table: InterfaceTable
     ) -> NetworkPath {
         let destinations = destinations(of: scope, host: host)
         if scope.host != nil && destinations.isEmpty { return unresolved(scope, table) }
         func judgement(_ family: IPAddress.Family) -> FamilyPath {
             guard destinations.contains(where: { $0.family == family }) else { return FamilyPath() }
             if let known, !families.contains(FamilySet(family)) { return known[family] }
-            guard let answers else { return FamilyPath(reason: .noInterface) }
-            return judge(answers, family, scope, table)
+            guard let queries else { return FamilyPath(reason: .noInterface) }
+            return judge(queries, verdicts, family, scope, table)
         }
         let (ipv4, ipv6) = (judgement(.ipv4), judgement(.ipv6))
         guard ipv4.isSatisfied || ipv6.isSatisfied else {
             let reason = ipv4.reason.map { max($0, ipv6.reason ?? $0) } ?? ipv6.reason
             return NetworkPath(status: .unsatisfied, offlineReason: reason ?? .noRoute, ipv4: ipv4, ipv6: ipv6)
         }
-        let egress = ipv4.interface ?? ipv6.interface
-        return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0.index] })
+        let egress = ipv4.interface?.index ?? ipv6.interface?.index
+        return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0] })
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.
     private func judge(
-        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        if scope.host != nil { return judgeAny(answers, family, scope, table) }
+        if scope.host != nil { return judgeAny(queries, verdicts, family, scope, table) }
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
-        let hasRemote = answers.contains { $0.destination.family == family && !$0.verdict.isLocal }
+        let answers = queries.indices.prefix(verdicts.count)
+        let hasRemote = answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
         var described: Way?
-        for answer in answers where answer.destination.family == family && !(hasRemote && answer.verdict.isLocal) {
-            switch find(answer.verdict, to: answer.destination, table) {
+        for index in answers where queries[index].destination.family == family && !(hasRemote && verdicts[index].isLocal) {
+            switch find(verdicts[index], to: queries[index].destination, table) {
             case .usable(let way):
-                described = described ?? way
+                if described == nil { described = way }
             case .refused(let reason):
-                return FamilyPath(reason: reason ?? missingLayer(answer.destination, scope, table))
+                return FamilyPath(reason: reason ?? missingLayer(queries[index].destination, scope, table))
             }
         }
         return described.map { FamilyPath($0, table) } ?? FamilyPath(reason: missingLayer(nil, scope, table))
@@ -101,13 +112,13 @@ package struct PathEvaluator: Sendable {
 
     /// Judges one family of a host: one address that can be reached is enough, and the first such is described.
     private func judgeAny(
-        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
         var reasons: [OfflineReason] = []
-        for answer in answers where answer.destination.family == family {
-            switch find(answer.verdict, to: answer.destination, table) {
+        for (query, verdict) in zip(queries, verdicts) where query.destination.family == family {
+            switch find(verdict, to: query.destination, table) {
             case .usable(let way): return FamilyPath(way, table)
-            case .refused(let reason): reasons.append(reason ?? missingLayer(answer.destination, scope, table))
+            case .refused(let reason): reasons.append(reason ?? missingLayer(query.destination, scope, table))
             }
         }
         return FamilyPath(reason: reasons.max() ?? .noRoute)

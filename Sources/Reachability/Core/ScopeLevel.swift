@@ -8,6 +8,10 @@ package struct ScopeLevel: Equatable, Sendable {
         package var lost = false
         /// The level or the epoch changed.
         package var conditionChanged = false
+        /// The evaluation before; `nil` for the first.
+        package var old: NetworkPath?
+        /// Level and epoch afterwards, as conditions show them.
+        package var state = Condition.State()
     }
 
     /// How packets of one family leave: what of it level and epoch depend on.
@@ -46,22 +50,24 @@ package struct ScopeLevel: Equatable, Sendable {
     ///
     /// The epoch grows by one at most, whatever came together.
     package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
-        var observation = Observation()
+        var observation = Observation(old: path)
+        let isSatisfied = new.isSatisfied
         let (newIPv4, newIPv6) = (Way(new, .ipv4, table), Way(new, .ipv6, table))
-        defer { (path, ipv4, ipv6) = (new, newIPv4, newIPv6) }
-        guard let old = path else {
-            if new.isSatisfied { epoch = 1 }
+        if let old = path {
+            let wasSatisfied = old.isSatisfied
+            observation.lost = wasSatisfied && !isSatisfied
+            observation.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
+            let advances =
+                resumed || observation.blinked || (!wasSatisfied && isSatisfied)
+                || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
+            if advances { epoch &+= 1 }
+            observation.conditionChanged = advances || wasSatisfied != isSatisfied
+        } else {
+            if isSatisfied { epoch = 1 }
             observation.conditionChanged = true
-            return observation
         }
-        let (wasSatisfied, isSatisfied) = (old.isSatisfied, new.isSatisfied)
-        observation.lost = wasSatisfied && !isSatisfied
-        observation.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
-        let advances =
-            resumed || observation.blinked || (!wasSatisfied && isSatisfied)
-            || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
-        if advances { epoch &+= 1 }
-        observation.conditionChanged = advances || wasSatisfied != isSatisfied
+        (path, ipv4, ipv6) = (new, newIPv4, newIPv6)
+        observation.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
         return observation
     }
 
