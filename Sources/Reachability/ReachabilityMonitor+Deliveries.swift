@@ -17,8 +17,10 @@ extension ReachabilityMonitor {
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
             }
             let current = guarded.core.health
-            if current != guarded.toldHealth { health.append((current, guarded.healthListeners.listeners(to: 0))) }
-            guarded.toldHealth = current
+            if current != guarded.toldHealth {
+                health.append((current, guarded.healthListeners.listeners(to: 0)))
+                guarded.toldHealth = current
+            }
             if guarded.healthListeners.hasNewcomers { health += guarded.healthListeners.admit { _ in current } }
         }
 

@@ -26,6 +26,7 @@ extension Contender {
         var all = [
             Contender(name: epoll, arguments: [Programs.built("peer-epoll"), "events"]),
             Contender(name: verdict, arguments: [Programs.built("peer-epoll"), "verdict"]),
+            Contender(name: "C: the same, and the table's entry", arguments: [Programs.built("peer-epoll"), "details"]),
             ours("callback, no verdict", "callback", [.init(base: epoll, limit: 1.10)]),
             ours(observer, "condition", [.init(base: verdict, limit: 1.15), .init(base: epoll, limit: 1.60)]),
             ours("everybody told, `deliver` returned", "delivered", []),

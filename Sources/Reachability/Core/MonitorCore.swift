@@ -237,10 +237,11 @@ package struct MonitorCore: Sendable {
             let (scope, known, families) = (scopes.keys[place], scopes.values[place].level.path, scopes.values[place].families)
             guard isInDoubt(scope, isKnown: known != nil, asking: families) else { continue }
             // What was dumped anew may have changed without a word, and the first answer must be a whole one.
-            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil
+            let isDescribed = scopes.values[place].level.isDescribed
+            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil || !isDescribed
             plan.questions.append(
                 Plan.Question(
-                    scope: scope, known: known, isDescribed: scopes.values[place].level.isDescribed, host: host(of: scope) ?? [],
+                    scope: scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
                     families: asksAll ? .all : doubts.families(of: scope, asking: families),
                     order: scopes.values[place].order))
         }
