@@ -1,6 +1,11 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// A condition's observer is no public API: the listener is compiled as if it belonged to the library's package, which SwiftPM calls
+// by the name of its directory.
+let directories = Context.packageDirectory.split(separator: "/")
+let libraryPackage = String((directories.dropLast().last ?? "").lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
+
 let package = Package(
     name: "swift-reachability-benchmarks",
     dependencies: [
@@ -21,7 +26,8 @@ let package = Package(
         .executableTarget(name: "peer-libnl", dependencies: ["CBench", "CLibNLRoute"]),
         // Us, with a stamp at each station between the kernel and a listener.
         .executableTarget(
-            name: "listener", dependencies: ["CBench", .product(name: "Reachability", package: "swift-reachability")]),
+            name: "listener", dependencies: ["CBench", .product(name: "Reachability", package: "swift-reachability")],
+            packageAccess: false, swiftSettings: [.unsafeFlags(["-package-name", libraryPackage])]),
         // The server that a herd runs into.
         .executableTarget(name: "herd-server", dependencies: ["CBench"]),
         // The retry bus's queue of timers, which the library keeps to itself: links to its sources.
@@ -44,10 +50,11 @@ let package = Package(
 )
 
 for target in package.targets where target.type != .system {
-    target.swiftSettings = [
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    ]
+    target.swiftSettings =
+        (target.swiftSettings ?? []) + [
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        ]
 }

@@ -16,8 +16,8 @@ bool cnl_attributes(const struct nlmsghdr *header, int size, struct nlattr **fir
 }
 
 bool cnl_read_u32(const struct nlattr *attribute, uint32_t *value) {
-    if (nla_len(attribute) != (int)sizeof *value) { return false; }
-    memcpy(value, nla_data(attribute), sizeof *value);
+    if (cnl_attribute_length(attribute) != (int)sizeof *value) { return false; }
+    memcpy(value, cnl_attribute_data(attribute), sizeof *value);
     return true;
 }
 

@@ -12,21 +12,21 @@ _Static_assert(RTNH_F_DEAD == 1 && RTNH_F_LINKDOWN == 16, "the reader of cnl_rou
 _Static_assert(RTM_F_LOOKUP_TABLE == 0x1000 && RTM_F_FIB_MATCH == 0x2000, "the kernel's numbers are ABI");
 
 static bool read_address(uint8_t family, const struct nlattr *attribute, cnl_address *address) {
-    return cnl_make_address(family, nla_data(attribute), (size_t)nla_len(attribute), address);
+    return cnl_make_address(family, cnl_attribute_data(attribute), (size_t)cnl_attribute_length(attribute), address);
 }
 
 // struct rtvia: a family, then an address of it.
 static bool read_via(const struct nlattr *attribute, cnl_address *gateway) {
     uint16_t family;
-    if (nla_len(attribute) < (int)sizeof(struct rtvia)) { return false; }
-    memcpy(&family, nla_data(attribute), sizeof family);
+    if (cnl_attribute_length(attribute) < (int)sizeof(struct rtvia)) { return false; }
+    memcpy(&family, cnl_attribute_data(attribute), sizeof family);
     if (family != AF_INET && family != AF_INET6) { return false; }
-    const unsigned char *bytes = (const unsigned char *)nla_data(attribute) + sizeof(struct rtvia);
-    return cnl_make_address((uint8_t)family, bytes, (size_t)nla_len(attribute) - sizeof(struct rtvia), gateway);
+    const unsigned char *bytes = (const unsigned char *)cnl_attribute_data(attribute) + sizeof(struct rtvia);
+    return cnl_make_address((uint8_t)family, bytes, (size_t)cnl_attribute_length(attribute) - sizeof(struct rtvia), gateway);
 }
 
 static bool read_leg_attribute(const struct nlattr *attribute, uint8_t family, cnl_address *gateway) {
-    switch (nla_type(attribute)) {
+    switch (cnl_attribute_type(attribute)) {
     case RTA_GATEWAY: return read_address(family, attribute, gateway);
     case RTA_VIA: return read_via(attribute, gateway);
     default: return true;
@@ -35,21 +35,20 @@ static bool read_leg_attribute(const struct nlattr *attribute, uint8_t family, c
 
 static bool read_first_leg(const struct nlattr *multipath, uint8_t family, uint32_t *interface, cnl_address *gateway) {
     struct rtnexthop leg;
-    if (nla_len(multipath) < (int)sizeof leg) { return false; }
-    memcpy(&leg, nla_data(multipath), sizeof leg);
-    if (leg.rtnh_len < sizeof leg || leg.rtnh_len > nla_len(multipath)) { return false; }
+    if (cnl_attribute_length(multipath) < (int)sizeof leg) { return false; }
+    memcpy(&leg, cnl_attribute_data(multipath), sizeof leg);
+    if (leg.rtnh_len < sizeof leg || leg.rtnh_len > cnl_attribute_length(multipath)) { return false; }
     *interface = (uint32_t)leg.rtnh_ifindex;
-    struct nlattr *first = (struct nlattr *)((char *)nla_data(multipath) + sizeof leg);
-    struct nlattr *attribute;
-    int left;
-    nla_for_each_attr(attribute, first, leg.rtnh_len - (int)sizeof leg, left) {
+    const struct nlattr *attribute = (const void *)((const char *)cnl_attribute_data(multipath) + sizeof leg);
+    int left = leg.rtnh_len - (int)sizeof leg;
+    for (; cnl_attribute_fits(attribute, left); attribute = cnl_attribute_after(attribute, &left)) {
         if (!read_leg_attribute(attribute, family, gateway)) { return false; }
     }
     return left <= 0;
 }
 
 static bool read_attribute(const struct nlattr *attribute, cnl_route *route, const struct nlattr **multipath) {
-    switch (nla_type(attribute)) {
+    switch (cnl_attribute_type(attribute)) {
     case RTA_DST: return read_address(route->family, attribute, &route->destination);
     case RTA_PREFSRC: return read_address(route->family, attribute, &route->source);
     case RTA_GATEWAY: return read_address(route->family, attribute, &route->gateway);
@@ -64,9 +63,9 @@ static bool read_attribute(const struct nlattr *attribute, cnl_route *route, con
 }
 
 bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
-    struct nlattr *attribute, *first;
-    int length, left;
-    if (!cnl_attributes(header, sizeof(struct rtmsg), &first, &length)) { return false; }
+    struct nlattr *first;
+    int left;
+    if (!cnl_attributes(header, sizeof(struct rtmsg), &first, &left)) { return false; }
     const struct rtmsg *fixed = nlmsg_data(header);
     message->family = fixed->rtm_family;
     const size_t address_length = cnl_address_length(fixed->rtm_family);
@@ -81,7 +80,8 @@ bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     route->table = fixed->rtm_table;
     route->flags = fixed->rtm_flags;
     const struct nlattr *multipath = NULL;
-    nla_for_each_attr(attribute, first, length, left) {
+    for (const struct nlattr *attribute = first; cnl_attribute_fits(attribute, left);
+         attribute = cnl_attribute_after(attribute, &left)) {
         if (!read_attribute(attribute, route, &multipath)) { return false; }
     }
     if (left > 0) { return false; }

@@ -46,6 +46,29 @@ int32_t cnl_in_namespace(const char *_Nullable path,
                          int32_t (*_Nonnull work)(void *_Nullable argument, const char *_Nullable *_Nonnull operation),
                          void *_Nullable argument, const char *_Nullable *_Nonnull operation);
 
+// What libnl's nla_type, nla_len, nla_data, nla_ok and nla_next do, without a call into another library for each: an answer to a
+// look-up has a dozen attributes, and several answers lie between an event and its verdict.
+
+static inline int cnl_attribute_type(const struct nlattr *_Nonnull attribute) { return attribute->nla_type & NLA_TYPE_MASK; }
+
+static inline int cnl_attribute_length(const struct nlattr *_Nonnull attribute) { return attribute->nla_len - NLA_HDRLEN; }
+
+static inline const void *_Nonnull cnl_attribute_data(const struct nlattr *_Nonnull attribute) {
+    return (const char *)attribute + NLA_HDRLEN;
+}
+
+/// Whether a whole attribute is left.
+static inline bool cnl_attribute_fits(const struct nlattr *_Nonnull attribute, int left) {
+    return left >= NLA_HDRLEN && attribute->nla_len >= NLA_HDRLEN && attribute->nla_len <= left;
+}
+
+/// The place behind an attribute and its padding; `left` turns negative if the padding of the last one is missing.
+static inline const struct nlattr *_Nonnull cnl_attribute_after(const struct nlattr *_Nonnull attribute, int *_Nonnull left) {
+    const int size = NLA_ALIGN(attribute->nla_len);
+    *left -= size;
+    return (const struct nlattr *)(const void *)((const char *)attribute + size);
+}
+
 /// The attributes behind a header of `size` bytes. False if the message is too short for that header.
 bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first,
                     int *_Nonnull length);

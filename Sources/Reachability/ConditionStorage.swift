@@ -14,11 +14,19 @@ package final class ConditionStorage: Sendable {
         var observers: [ID: @Sendable () -> Void] = [:]
         var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
         var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
+        /// What `observers` holds, as long as it is the same: it is fetched with each change, and seldom another one.
+        var audience: [@Sendable () -> Void]?
         var nextID: ID = 0
         var isKnown: Bool
         var isStale = false
         var hasBecomeKnown = false
         var isPublishing = false
+
+        mutating func everybody() -> [@Sendable () -> Void] {
+            let everybody = audience ?? Array(observers.values)
+            audience = everybody
+            return everybody
+        }
     }
 
     private let guarded: Mutex<Guarded>
@@ -57,13 +65,14 @@ package final class ConditionStorage: Sendable {
         guarded.withLock { guarded in
             guarded.nextID += 1
             guarded.observers[guarded.nextID] = observer
+            guarded.audience = nil
             return guarded.nextID
         }
     }
 
     package func removeObserver(_ id: ID) {
         // Released outside the lock: the closure may own anything.
-        _ = guarded.withLock { $0.observers.removeValue(forKey: id) }
+        _ = guarded.withLock { ($0.observers.removeValue(forKey: id), $0.audience.take()) }
     }
 
     package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation) -> ID {
@@ -101,8 +110,8 @@ package final class ConditionStorage: Sendable {
 
     private struct News {
         var state: Condition.State
-        var streams: [AsyncStream<Condition.State>.Continuation]
-        var observers: [@Sendable () -> Void]
+        var streams: [AsyncStream<Condition.State>.Continuation] = []
+        var observers: [@Sendable () -> Void] = []
     }
 
     private func publish() {
@@ -126,12 +135,14 @@ package final class ConditionStorage: Sendable {
                 return nil
             }
             guarded.isPublishing = true
-            let audience = guarded.isStale ? Array(guarded.streams.values) : []
-            let news = News(
-                state: guarded.state, streams: audience + guarded.newcomers.values,
-                observers: guarded.isStale || guarded.hasBecomeKnown ? Array(guarded.observers.values) : [])
-            guarded.streams.merge(guarded.newcomers) { $1 }
-            guarded.newcomers = [:]
+            var news = News(state: guarded.state)
+            if guarded.isStale && !guarded.streams.isEmpty { news.streams = Array(guarded.streams.values) }
+            if guarded.isStale || guarded.hasBecomeKnown { news.observers = guarded.everybody() }
+            if !guarded.newcomers.isEmpty {
+                news.streams += guarded.newcomers.values
+                guarded.streams.merge(guarded.newcomers) { $1 }
+                guarded.newcomers = [:]
+            }
             guarded.isStale = false
             guarded.hasBecomeKnown = false
             return news

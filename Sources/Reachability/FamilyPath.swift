@@ -19,7 +19,7 @@ public struct FamilyPath: Hashable, Sendable {
     public var table: UInt32?
     /// The route's metric (RTA_PRIORITY).
     ///
-    /// Read when a change is published, not kept up to date in between.
+    /// Read when a change is published, after conditions were told of it; not kept up to date in between.
     public var metric: UInt32?
     /// The length of the prefix that matched: 0 for a default route, 1 for half of a VPN's split default.
     ///

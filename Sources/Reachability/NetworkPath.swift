@@ -86,14 +86,39 @@ public struct NetworkPath: Hashable, Sendable {
     /// Whether the status is `satisfied`.
     public var isSatisfied: Bool { status == .satisfied }
     /// Whether IPv4 works.
-    public var supportsIPv4: Bool { ipv4.isSatisfied }
+    public var supportsIPv4: Bool { storage.content.ipv4.isSatisfied }
     /// Whether IPv6 works.
-    public var supportsIPv6: Bool { ipv6.isSatisfied }
+    public var supportsIPv6: Bool { storage.content.ipv6.isSatisfied }
     /// The next hops in use, IPv4's first, without repetition.
     public var gateways: [IPAddress] {
         guard let first = ipv4.gateway else { return ipv6.gateway.map { [$0] } ?? [] }
         guard let second = ipv6.gateway, second != first else { return [first] }
         return [first, second]
+    }
+
+    /// The index of the interface that packets of one family leave through.
+    ///
+    /// This and the next are read where they are: a copy of all that is said of a family costs more than a verdict.
+    package func link(over family: IPAddress.Family) -> UInt32? {
+        family == .ipv4 ? storage.content.ipv4.interface?.index : storage.content.ipv6.interface?.index
+    }
+
+    /// The address that packets of one family are sent from.
+    package func source(over family: IPAddress.Family) -> IPAddress? {
+        family == .ipv4 ? storage.content.ipv4.source : storage.content.ipv6.source
+    }
+
+    /// Whether one family works.
+    package func supports(_ family: IPAddress.Family) -> Bool { family == .ipv4 ? supportsIPv4 : supportsIPv6 }
+
+    /// Fills in what only the table's entry tells of a family.
+    package mutating func describe(_ family: IPAddress.Family, metric: UInt32?, prefixLength: Int?) {
+        let storage = own()
+        if family == .ipv4 {
+            (storage.content.ipv4.metric, storage.content.ipv4.prefixLength) = (metric, prefixLength)
+        } else {
+            (storage.content.ipv6.metric, storage.content.ipv6.prefixLength) = (metric, prefixLength)
+        }
     }
 
     /// The path over one family.

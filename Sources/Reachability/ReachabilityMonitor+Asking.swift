@@ -11,7 +11,9 @@ extension ReachabilityMonitor {
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
         let host = addresses(ofHostOf: scope)
         let table = InterfaceTable(try source.interfaces())
-        return try path(to: scope, host: host, .all, table, known: nil)
+        var verdict = try verdict(on: MonitorCore.Plan.Question(scope: scope, host: host), table)
+        try read(verdict.details, into: &verdict.path)
+        return verdict.path
     }
 
     /// The steps that lead to the verdict about a scope, asked now.
@@ -30,9 +32,9 @@ extension ReachabilityMonitor {
                     query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
                     judgement: evaluator.judge(verdict, to: query.destination, table)))
         }
-        let answers = lookups.map { RouteAnswer($0.query.destination, $0.verdict) }
-        var path = evaluator.path(for: scope, host: host, queries == nil ? nil : answers, table)
-        try describe(&path, queries ?? [], answers)
+        let verdicts = lookups.map(\.verdict)
+        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: .all, known: nil, table)
+        try read(MonitorCore.Details(of: path, queries ?? [], verdicts), into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         return Explanation(
             scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
@@ -66,36 +68,51 @@ extension ReachabilityMonitor {
     private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
         for question in questions {
             do {
-                let path = try path(
-                    to: question.scope, host: question.host, question.families, table, known: question.known)
-                answers.paths.append(MonitorCore.Answers.Verdict(question.scope, path))
+                answers.paths.append(try verdict(on: question, table))
             } catch {
                 answers.failures.append(error)
             }
         }
     }
 
-    private func path(
-        to scope: Scope, host: [IPAddress], _ families: FamilySet, _ table: InterfaceTable, known: NetworkPath?
-    ) throws(ReachabilityError) -> NetworkPath {
-        guard var queries = evaluator.queries(for: scope, host: host, families: families, table) else {
-            return evaluator.path(for: scope, host: host, nil, families: families, known: known, table)
-        }
-        let count = queries.count
-        queries.appendMatching(whereLost: known)
-        var answers = try ask(queries)
-        var matches: [RouteAnswer] = []
-        if count < answers.count {
-            matches.reserveCapacity(2)
-            while count < answers.count { matches.append(answers.removeLast()) }
-        }
-        var path = evaluator.path(for: scope, host: host, answers, families: families, known: known, table)
-        if let known, !path.takesAnotherWay(than: known) {
+    /// Asks what level and epoch depend on; the details of a way that is new are left for later.
+    private func verdict(
+        on question: MonitorCore.Plan.Question, _ table: InterfaceTable
+    ) throws(ReachabilityError) -> MonitorCore.Answers.Verdict {
+        let (scope, host, families, known) = (question.scope, question.host, question.families, question.known)
+        let queries = evaluator.queries(for: scope, host: host, families: families, table)
+        let verdicts = if let queries { try ask(queries) } else { [RouteVerdict]() }
+        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: families, known: known, table)
+        if let known, question.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
-        } else {
-            try describe(&path, queries, answers, matches)
+            return MonitorCore.Answers.Verdict(scope, path)
         }
-        return path
+        return MonitorCore.Answers.Verdict(scope, path, details: MonitorCore.Details(of: path, queries ?? [], verdicts))
+    }
+
+    /// Reads the details that were left for later.
+    ///
+    /// A request that fails is counted and leaves a path without them, until the next time.
+    func readDetails(_ answers: inout MonitorCore.Answers) {
+        for index in answers.paths.indices {
+            let details = answers.paths[index].details
+            if details.isEmpty { continue }
+            do {
+                try read(details, into: &answers.paths[index].path)
+                answers.paths[index].details = MonitorCore.Details()
+            } catch {
+                answers.failures.append(error)
+            }
+        }
+    }
+
+    /// Fills in what only the table's entry tells: prefix length and metric.
+    private func read(_ details: MonitorCore.Details, into path: inout NetworkPath) throws(ReachabilityError) {
+        let queries = details.queries
+        for (query, verdict) in zip(queries, try ask(queries)) {
+            guard case .route(let match) = verdict else { continue }
+            path.describe(query.destination.family, metric: match.metric, prefixLength: match.prefixLength)
+        }
     }
 
     /// The addresses of the host that a scope names: what the monitor knows if it watches the scope, and otherwise looked up now.
@@ -106,62 +123,19 @@ extension ReachabilityMonitor {
         return HostBook.inOrder(addresses)
     }
 
-    /// Fills in what only the table's entry tells: prefix length and metric.
-    ///
-    /// - Parameter matches: entries that were asked for already.
-    private func describe(
-        _ path: inout NetworkPath, _ queries: [RouteQuery], _ answers: [RouteAnswer], _ matches: [RouteAnswer] = []
-    ) throws(ReachabilityError) {
-        for family in IPAddress.Family.allCases where path[family].isSatisfied {
-            let remote = answers.firstIndex { $0.destination.family == family && !$0.verdict.isLocal }
-            guard let remote else { continue }
-            var verdict = matches.first { $0.destination == answers[remote].destination }?.verdict
-            if verdict == nil { verdict = try ask(queries[remote].matching) }
-            guard case .route(let match) = verdict else { continue }
-            path[family].prefixLength = match.prefixLength
-            path[family].metric = match.metric
+    /// Asks several questions at once, and those once more that an interface was vanishing for just then.
+    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+        if queries.isEmpty { return [] }
+        var verdicts = try source.routes(to: queries)
+        for index in queries.indices.prefix(verdicts.count) where verdicts[index].isRace {
+            verdicts[index] = try source.route(to: queries[index])
         }
-    }
-
-    /// Asks several questions at once.
-    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteAnswer] {
-        let verdicts = try source.routes(to: queries)
-        var answers: [RouteAnswer] = []
-        answers.reserveCapacity(queries.count)
-        for index in verdicts.indices.prefix(queries.count) {
-            answers.append(RouteAnswer(queries[index].destination, verdicts[index]))
-            if verdicts[index].isRace { answers[index].verdict = try source.route(to: queries[index]) }
-        }
-        return answers
+        return verdicts
     }
 
     /// Asks, and once more if an interface was vanishing just then.
     private func ask(_ query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
         let verdict = try source.route(to: query)
         return verdict.isRace ? try source.route(to: query) : verdict
-    }
-}
-
-extension [RouteQuery] {
-    /// The questions for the table's entries of families that had no way: if one has come back it is described by them, and they
-    /// cost less now than on their own.
-    fileprivate mutating func appendMatching(whereLost known: NetworkPath?) {
-        let count = count
-        for family in IPAddress.Family.allCases where known?[family].isSatisfied != true {
-            // Of a single address it would be the second question each time, for the sake of the last time.
-            let isOfFamily = { (query: RouteQuery) in query.destination.family == family }
-            guard let first = firstIndex(where: isOfFamily), let last = self[..<count].lastIndex(where: isOfFamily), first < last
-            else { continue }
-            append(self[first].matching)
-        }
-    }
-}
-
-extension RouteQuery {
-    /// The same question, to be answered with the table's entry.
-    fileprivate var matching: RouteQuery {
-        var query = self
-        query.wantsMatch = true
-        return query
     }
 }

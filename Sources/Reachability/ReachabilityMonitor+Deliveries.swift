@@ -2,7 +2,7 @@ extension ReachabilityMonitor {
     /// What is to be told to whom, collected under the lock and told after it.
     struct Deliveries {
         private var transitions: [(Transition, [Listener])] = []
-        private var conditions: [(ConditionStorage, Condition.State)] = []
+        private var finishedConditions: [ConditionStorage] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
         private var finished: [Listener] = []
         private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
@@ -10,14 +10,17 @@ extension ReachabilityMonitor {
         /// What a batch led to.
         ///
         /// Those who have just come get the state after it.
-        init(_ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded) {
+        init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
             collect(outcome, &guarded)
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
             }
             let current = guarded.core.health
-            if current != oldHealth { health.append((current, guarded.healthListeners.listeners(to: 0))) }
+            if current != guarded.toldHealth {
+                health.append((current, guarded.healthListeners.listeners(to: 0)))
+                guarded.toldHealth = current
+            }
             if guarded.healthListeners.hasNewcomers { health += guarded.healthListeners.admit { _ in current } }
         }
 
@@ -28,11 +31,7 @@ extension ReachabilityMonitor {
             let listeners = guarded.healthListeners.removeAll()
             health = [(guarded.core.health, listeners)]
             finishedHealth = listeners
-            for storage in guarded.conditions.values {
-                var state = storage.state
-                state.isFinished = true
-                conditions.append((storage, state))
-            }
+            finishedConditions = Array(guarded.conditions.values)
             guarded.conditions = [:]
         }
 
@@ -41,14 +40,10 @@ extension ReachabilityMonitor {
             for telling in outcome.transitions where guarded.broadcast.hasListeners(to: telling.key) {
                 transitions.append((telling.transition, guarded.broadcast.listeners(to: telling.key)))
             }
-            for level in outcome.conditions {
-                if let storage = guarded.conditions[level.scope] { conditions.append((storage, level.state)) }
-            }
         }
 
-        /// Conditions come first: a job that waits for the network is worth more than a line that reports it.
         func perform() {
-            for (storage, state) in conditions { storage.replace(state) }
+            for storage in finishedConditions { storage.finish() }
             for (transition, listeners) in transitions {
                 for listener in listeners { listener.yield(transition) }
             }
@@ -58,5 +53,24 @@ extension ReachabilityMonitor {
             for listener in finished { listener.finish() }
             for listener in finishedHealth { listener.finish() }
         }
+    }
+}
+
+extension ReachabilityMonitor.Guarded {
+    /// A condition that somebody has, and what became of it.
+    struct ConditionChange {
+        var storage: ConditionStorage
+        var state: Condition.State
+    }
+
+    /// The conditions that changed, of those that somebody has.
+    func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
+        if conditions.isEmpty { return [] }
+        var changes: [ConditionChange] = []
+        for entry in settlement.entries where entry.observation.conditionChanged {
+            guard let storage = conditions[answers.paths[entry.position].scope] else { continue }
+            changes.append(ConditionChange(storage: storage, state: entry.observation.state))
+        }
+        return changes
     }
 }

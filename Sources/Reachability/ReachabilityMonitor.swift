@@ -43,6 +43,8 @@ public final class ReachabilityMonitor: Sendable {
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
         var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
+        /// What those were last told.
+        var toldHealth = MonitorHealth()
         /// The source's time as of the last batch, for what is told after the last one.
         var now: Duration = .zero
         var wallTime: Duration = .zero
@@ -154,20 +156,26 @@ public final class ReachabilityMonitor: Sendable {
 
     /// Takes in a batch, asks what must be asked, and publishes.
     ///
-    /// Called serially by the source.
+    /// Called serially by the source. Conditions come first, before anything is put into words: a job that waits for the network is
+    /// worth more than a line that reports it.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
-        let (plan, oldHealth, destinations) = guarded.withLock { guarded in
+        let (plan, destinations) = guarded.withLock { guarded in
             guarded.now = batch.now
             guarded.wallTime = batch.wallTime
-            let health = guarded.core.health
-            return (guarded.core.receive(batch), health, guarded.core.takeNewDestinations())
+            return (guarded.core.receive(batch), guarded.core.takeNewDestinations())
         }
         // First: what changes after the answers must be announced.
         if let destinations { source.watch(destinations) }
-        let answers = answers(to: plan)
+        var answers = answers(to: plan)
+        let (settlement, changes) = guarded.withLock { guarded in
+            let settlement = guarded.core.settle(plan, answers)
+            return (settlement, guarded.changes(settlement, answers))
+        }
+        for change in changes { change.storage.replace(change.state) }
+        readDetails(&answers)
         let (outcome, deliveries) = guarded.withLock { guarded in
-            let outcome = guarded.core.conclude(plan, answers)
-            return (outcome, Deliveries(outcome, oldHealth, &guarded))
+            let outcome = guarded.core.conclude(plan, answers, settlement)
+            return (outcome, Deliveries(outcome, &guarded))
         }
         deliveries.perform()
         for host in outcome.hosts { source.resolve(host) }

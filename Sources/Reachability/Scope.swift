@@ -45,6 +45,19 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         IPAddress(name).map(Scope.address) ?? Scope(.host(name.lowercased()))
     }
 
+    /// Hashes what makes scopes equal, and of what qualifies them only what is there: the hash lies on the way from an event to its
+    /// verdict.
+    public func hash(into hasher: inout Hasher) {
+        switch destination {
+        case .internet: hasher.combine(0 as UInt8)
+        case .address(let address): hasher.combine(address)
+        case .host(let name): hasher.combine(name)
+        }
+        if let mark { hasher.combine(mark) }
+        if let uid { hasher.combine(uid) }
+        if let interface { hasher.combine(interface) }
+    }
+
     /// The internet, or the address or host; followed by what qualifies it.
     public var description: String {
         var text: String

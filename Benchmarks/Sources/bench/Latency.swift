@@ -18,7 +18,7 @@ struct Contender {
 extension Contender {
     static let epoll = "C: epoll, recv"
     private static let verdict = "C: epoll, drain, look-ups"
-    private static let observer = "observer with verdict"
+    private static let observer = "a condition's observer"
     private static let ipMonitor = "`ip monitor route`, line"
 
     /// All of them, bases first.
@@ -26,8 +26,10 @@ extension Contender {
         var all = [
             Contender(name: epoll, arguments: [Programs.built("peer-epoll"), "events"]),
             Contender(name: verdict, arguments: [Programs.built("peer-epoll"), "verdict"]),
+            Contender(name: "C: the same, and the table's entry", arguments: [Programs.built("peer-epoll"), "details"]),
             ours("callback, no verdict", "callback", [.init(base: epoll, limit: 1.10)]),
-            ours(observer, "observer", [.init(base: verdict, limit: 1.15), .init(base: epoll, limit: 1.60)]),
+            ours(observer, "condition", [.init(base: verdict, limit: 1.15), .init(base: epoll, limit: 1.60)]),
+            ours("everybody told, `deliver` returned", "delivered", []),
             ours("task on the reader's executor", "executor", [.init(base: observer, limit: 1.10)]),
             ours("`AsyncStream`, default pool", "stream", [.init(base: observer, limit: 1.35)]),
             Contender(name: ipMonitor, arguments: ["ip", "monitor", "route"], writesLines: true),

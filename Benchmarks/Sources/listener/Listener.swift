@@ -10,7 +10,8 @@ enum Listener {
     static func main() async throws {
         switch CommandLine.arguments.dropFirst().first {
         case "callback": try await callback()
-        case "observer": try await observer()
+        case "condition": try await condition()
+        case "delivered": try await delivered()
         case "executor": try await executor()
         case "stream": try await stream()
         case "view": try await view()
@@ -30,12 +31,22 @@ enum Listener {
         }
     }
 
-    /// The monitor has asked, decided and told: the verdict is another one when its call returns.
-    private static func observer() async throws {
+    /// The monitor has asked and decided, and calls a condition's observer: what a waiting job is started by.
+    private static func condition() async throws {
+        let stamps = Stamps()
+        let monitor = ReachabilityMonitor()
+        let condition = monitor.condition(for: .internet)
+        let observer = condition.storage.observe { stamps.note(condition.state.isSatisfied) }
+        try await monitor.run()
+        condition.storage.removeObserver(observer)
+    }
+
+    /// The monitor has told everybody: the call of `deliver` has returned.
+    private static func delivered() async throws {
         let stamps = Stamps()
         let observed = ObservedNetwork(KernelNetwork())
         let monitor = ReachabilityMonitor(observed)
-        observed.observe { stamps.note(monitor.path) }
+        observed.observe { stamps.note(monitor.path.isSatisfied) }
         try await monitor.run()
     }
 
@@ -45,7 +56,7 @@ enum Listener {
         let network = KernelNetwork()
         let monitor = ReachabilityMonitor(network)
         let listening = Task(executorPreference: network.executor) {
-            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current) }
+            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current.isSatisfied) }
         }
         try await monitor.run()
         await listening.value
@@ -56,7 +67,7 @@ enum Listener {
         let stamps = Stamps()
         let monitor = ReachabilityMonitor()
         let listening = Task {
-            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current) }
+            for await transition in monitor.transitions(to: .internet, raw: true) { stamps.note(transition.current.isSatisfied) }
         }
         try await monitor.run()
         await listening.value

@@ -1,5 +1,4 @@
 import CBench
-import Reachability
 import Synchronization
 
 /// The stamps that this process shares with the driver.
@@ -11,8 +10,8 @@ final class Stamps: Sendable {
     func stamp() { bench_stamp(stamps) }
 
     /// A verdict was heard; it counts if it is not the last one.
-    func note(_ path: NetworkPath) {
-        let view = path.isSatisfied ? BENCH_VIEW_REACHABLE : BENCH_VIEW_NONE
+    func note(_ isSatisfied: Bool) {
+        let view = isSatisfied ? BENCH_VIEW_REACHABLE : BENCH_VIEW_NONE
         guard view != bench_get_view(stamps) else { return }
         bench_set_view(stamps, view)
         bench_stamp(stamps)

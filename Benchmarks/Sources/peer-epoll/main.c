@@ -1,8 +1,9 @@
 // The bare kernel: epoll and recv, as little as a program can do.
 //
 //   peer-epoll events    notes each event
-//   peer-epoll verdict   reads all events, makes the look-ups that the library makes, and notes each change of the answer: of a
-//                        route message those of its family, of anything else those of both
+//   peer-epoll verdict   reads all events, makes the look-ups that the library makes before it tells conditions, and notes each
+//                        change of the answer: of a route message those of its family, of anything else those of both
+//   peer-epoll details   the same with the entry of the table, which the library reads before it tells streams
 #define _GNU_SOURCE
 #include "cbench.h"
 
@@ -46,7 +47,7 @@ static int drain(int events) {
     }
 }
 
-static void note_verdict(int families, int lookups, bench_stamps *stamps) {
+static void note_verdict(int families, int lookups, bool wants_details, bench_stamps *stamps) {
     static bool ipv4, ipv6;
     if (families & IPV4) { ipv4 = bench_family_is_reachable(lookups, AF_INET); }
     if (families & IPV6) { ipv6 = bench_family_is_reachable(lookups, AF_INET6); }
@@ -54,13 +55,14 @@ static void note_verdict(int families, int lookups, bench_stamps *stamps) {
     if (view == bench_get_view(stamps)) { return; }
     // The entry of the table, once for each change to a way that works.
     bench_answer entry;
-    if (view == BENCH_VIEW_REACHABLE) { bench_lookup(lookups, BENCH_FIRST_REPRESENTATIVE, true, &entry); }
+    if (wants_details && view == BENCH_VIEW_REACHABLE) { bench_lookup(lookups, BENCH_FIRST_REPRESENTATIVE, true, &entry); }
     bench_set_view(stamps, view);
     bench_stamp(stamps);
 }
 
 int main(int count, char **arguments) {
-    const bool makes_verdicts = count == 2 && strcmp(arguments[1], "verdict") == 0;
+    const bool wants_details = count == 2 && strcmp(arguments[1], "details") == 0;
+    const bool makes_verdicts = wants_details || (count == 2 && strcmp(arguments[1], "verdict") == 0);
     bench_stamps *stamps = bench_stamps_inherited();
     const int events = bench_events_open(groups, sizeof groups / sizeof groups[0]);
     const int lookups = bench_route_open();
@@ -70,10 +72,14 @@ int main(int count, char **arguments) {
         perror("peer-epoll");
         return 1;
     }
-    if (makes_verdicts) { note_verdict(BOTH, lookups, stamps); }
+    if (makes_verdicts) { note_verdict(BOTH, lookups, wants_details, stamps); }
     for (;;) {
         struct epoll_event event;
         if (epoll_wait(poll, &event, 1, -1) < 1) { continue; }
-        if (makes_verdicts) { note_verdict(drain(events), lookups, stamps); } else { note_event(events, stamps); }
+        if (makes_verdicts) {
+            note_verdict(drain(events), lookups, wants_details, stamps);
+        } else {
+            note_event(events, stamps);
+        }
     }
 }

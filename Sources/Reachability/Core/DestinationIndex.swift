@@ -29,15 +29,25 @@ package struct DestinationIndex: Sendable {
 
     /// The scopes that ask about an address of a block; one that asks about several comes several times.
     package func scopes(in block: IPPrefix) -> some Sequence<Scope> {
-        let entries = block.address.family == .ipv4 ? ipv4 : ipv6
-        let free = block.address.family.bitWidth - block.length
-        let first = block.address.value
-        let last = free == 128 ? .max : first | ((1 << UInt128(free)) - 1)
-        return entries[Self.firstIndex(in: entries, notBelow: first)...].lazy.prefix { $0.value <= last }.map(\.scope)
+        let entries = entries(of: block)
+        let last = Self.last(of: block)
+        return entries[Self.firstIndex(in: entries, notBelow: block.address.value)...].lazy.prefix { $0.value <= last }.map(\.scope)
     }
 
     /// Whether anybody asks about an address of a block.
-    package func isConcerned(by block: IPPrefix) -> Bool { scopes(in: block).contains { _ in true } }
+    package func isConcerned(by block: IPPrefix) -> Bool {
+        let entries = entries(of: block)
+        let first = Self.firstIndex(in: entries, notBelow: block.address.value)
+        return first < entries.count && entries[first].value <= Self.last(of: block)
+    }
+
+    private func entries(of block: IPPrefix) -> [Entry] { block.address.family == .ipv4 ? ipv4 : ipv6 }
+
+    /// The greatest address of a block.
+    private static func last(of block: IPPrefix) -> UInt128 {
+        let free = block.address.family.bitWidth - block.length
+        return free == 128 ? .max : block.address.value | ((1 << UInt128(free)) - 1)
+    }
 
     private static func firstIndex(in entries: [Entry], notBelow value: UInt128) -> Int {
         var (low, high) = (0, entries.count)

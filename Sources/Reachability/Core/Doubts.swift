@@ -17,13 +17,15 @@ struct Doubts: Equatable, Sendable {
     /// Whether a scope is doubted that asks about addresses of these families; without any, every doubt concerns it.
     func concern(_ scope: Scope, asking families: FamilySet) -> Bool {
         if isEmpty { return false }
-        return families.isEmpty || !self.families.isDisjoint(with: families) || scopes.contains(scope)
+        return families.isEmpty || !self.families.isDisjoint(with: families) || contains(scope)
     }
 
     /// The families of a doubted scope whose addresses have to be asked about: a route or address of one says nothing of the other.
     func families(of scope: Scope, asking families: FamilySet) -> FamilySet {
-        families.isEmpty || scopes.contains(scope) ? .all : self.families.intersection(families)
+        families.isEmpty || contains(scope) ? .all : self.families.intersection(families)
     }
+
+    private func contains(_ scope: Scope) -> Bool { !scopes.isEmpty && scopes.contains(scope) }
 
     mutating func insert(_ family: IPAddress.Family) { families.formUnion(FamilySet(family)) }
 
@@ -31,7 +33,7 @@ struct Doubts: Equatable, Sendable {
 
     mutating func formUnion(_ other: Doubts) {
         families.formUnion(other.families)
-        scopes.formUnion(other.scopes)
+        if !other.scopes.isEmpty { scopes.formUnion(other.scopes) }
     }
 
     /// Adds the scopes that a hint can concern.

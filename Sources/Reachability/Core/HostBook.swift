@@ -94,6 +94,7 @@ package struct HostBook: Sendable {
 
     /// Gives up waiting for first answers that take too long, and says whose.
     package mutating func settle(at now: Duration) -> [String] {
+        if entries.isEmpty { return [] }
         let late = entries.filter { $0.value.patienceEnd.map { $0 <= now } ?? false }.map(\.key)
         for name in late { entries[name]?.isSettled = true }
         return late

@@ -2,73 +2,92 @@
 ///
 /// Small on purpose: routes are not mirrored, because the kernel does not announce all their changes.
 package struct InterfaceTable: Equatable, Sendable {
-    private var interfaces: [UInt32: NetworkInterface] = [:]
+    /// All interfaces, in the order of their indices.
+    // Not hashed: there are few, and between an event and its verdict they are looked at where they are, without copies.
+    package private(set) var all: [NetworkInterface]
 
     package init(_ interfaces: [NetworkInterface] = []) {
-        for interface in interfaces { self.interfaces[interface.index] = interface }
+        // Of two with the same index the later one counts.
+        all = Dictionary(interfaces.map { ($0.index, $0) }) { $1 }.values.sorted { $0.index < $1.index }
     }
 
-    /// All interfaces, in the order of their indices.
-    package var all: [NetworkInterface] { interfaces.values.sorted { $0.index < $1.index } }
+    package subscript(index: UInt32) -> NetworkInterface? { position(of: index).map { all[$0] } }
 
-    /// The unordered interfaces, for questions that do not care.
-    package var unordered: some Collection<NetworkInterface> { interfaces.values }
-
-    package subscript(index: UInt32) -> NetworkInterface? { interfaces[index] }
-
-    package func interface(named name: String) -> NetworkInterface? {
-        interfaces.values.first { $0.name == name }
+    /// Where an interface is among ``all``.
+    package func position(of index: UInt32) -> Int? {
+        let position = firstPosition(notBelow: index)
+        return position < all.count && all[position].index == index ? position : nil
     }
+
+    private func firstPosition(notBelow index: UInt32) -> Int {
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle].index < index { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    package func interface(named name: String) -> NetworkInterface? { all.first { $0.name == name } }
 
     /// Whether an interface holds the address and may send from it.
     package func holdsReady(_ address: IPAddress) -> Bool {
-        interfaces.values.contains { $0.addresses.contains { $0.address == address && $0.isReady } }
+        for place in all.indices {
+            for held in all[place].addresses where held.address == address && held.isReady { return true }
+        }
+        return false
     }
 
     /// Applies an event and says what it means, or `nil` if nothing in the table changed and nothing else can have.
     package mutating func apply(_ payload: NetworkEvent.Payload) -> Hint? {
         switch payload {
         case .link(let link): return upsert(link)
-        case .linkRemoved(let index): return interfaces.removeValue(forKey: index).map { Hint(.linkRemoved, $0.identity) }
+        case .linkRemoved(let index): return position(of: index).map { Hint(.linkRemoved, all.remove(at: $0).identity) }
         case .address(let address, let index): return upsert(address, on: index)
         case .addressRemoved(let address, let index): return remove(address, from: index)
-        case .route(let change): return Hint(.route(change), change.interface.flatMap { interfaces[$0]?.identity })
+        case .route(let change): return Hint(.route(change), change.interface.flatMap(identity))
         case .rule(let isRemoval): return Hint(.rule(isRemoval: isRemoval))
         case .nexthop(let id, let isRemoval): return Hint(.nexthop(id: id, isRemoval: isRemoval))
-        case .setting(let index): return Hint(.setting, index.flatMap { interfaces[$0]?.identity })
+        case .setting(let index): return Hint(.setting, index.flatMap(identity))
         case .overrun: return Hint(.overrun)
         case .resumed(let time): return Hint(.resumed(after: time))
         case .host(let name, let answer): return Hint(.host(name, answer))
         }
     }
 
+    private func identity(of index: UInt32) -> NetworkInterface.Identity? { position(of: index).map { all[$0].identity } }
+
     private mutating func upsert(_ link: NetworkInterface) -> Hint {
-        guard let old = interfaces[link.index] else {
-            var new = link
+        var new = link
+        guard let position = position(of: link.index) else {
             new.addresses = []
-            interfaces[link.index] = new
+            all.insert(new, at: firstPosition(notBelow: link.index))
             return Hint(.linkAppeared, link.identity)
         }
-        var new = link
+        let old = all[position]
         new.addresses = old.addresses
-        interfaces[link.index] = new
+        all[position] = new
         return Hint(LinkChange(from: old, to: new), new.identity)
     }
 
     private mutating func upsert(_ address: NetworkInterface.Address, on index: UInt32) -> Hint? {
-        guard var interface = interfaces[index] else { return Hint(.address(address, .added)) }
-        let position = interface.addresses.firstIndex { $0.isSame(as: address) }
-        let old = position.map { interface.addresses[$0] }
-        if let position { interface.addresses[position] = address } else { interface.addresses.append(address) }
-        interfaces[index] = interface
+        guard let interface = position(of: index) else { return Hint(.address(address, .added)) }
+        var wasReady: Bool?
+        if let position = all[interface].addresses.firstIndex(where: { $0.isSame(as: address) }) {
+            wasReady = all[interface].addresses[position].isReady
+            all[interface].addresses[position] = address
+        } else {
+            all[interface].addresses.append(address)
+        }
         // Lifetimes are renewed by the same message; it is still a hint, for the kernel may have changed its mind elsewhere.
-        let change: Hint.AddressChange = old == nil ? .added : old?.isReady == address.isReady ? .renewed : .madeReady
-        return Hint(.address(address, change), interface.identity)
+        let change: Hint.AddressChange = wasReady == nil ? .added : wasReady == address.isReady ? .renewed : .madeReady
+        return Hint(.address(address, change), all[interface].identity)
     }
 
     private mutating func remove(_ address: NetworkInterface.Address, from index: UInt32) -> Hint {
-        interfaces[index]?.addresses.removeAll { $0.isSame(as: address) }
-        return Hint(.address(address, .removed), interfaces[index]?.identity)
+        let position = position(of: index)
+        if let position { all[position].addresses.removeAll { $0.isSame(as: address) } }
+        return Hint(.address(address, .removed), position.map { all[$0].identity })
     }
 }
 

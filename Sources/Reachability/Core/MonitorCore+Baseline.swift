@@ -3,10 +3,7 @@ extension MonitorCore {
     package func path(_ scope: Scope) -> NetworkPath? { scopes[scope]?.level.path }
 
     /// The condition of a scope as of its last evaluation.
-    package func condition(_ scope: Scope) -> Condition.State {
-        guard let level = scopes[scope]?.level, let path = level.path else { return Condition.State() }
-        return Condition.State(isSatisfied: path.isSatisfied, epoch: level.epoch)
-    }
+    package func condition(_ scope: Scope) -> Condition.State { scopes[scope]?.level.state ?? Condition.State() }
 
     /// Where a new listener of a stream starts; `nil` before the scope's first evaluation.
     package func baseline(_ key: StreamKey, now: Duration, wallTime: Duration) -> Transition? {

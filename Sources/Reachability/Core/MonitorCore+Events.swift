@@ -14,9 +14,10 @@ extension MonitorCore {
     /// - Returns: whether any of them can concern a scope.
     mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
         var hadHints = false
-        for event in events {
-            if case .route(let change) = event.payload, !index.isConcerned(by: change.destination) { continue }
-            guard let hint = table.apply(event.payload) else { continue }
+        // Where they are: an event has room for a whole interface.
+        for position in events.indices {
+            if case .route(let change) = events[position].payload, !index.isConcerned(by: change.destination) { continue }
+            guard let hint = table.apply(events[position].payload) else { continue }
             if case .host(let name, let answer) = hint.kind, !take(answer, of: name, at: now) { continue }
             hadHints = true
             log.append(hint)
@@ -47,7 +48,7 @@ extension MonitorCore {
     }
 
     private func isSource(_ address: IPAddress) -> Bool {
-        scopes.values.contains { $0.level.path?.ipv4.source == address || $0.level.path?.ipv6.source == address }
+        scopes.values.contains { $0.level.path?.source(over: address.family) == address }
     }
 
     /// Has those scopes asked about again that were not answered.
@@ -57,9 +58,8 @@ extension MonitorCore {
         for question in plan.questions where !answered.contains(question.scope) { doubts.insert(question.scope) }
     }
 
-    /// Takes over a dump, and whether requests failed.
+    /// Takes over a dump, or that it failed.
     mutating func take(_ answers: Answers, _ plan: Plan) {
-        health.failedRequests += answers.failures.count
         if let fresh = answers.table {
             table = fresh
             if isResync && hasSnapshot { health.resyncs += 1 }
@@ -71,12 +71,17 @@ extension MonitorCore {
             health.mode = isPolled ? .polling : .live
         }
         if answers.failures.isEmpty { isStalled = isStalled && plan.questions.isEmpty } else { isStalled = answers.paths.isEmpty }
+        // Judged by links and addresses that are known to be old, answers would mean nothing.
+        if !answers.failures.isEmpty && answers.table == nil && (plan.needsInterfaces || plan.isTableDoubtful) {
+            needsInterfaces = true
+            isDumpFailing = answers.paths.isEmpty
+        }
+    }
+
+    /// Counts requests that failed, and has everything asked again in a while.
+    mutating func noteFailures(_ answers: Answers, _ plan: Plan) {
+        health.failedRequests += answers.failures.count
         if let failure = answers.failures.last {
-            // Judged by links and addresses that are known to be old, answers would mean nothing.
-            if answers.table == nil, plan.needsInterfaces || plan.isTableDoubtful {
-                needsInterfaces = true
-                isDumpFailing = answers.paths.isEmpty
-            }
             schedule.noteFailure(at: plan.now)
             health.lastFailure = failure
         } else if !plan.questions.isEmpty {

@@ -1,22 +1,59 @@
 extension MonitorCore {
-    /// Takes over a verdict, and publishes what of it is news.
-    mutating func publish(
-        _ scope: Scope, _ path: NetworkPath, _ plan: Plan, _ circumstances: ScopeState.Circumstances, _ outcome: inout Outcome
-    ) {
-        // A scope may have been released while its question was asked.
-        guard let place = scopes.index(forKey: scope) else { return }
-        let log = log
-        // Where it is: a state is large, and copies of it are most of the work.
-        let publishing = scopes.values[place].observe(path, table, circumstances) { old in
-            log.best(from: old, to: path) ?? Cause(.audit, "a periodic check found it")
+    /// What the answers mean for the levels and epochs of scopes: what jobs wait for, and so decided before anything is put into
+    /// words.
+    package struct Settlement: Sendable {
+        /// A verdict that was taken over.
+        struct Entry {
+            /// Which of the answers it was.
+            var position: Int
+            /// The scope's place among all: one that was released and watched again meanwhile is another one.
+            var order: UInt64
+            var observation: ScopeLevel.Observation
+            var resumed: Bool
         }
-        if let publication = publishing.raw {
+
+        var entries: [Entry] = []
+    }
+
+    /// Takes in the answers and says what they mean for conditions.
+    ///
+    /// What else follows from them is said by ``conclude(_:_:_:)``, which has to be called next.
+    package mutating func settle(_ plan: Plan, _ answers: Answers) -> Settlement {
+        var settlement = Settlement()
+        take(answers, plan)
+        guard hasSnapshot else { return settlement }
+        settlement.entries.reserveCapacity(answers.paths.count)
+        for position in answers.paths.indices {
+            let resumed = !resumed.isEmpty && resumed.remove(answers.paths[position].scope) != nil
+            // A scope may have been released while its question was asked.
+            guard let place = scopes.index(forKey: answers.paths[position].scope) else { continue }
+            // Where it is: a state is large, and copies of it are most of the work.
+            let observation = scopes.values[place].observe(answers.paths[position].path, table, resumed: resumed)
+            settlement.entries.append(
+                Settlement.Entry(
+                    position: position, order: scopes.values[place].order, observation: observation, resumed: resumed))
+        }
+        return settlement
+    }
+
+    /// Publishes what of a verdict is news.
+    mutating func report(_ entry: Settlement.Entry, _ answers: Answers, _ plan: Plan, _ outcome: inout Outcome) {
+        let (scope, path) = (answers.paths[entry.position].scope, answers.paths[entry.position].path)
+        // It may have been released since.
+        guard let place = scopes.index(forKey: scope), scopes.values[place].order == entry.order else { return }
+        let log = log
+        let circumstances = ScopeState.Circumstances(now: plan.now, resumed: entry.resumed, resynced: resynced)
+        let details = answers.paths[entry.position].details
+        scopes.values[place].describe(path, isComplete: details.isEmpty)
+        let news = scopes.values[place].report(path, entry.observation, circumstances) {
+            log.best(from: entry.observation.old, to: path) ?? Cause(.audit, "a periodic check found it")
+        }
+        if let publication = news.raw {
             if scope == .internet { hosts.notePathChange(at: plan.now) }
             if !plan.isExplained && !isPolled { health.missedByEvents += 1 }
             outcome.tell(scope, publication, plan.now, plan.wallTime)
         }
-        if let publication = publishing.damped { outcome.tell(scope, publication, plan.now, plan.wallTime) }
-        if let condition = publishing.condition { outcome.conditions.append(Outcome.Level(scope: scope, state: condition)) }
+        if let publication = news.damped { outcome.tell(scope, publication, plan.now, plan.wallTime) }
     }
 
     /// Tells losses whose grace is over from what is known: nobody may have answered since.

@@ -2,7 +2,8 @@
 ///
 /// Pure: it is told the time.
 ///
-/// For each batch its owner calls ``receive(_:)``, gets the answers to the ``Plan`` and calls ``conclude(_:_:)``.
+/// For each batch its owner calls ``receive(_:)``, gets the answers to the ``Plan``, calls ``settle(_:_:)`` and tells conditions,
+/// and then calls ``conclude(_:_:_:)`` and tells streams.
 package struct MonitorCore: Sendable {
     /// What has to be asked.
     package struct Plan: Sendable {
@@ -10,6 +11,8 @@ package struct MonitorCore: Sendable {
             package var scope: Scope
             /// The path as last seen, so that its details are only read again if it changed.
             package var known: NetworkPath?
+            /// Whether the details of that path were read.
+            package var isDescribed = true
             /// The addresses of the scope's host, if it names one.
             package var host: [IPAddress] = []
             /// The families to ask about; of the others what is known still holds.
@@ -38,8 +41,12 @@ package struct MonitorCore: Sendable {
         package struct Verdict: Sendable {
             package var scope: Scope
             package var path: NetworkPath
+            /// What the path is still to be described by.
+            package var details: Details
 
-            package init(_ scope: Scope, _ path: NetworkPath) { (self.scope, self.path) = (scope, path) }
+            package init(_ scope: Scope, _ path: NetworkPath, details: Details = Details()) {
+                (self.scope, self.path, self.details) = (scope, path, details)
+            }
         }
 
         /// The interfaces of a dump; `nil` if it was not asked for or failed.
@@ -74,13 +81,7 @@ package struct MonitorCore: Sendable {
             }
         }
 
-        package struct Level: Sendable {
-            package var scope: Scope
-            package var state: Condition.State
-        }
-
         package var transitions: [Telling] = []
-        package var conditions: [Level] = []
         /// The hosts that are to be looked up.
         package var hosts: [String] = []
         /// How long until the monitor wants an empty batch.
@@ -236,10 +237,11 @@ package struct MonitorCore: Sendable {
             let (scope, known, families) = (scopes.keys[place], scopes.values[place].level.path, scopes.values[place].families)
             guard isInDoubt(scope, isKnown: known != nil, asking: families) else { continue }
             // What was dumped anew may have changed without a word, and the first answer must be a whole one.
-            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil
+            let isDescribed = scopes.values[place].level.isDescribed
+            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil || !isDescribed
             plan.questions.append(
                 Plan.Question(
-                    scope: scope, known: known, host: host(of: scope) ?? [],
+                    scope: scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
                     families: asksAll ? .all : doubts.families(of: scope, asking: families),
                     order: scopes.values[place].order))
         }
@@ -247,16 +249,16 @@ package struct MonitorCore: Sendable {
         return plan
     }
 
-    /// Takes in the answers and says what to publish and when to ask again.
-    package mutating func conclude(_ plan: Plan, _ answers: Answers) -> Outcome {
+    /// Says what to publish of the answers, and when to ask again.
+    ///
+    /// - Parameters:
+    ///   - answers: those that were settled; their paths may have got details since.
+    ///   - settlement: what came of them.
+    package mutating func conclude(_ plan: Plan, _ answers: Answers, _ settlement: Settlement) -> Outcome {
         var outcome = Outcome()
-        take(answers, plan)
+        noteFailures(answers, plan)
         if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
-            for verdict in answers.paths {
-                let circumstances = ScopeState.Circumstances(
-                    now: plan.now, resumed: resumed.remove(verdict.scope) != nil, resynced: resynced)
-                publish(verdict.scope, verdict.path, plan, circumstances, &outcome)
-            }
+            for entry in settlement.entries { report(entry, answers, plan, &outcome) }
             if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
             if answers.failures.isEmpty { log.removeSeen() }
             doubts = Doubts()

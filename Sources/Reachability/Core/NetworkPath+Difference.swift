@@ -21,15 +21,14 @@ extension NetworkPath {
     package func takesAnotherWay(than old: NetworkPath?) -> Bool {
         guard let old else { return true }
         return IPAddress.Family.allCases.contains { family in
-            self[family].isSatisfied && (!old[family].isSatisfied || !self[family].kinds(since: old[family]).isEmpty)
+            supports(family) && (!old.supports(family) || !self[family].kinds(since: old[family]).isEmpty)
         }
     }
 
     /// Takes over what is only read on change, so that an unchanged path stays fully described.
     package mutating func copyDetails(from old: NetworkPath) {
-        for family in IPAddress.Family.allCases where self[family].isSatisfied && old[family].isSatisfied {
-            self[family].metric = old[family].metric
-            self[family].prefixLength = old[family].prefixLength
+        for family in IPAddress.Family.allCases where supports(family) && old.supports(family) {
+            describe(family, metric: old[family].metric, prefixLength: old[family].prefixLength)
         }
     }
 }
@@ -47,10 +46,5 @@ extension FamilyPath {
             if old.source != source { kinds.insert(.sourceChanged) }
             return kinds
         }
-    }
-
-    /// Whether connections made over the old path cannot have survived: another interface (by index, so not a rename) or source.
-    package func isNewEpoch(since old: FamilyPath) -> Bool {
-        old.isSatisfied && isSatisfied && (old.interface?.index != interface?.index || old.source != source)
     }
 }

@@ -1,7 +1,7 @@
 extension PathEvaluator {
     /// Why there is no usable route: the layer at which the interface that got furthest stops.
     package func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
-        table.unordered
+        table.all
             .filter { !$0.isLoopback && (scope.interface == nil || $0.name == scope.interface) }
             .map { layer(of: $0, for: destination) }
             .max() ?? .noInterface

@@ -53,67 +53,72 @@ package struct PathEvaluator: Sendable {
         return queries
     }
 
-    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of answers if there were no questions to
-    /// ask.
-    ///
-    /// - Parameters:
-    ///   - families: those that were asked about.
-    ///   - known: the last verdict, which still holds for the other family.
+    /// The verdict, from answers of the kernel.
     package func path(
         for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, families: FamilySet = .all,
         known: NetworkPath? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
+        path(
+            for: scope, host: host, answers?.map { RouteQuery(to: $0.destination) }, answers?.map(\.verdict) ?? [],
+            families: families, known: known, table)
+    }
+
+    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of questions if there were none to ask.
+    ///
+    /// - Parameters:
+    ///   - verdicts: an answer for each question. They are not put into pairs: copies are much of what a verdict costs.
+    ///   - families: those that were asked about.
+    ///   - known: the last verdict, which still holds for the other family.
+    package func path(
+        for scope: Scope, host: [IPAddress], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], families: FamilySet,
+        known: NetworkPath?, _ table: InterfaceTable
+    ) -> NetworkPath {
         let destinations = destinations(of: scope, host: host)
         if scope.host != nil && destinations.isEmpty { return unresolved(scope, table) }
-        var (ipv4, ipv6) = (FamilyPath(), FamilyPath())
-        var reason: OfflineReason?
-        for family in IPAddress.Family.allCases where destinations.contains(where: { $0.family == family }) {
-            let judgement: FamilyPath
-            if let known, !families.contains(FamilySet(family)) {
-                judgement = known[family]
-            } else if let answers {
-                judgement = judge(answers, family, scope, table)
-            } else {
-                judgement = FamilyPath(reason: .noInterface)
-            }
-            if let other = judgement.reason { reason = max(reason ?? other, other) }
-            if family == .ipv4 { ipv4 = judgement } else { ipv6 = judgement }
+        func judgement(_ family: IPAddress.Family) -> FamilyPath {
+            guard destinations.contains(where: { $0.family == family }) else { return FamilyPath() }
+            if let known, !families.contains(FamilySet(family)) { return known[family] }
+            guard let queries else { return FamilyPath(reason: .noInterface) }
+            return judge(queries, verdicts, family, scope, table)
         }
+        let (ipv4, ipv6) = (judgement(.ipv4), judgement(.ipv6))
         guard ipv4.isSatisfied || ipv6.isSatisfied else {
+            let reason = ipv4.reason.map { max($0, ipv6.reason ?? $0) } ?? ipv6.reason
             return NetworkPath(status: .unsatisfied, offlineReason: reason ?? .noRoute, ipv4: ipv4, ipv6: ipv6)
         }
-        let egress = ipv4.interface ?? ipv6.interface
-        return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0.index] })
+        let egress = ipv4.interface?.index ?? ipv6.interface?.index
+        return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0] })
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.
     private func judge(
-        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        if scope.host != nil { return judgeAny(answers, family, scope, table) }
+        if scope.host != nil { return judgeAny(queries, verdicts, family, scope, table) }
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
-        let hasRemote = answers.contains { $0.destination.family == family && !$0.verdict.isLocal }
-        var described: FamilyPath?
-        for answer in answers where answer.destination.family == family && !(hasRemote && answer.verdict.isLocal) {
-            switch judge(answer.verdict, to: answer.destination, table) {
-            case .usable(let path):
-                described = described ?? path
+        let answers = queries.indices.prefix(verdicts.count)
+        let hasRemote = answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
+        var described: Way?
+        for index in answers where queries[index].destination.family == family && !(hasRemote && verdicts[index].isLocal) {
+            switch find(verdicts[index], to: queries[index].destination, table) {
+            case .usable(let way):
+                if described == nil { described = way }
             case .refused(let reason):
-                return FamilyPath(reason: reason ?? missingLayer(answer.destination, scope, table))
+                return FamilyPath(reason: reason ?? missingLayer(queries[index].destination, scope, table))
             }
         }
-        return described ?? FamilyPath(reason: missingLayer(nil, scope, table))
+        return described.map { FamilyPath($0, table) } ?? FamilyPath(reason: missingLayer(nil, scope, table))
     }
 
     /// Judges one family of a host: one address that can be reached is enough, and the first such is described.
     private func judgeAny(
-        _ answers: [RouteAnswer], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
         var reasons: [OfflineReason] = []
-        for answer in answers where answer.destination.family == family {
-            switch judge(answer.verdict, to: answer.destination, table) {
-            case .usable(let path): return path
-            case .refused(let reason): reasons.append(reason ?? missingLayer(answer.destination, scope, table))
+        for (query, verdict) in zip(queries, verdicts) where query.destination.family == family {
+            switch find(verdict, to: query.destination, table) {
+            case .usable(let way): return FamilyPath(way, table)
+            case .refused(let reason): reasons.append(reason ?? missingLayer(query.destination, scope, table))
             }
         }
         return FamilyPath(reason: reasons.max() ?? .noRoute)
@@ -136,17 +141,34 @@ package struct PathEvaluator: Sendable {
 
     /// Judges one answer of the kernel.
     package func judge(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Judgement {
+        switch find(verdict, to: destination, table) {
+        case .usable(let way): .usable(FamilyPath(way, table))
+        case .refused(let reason): .refused(reason)
+        }
+    }
+
+    /// What one answer comes to, before anything is described: most answers only add to the verdict.
+    private enum Finding {
+        case usable(Way)
+        case refused(OfflineReason?)
+    }
+
+    /// A route that can be used, and where its interface is in the table.
+    fileprivate struct Way {
+        var route: RouteVerdict.Route
+        var place: Int
+    }
+
+    private func find(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Finding {
         guard case .route(let route) = verdict else { return .refused(verdict.refusalReason) }
         // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and says
         // so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Nobody would answer there.
         guard route.table != 0 else { return .refused(nil) }
-        guard let interface = table[route.interface], interface.isUsable, route.isLocal || !interface.isLoopback,
+        guard let place = table.position(of: route.interface), table.all[place].isUsable,
+            route.isLocal || !table.all[place].isLoopback,
             isUsable(route.source, to: destination, isLocal: route.isLocal, table)
         else { return .refused(nil) }
-        return .usable(
-            FamilyPath(
-                isSatisfied: true, interface: interface.identity, gateway: route.gateway, source: route.source,
-                table: route.table, metric: route.metric, prefixLength: route.prefixLength))
+        return .usable(Way(route: route, place: place))
     }
 
     /// Whether the source that the kernel chose can be used.
@@ -159,6 +181,14 @@ package struct PathEvaluator: Sendable {
         if source.isUnspecified || source.isLoopback { return false }
         if source.isLinkLocal && !destination.hasLinkScope { return false }
         return table.holdsReady(source)
+    }
+}
+
+extension FamilyPath {
+    fileprivate init(_ way: PathEvaluator.Way, _ table: InterfaceTable) {
+        self.init(
+            isSatisfied: true, interface: table.all[way.place].identity, gateway: way.route.gateway, source: way.route.source,
+            table: way.route.table, metric: way.route.metric, prefixLength: way.route.prefixLength)
     }
 }
 

@@ -8,66 +8,83 @@ package struct ScopeLevel: Equatable, Sendable {
         package var lost = false
         /// The level or the epoch changed.
         package var conditionChanged = false
+        /// The evaluation before; `nil` for the first.
+        package var old: NetworkPath?
+        /// Level and epoch afterwards, as conditions show them.
+        package var state = Condition.State()
+    }
+
+    /// How packets of one family leave: what of it level and epoch depend on.
+    private struct Way: Equatable {
+        var link: UInt32?
+        var source: IPAddress?
+        /// The link's carrier-change counter, if it was in the table.
+        var carrierChanges: UInt32?
+
+        init?(_ path: NetworkPath, _ family: IPAddress.Family, _ table: InterfaceTable) {
+            guard path.supports(family) else { return nil }
+            (link, source) = (path.link(over: family), path.source(over: family))
+            carrierChanges = link.flatMap(table.position).map { table.all[$0].carrierChanges }
+        }
     }
 
     /// The last evaluation; `nil` before the first.
     package private(set) var path: NetworkPath?
     package private(set) var epoch: UInt64 = 0
-    /// Whether the last evaluation found no way.
-    package var isUnsatisfied: Bool { path.map { !$0.isSatisfied } ?? false }
-    /// The carrier-change counter of a link.
-    private struct Counter: Equatable {
-        var link: UInt32
-        var changes: UInt32
-    }
-
-    /// The counters of the links that packets leave through, by family.
-    private struct Counters: Equatable {
-        var ipv4: Counter?
-        var ipv6: Counter?
-    }
-
-    /// The counters at the last evaluation.
-    private var carrierChanges = Counters()
+    /// Whether the path's details were read.
+    package private(set) var isDescribed = true
+    private var ipv4: Way?
+    private var ipv6: Way?
 
     package init() {}
+
+    /// Whether the last evaluation found no way.
+    package var isUnsatisfied: Bool { path.map { !$0.isSatisfied } ?? false }
+
+    /// Level and epoch as conditions show them.
+    package var state: Condition.State {
+        path.map { Condition.State(isSatisfied: $0.isSatisfied, epoch: epoch) } ?? Condition.State()
+    }
 
     /// Takes in an evaluation.
     ///
     /// The epoch grows by one at most, whatever came together.
     package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
-        var observation = Observation()
-        let counters = Counters(ipv4: Self.counter(new.ipv4, table), ipv6: Self.counter(new.ipv6, table))
-        defer {
-            path = new
-            carrierChanges = counters
-        }
-        guard let old = path else {
-            if new.isSatisfied { epoch = 1 }
+        var observation = Observation(old: path)
+        let isSatisfied = new.isSatisfied
+        let (newIPv4, newIPv6) = (Way(new, .ipv4, table), Way(new, .ipv6, table))
+        if let old = path {
+            let wasSatisfied = old.isSatisfied
+            observation.lost = wasSatisfied && !isSatisfied
+            observation.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
+            let advances =
+                resumed || observation.blinked || (!wasSatisfied && isSatisfied)
+                || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
+            if advances { epoch &+= 1 }
+            observation.conditionChanged = advances || wasSatisfied != isSatisfied
+        } else {
+            if isSatisfied { epoch = 1 }
             observation.conditionChanged = true
-            return observation
         }
-        observation.lost = old.isSatisfied && !new.isSatisfied
-        observation.blinked =
-            old.isSatisfied && new.isSatisfied
-            && (hasMoved(counters.ipv4) || hasMoved(counters.ipv6))
-        let advances =
-            resumed || observation.blinked || (!old.isSatisfied && new.isSatisfied)
-            || IPAddress.Family.allCases.contains { new[$0].isNewEpoch(since: old[$0]) }
-        if advances { epoch &+= 1 }
-        observation.conditionChanged = advances || old.isSatisfied != new.isSatisfied
+        (path, ipv4, ipv6) = (new, newIPv4, newIPv6)
+        observation.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
         return observation
     }
 
-    /// Whether a link that packets left through before, over either family, has another counter now.
-    private func hasMoved(_ counter: Counter?) -> Bool {
-        guard let counter else { return false }
-        let known = carrierChanges.ipv4?.link == counter.link ? carrierChanges.ipv4 : carrierChanges.ipv6
-        return known.map { $0.link == counter.link && $0 != counter } ?? false
+    /// Takes over the same path with the details that were read later, all of them or not.
+    package mutating func describe(_ path: NetworkPath, isComplete: Bool) { (self.path, isDescribed) = (path, isComplete) }
+
+    /// Whether connections of a family cannot have survived: another interface (by index, so not a rename) or source.
+    private static func differ(_ old: Way?, _ new: Way?) -> Bool {
+        guard let old, let new else { return false }
+        return old.link != new.link || old.source != new.source
     }
 
-    private static func counter(_ path: FamilyPath, _ table: InterfaceTable) -> Counter? {
-        guard let link = path.interface?.index else { return nil }
-        return table[link].map { Counter(link: link, changes: $0.carrierChanges) }
+    /// Whether the link lost its carrier and got it back, if packets left through it before, over either family.
+    private func hasBlinked(_ way: Way?) -> Bool {
+        guard let way, let link = way.link, let changes = way.carrierChanges else { return false }
+        let known = ipv4?.link == link ? ipv4 : ipv6
+        guard let known, known.link == link, let knownChanges = known.carrierChanges else { return false }
+        return knownChanges != changes
     }
 }

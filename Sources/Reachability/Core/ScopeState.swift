@@ -7,12 +7,10 @@ package struct ScopeState: Equatable, Sendable {
         package var penalty: FlapPenalty
     }
 
-    /// What of an evaluation is news.
+    /// What of an evaluation is news to streams.
     package struct News: Sendable {
         package var raw: Publication?
         package var damped: Publication?
-        /// The condition, if it changed.
-        package var condition: Condition.State?
     }
 
     /// The circumstances of an evaluation.
@@ -50,17 +48,29 @@ package struct ScopeState: Equatable, Sendable {
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }
 
-    /// Takes in an evaluation and says what of it is news.
-    package mutating func observe(
-        _ path: NetworkPath, _ table: InterfaceTable, _ circumstances: Circumstances, cause: (NetworkPath?) -> Cause
+    /// Takes in an evaluation: what it means for level and epoch, and so for conditions.
+    ///
+    /// What streams are told of it is found by ``report(_:_:_:cause:)``, which has to follow.
+    package mutating func observe(_ path: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> ScopeLevel.Observation {
+        level.observe(path, table, resumed: resumed)
+    }
+
+    /// Takes over the path that was observed with the details that were read since, complete or not.
+    package mutating func describe(_ path: NetworkPath, isComplete: Bool) { level.describe(path, isComplete: isComplete) }
+
+    /// Says what of an evaluation is news to streams.
+    ///
+    /// - Parameters:
+    ///   - path: what was observed, with its details.
+    ///   - observation: what it meant for level and epoch.
+    package mutating func report(
+        _ path: NetworkPath, _ observation: ScopeLevel.Observation, _ circumstances: Circumstances, cause: () -> Cause
     ) -> News {
-        let old = level.path
-        let observation = level.observe(path, table, resumed: circumstances.resumed)
         if observation.lost || observation.blinked { penalty.addLoss(at: circumstances.now) }
         // Both kinds of stream are told the same, and words are only found if there is something to tell.
         var knownCause: Cause?
         func explanation() -> Cause {
-            let explanation = knownCause ?? cause(old)
+            let explanation = knownCause ?? cause()
             knownCause = explanation
             return explanation
         }
@@ -72,7 +82,6 @@ package struct ScopeState: Equatable, Sendable {
         var news = News()
         if let content = reduce(&raw) { news.raw = publication(content, isRaw: true) }
         if let content = reduce(&damped) { news.damped = publication(content, isRaw: false) }
-        if observation.conditionChanged { news.condition = Condition.State(isSatisfied: path.isSatisfied, epoch: level.epoch) }
         return news
     }
 

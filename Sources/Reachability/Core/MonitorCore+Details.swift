@@ -1,0 +1,34 @@
+extension MonitorCore {
+    /// The entries of the table by which a path is described: what prefix and metric its routes have.
+    ///
+    /// No level or epoch depends on them, so they are read after conditions were told.
+    package struct Details: Sendable {
+        private var ipv4: RouteQuery?
+        private var ipv6: RouteQuery?
+
+        package init() {}
+
+        /// The entries for a path: of each family that works, the route to its first destination that is not this machine itself.
+        package init(of path: NetworkPath, _ queries: [RouteQuery], _ verdicts: [RouteVerdict]) {
+            for index in queries.indices.prefix(verdicts.count) where !verdicts[index].isLocal {
+                switch queries[index].destination.family {
+                case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = queries[index].matching }
+                case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = queries[index].matching }
+                }
+            }
+        }
+
+        package var isEmpty: Bool { ipv4 == nil && ipv6 == nil }
+
+        package var queries: [RouteQuery] { [ipv4, ipv6].compactMap(\.self) }
+    }
+}
+
+extension RouteQuery {
+    /// The same question, to be answered with the table's entry.
+    package var matching: RouteQuery {
+        var query = self
+        query.wantsMatch = true
+        return query
+    }
+}
