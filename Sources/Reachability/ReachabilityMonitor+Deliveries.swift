@@ -5,13 +5,18 @@ extension ReachabilityMonitor {
         private var conditions: [(ConditionStorage, Condition.State)] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
         private var finished: [Listener] = []
+        private var report: MonitorInstruments.Report?
+        private let instruments: MonitorInstruments?
         private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
 
         /// What a batch led to.
         ///
         /// Those who have just come get the state after it.
-        init(_ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded) {
-            collect(outcome, &guarded)
+        init(
+            _ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded, _ instruments: MonitorInstruments?
+        ) {
+            self.instruments = instruments
+            collect(outcome, oldHealth, &guarded)
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
@@ -22,8 +27,12 @@ extension ReachabilityMonitor {
         }
 
         /// What the end of the monitor leads to.
-        init(ending outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
-            collect(outcome, &guarded)
+        init(
+            ending outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded,
+            _ instruments: MonitorInstruments?
+        ) {
+            self.instruments = instruments
+            collect(outcome, oldHealth, &guarded)
             finished = guarded.broadcast.removeAll()
             let listeners = guarded.healthListeners.removeAll()
             health = [(guarded.core.health, listeners)]
@@ -36,7 +45,8 @@ extension ReachabilityMonitor {
             guarded.conditions = [:]
         }
 
-        private mutating func collect(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
+        private mutating func collect(_ outcome: MonitorCore.Outcome, _ oldHealth: MonitorHealth, _ guarded: inout Guarded) {
+            if instruments != nil { report = MonitorInstruments.Report(outcome, oldHealth, &guarded) }
             // Most transitions have no listener: each is made for raw streams and damped ones.
             for telling in outcome.transitions where guarded.broadcast.hasListeners(to: telling.key) {
                 transitions.append((telling.transition, guarded.broadcast.listeners(to: telling.key)))
@@ -57,6 +67,7 @@ extension ReachabilityMonitor {
             }
             for listener in finished { listener.finish() }
             for listener in finishedHealth { listener.finish() }
+            if let report { instruments?.record(report) }
         }
     }
 }

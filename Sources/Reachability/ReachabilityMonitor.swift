@@ -1,5 +1,9 @@
 internal import Synchronization
 
+#if ServiceLifecycle
+public import ServiceLifecycle
+#endif
+
 /// Knows at any moment whether and how this machine can reach the network, or an address, and tells everybody who listens.
 ///
 /// ```swift
@@ -46,11 +50,15 @@ public final class ReachabilityMonitor: Sendable {
         /// The source's time as of the last batch, for what is told after the last one.
         var now: Duration = .zero
         var wallTime: Duration = .zero
+        /// What the instruments measure, and were told last.
+        var outage = OutageTimer()
+        var toldOnline: Bool?
     }
 
     let source: any NetworkSource
     let configuration: Configuration
     let evaluator: PathEvaluator
+    let instruments: MonitorInstruments?
     let guarded: Mutex<Guarded>
 
     /// The monitor of this machine, in the network namespace of the thread that uses it first.
@@ -74,6 +82,7 @@ public final class ReachabilityMonitor: Sendable {
         self.configuration = configuration
         let core = MonitorCore(configuration)
         evaluator = core.evaluator
+        instruments = MonitorInstruments(configuration)
         guarded = Mutex(Guarded(core: core))
     }
 
@@ -87,7 +96,7 @@ public final class ReachabilityMonitor: Sendable {
         for listener in healthListeners { listener.finish() }
     }
 
-    /// Runs the monitor until the task is cancelled.
+    /// Runs the monitor until the task is cancelled, or, with the trait `ServiceLifecycle`, shut down gracefully.
     ///
     /// Call it once.
     ///
@@ -102,6 +111,14 @@ public final class ReachabilityMonitor: Sendable {
             }
             guarded.phase = .running
         }
+        #if ServiceLifecycle
+        try await cancelWhenGracefulShutdown { try await self.work() }
+        #else
+        try await work()
+        #endif
+    }
+
+    private func work() async throws {
         if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { source.watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
@@ -167,7 +184,7 @@ public final class ReachabilityMonitor: Sendable {
         let answers = answers(to: plan)
         let (outcome, deliveries) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers)
-            return (outcome, Deliveries(outcome, oldHealth, &guarded))
+            return (outcome, Deliveries(outcome, oldHealth, &guarded, instruments))
         }
         deliveries.perform()
         for host in outcome.hosts { source.resolve(host) }
@@ -177,9 +194,14 @@ public final class ReachabilityMonitor: Sendable {
     private func end(failure: ReachabilityError?) {
         let deliveries = guarded.withLock { guarded in
             guarded.phase = .ended
+            let health = guarded.core.health
             let outcome = guarded.core.end(failure: failure, now: guarded.now, wallTime: guarded.wallTime)
-            return Deliveries(ending: outcome, &guarded)
+            return Deliveries(ending: outcome, health, &guarded, instruments)
         }
         deliveries.perform()
     }
 }
+
+#if ServiceLifecycle
+extension ReachabilityMonitor: Service {}
+#endif

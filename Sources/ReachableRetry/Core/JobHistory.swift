@@ -33,6 +33,8 @@ package struct JobHistory: Sendable {
     var armedEpoch: UInt64 = 0
     var armedScopeEpoch: UInt64 = 0
     var armedNudges: UInt64 = 0
+    /// Whether an edge came while the attempt ran that failed last: the job did not wait for that one.
+    var sawEdge = false
 
     /// That of a job to which nothing has happened.
     static let none = JobHistory()

@@ -56,9 +56,9 @@ extension RetryBusCore {
     /// Has a job wait for another condition than its scope, or for a time, if it has to.
     private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
-        if job.history.soft != .past, epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges {
+        if job.history.soft > .start, epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges {
             // Voided: the edge or the nudge came after the attempt had started. The next attempt is armed anew, so it counts once.
-            jobs[Int(index)]?.history.soft = .past
+            jobs[Int(index)]?.history.soft = job.history.soft.voided
         }
         if let condition = unmet(job) {
             wait(index, for: condition, at: now)
@@ -150,6 +150,7 @@ extension RetryBusCore {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
+        let departure = departure(of: job, at: now)
         if epoch != job.history.armedEpoch {
             if job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
             job.history.connectivityIndex = 0
@@ -169,7 +170,7 @@ extension RetryBusCore {
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil { watchForLosses(index) }
         arm(index)
-        tell(index, .started(Int(job.history.started)))
+        tell(index, .started(Int(job.history.started), departure))
         effects.append(.start(key(index)))
     }
 
