@@ -1,6 +1,14 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
+// Every target that names one of these has to name it under its trait: otherwise everybody would have to fetch it.
+let serviceLifecycle = Target.Dependency.product(
+    name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"]))
+let tracing = Target.Dependency.product(
+    name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
+
 let package = Package(
     name: "swift-reachability",
     products: [
@@ -10,9 +18,17 @@ let package = Package(
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
+    traits: [
+        .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
+        .trait(name: "Tracing", description: "Jobs are spans of swift-distributed-tracing."),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
         // swift-subprocess names paths with its types.
         .package(url: "https://github.com/apple/swift-system", from: "1.8.0"),
@@ -25,12 +41,12 @@ let package = Package(
             providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"]), .yum(["libnl3-devel"])]
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
-        .target(name: "Reachability", dependencies: ["CNetlink"]),
+        .target(name: "Reachability", dependencies: ["CNetlink", logging, metrics, serviceLifecycle]),
         .target(
             name: "ReachableRetry",
             dependencies: [
                 "Reachability", .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HeapModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle,
             ]
         ),
         .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"]),
@@ -50,6 +66,19 @@ let package = Package(
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
             name: "ReachableHTTPTests", dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"]),
+        .testTarget(
+            name: "InstrumentTests",
+            dependencies: [
+                "Reachability", "ReachableRetry", "ReachabilityTesting", logging, metrics, tracing, serviceLifecycle,
+                .product(name: "InMemoryLogging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
+                .product(
+                    name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
+                .product(
+                    name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])),
+            ]
+        ),
         .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
         .testTarget(
             name: "NamespaceTests",
@@ -82,6 +111,11 @@ let package = Package(
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11
 )
+
+// Documentation shows everything, and some want to build everything.
+if ["SPI_GENERATE_DOCS", "ENABLE_ALL_TRAITS"].contains(where: { Context.environment[$0] != nil }) {
+    package.traits.insert(.default(enabledTraits: Set(package.traits.map(\.name))))
+}
 
 for target in package.targets where target.type != .system {
     target.swiftSettings = [

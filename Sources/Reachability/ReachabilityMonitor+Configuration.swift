@@ -1,3 +1,6 @@
+public import CoreMetrics
+public import Logging
+
 extension ReachabilityMonitor {
     /// How a monitor judges and reports.
     public struct Configuration: Sendable {
@@ -30,6 +33,18 @@ extension ReachabilityMonitor {
         ///
         /// At least 1.
         public var bufferedTransitions: Int = 64
+        /// Where the monitor tells what happens; `nil` for nowhere.
+        ///
+        /// That the internet was lost and found, and that events cannot be heard, is told at level `info`, all else at `debug`.
+        /// Losses that end within ``lossGrace`` are not told. The handler is called on the thread that reads from the kernel, in
+        /// order, after all listeners, and outside of locks; it should not block.
+        public var logger: Logger?
+        /// What makes the monitor's metrics; `nil` for none.
+        ///
+        /// They are made once, with the monitor, and tell of the internet: `reachability.satisfied`, `reachability.transitions`,
+        /// `reachability.outage.seconds`; and of the monitor's ``ReachabilityMonitor/health``: `reachability.losses`,
+        /// `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
+        public var metrics: (any MetricsFactory)?
 
         /// Makes the default configuration.
         public init() {}

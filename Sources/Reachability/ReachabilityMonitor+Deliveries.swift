@@ -5,12 +5,15 @@ extension ReachabilityMonitor {
         private var finishedConditions: [ConditionStorage] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
         private var finished: [Listener] = []
+        private var report: MonitorInstruments.Report?
+        private let instruments: MonitorInstruments?
         private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
 
         /// What a batch led to.
         ///
         /// Those who have just come get the state after it.
-        init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
+        init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
+            self.instruments = instruments
             collect(outcome, &guarded)
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
@@ -25,7 +28,8 @@ extension ReachabilityMonitor {
         }
 
         /// What the end of the monitor leads to.
-        init(ending outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
+        init(ending outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
+            self.instruments = instruments
             collect(outcome, &guarded)
             finished = guarded.broadcast.removeAll()
             let listeners = guarded.healthListeners.removeAll()
@@ -36,6 +40,7 @@ extension ReachabilityMonitor {
         }
 
         private mutating func collect(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
+            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
             // Most transitions have no listener: each is made for raw streams and damped ones.
             for telling in outcome.transitions where guarded.broadcast.hasListeners(to: telling.key) {
                 transitions.append((telling.transition, guarded.broadcast.listeners(to: telling.key)))
@@ -52,6 +57,7 @@ extension ReachabilityMonitor {
             }
             for listener in finished { listener.finish() }
             for listener in finishedHealth { listener.finish() }
+            if let report { instruments?.record(report) }
         }
     }
 }

@@ -1,5 +1,9 @@
 internal import Synchronization
 
+#if ServiceLifecycle
+public import ServiceLifecycle
+#endif
+
 /// Knows at any moment whether and how this machine can reach the network, or an address, and tells everybody who listens.
 ///
 /// ```swift
@@ -48,11 +52,15 @@ public final class ReachabilityMonitor: Sendable {
         /// The source's time as of the last batch, for what is told after the last one.
         var now: Duration = .zero
         var wallTime: Duration = .zero
+        /// What the instruments measure, and were told last.
+        var outage = OutageTimer()
+        var toldOnline: Bool?
     }
 
     let source: any NetworkSource
     let configuration: Configuration
     let evaluator: PathEvaluator
+    let instruments: MonitorInstruments?
     let guarded: Mutex<Guarded>
 
     /// The monitor of this machine, in the network namespace of the thread that uses it first.
@@ -76,6 +84,7 @@ public final class ReachabilityMonitor: Sendable {
         self.configuration = configuration
         let core = MonitorCore(configuration)
         evaluator = core.evaluator
+        instruments = MonitorInstruments(configuration)
         guarded = Mutex(Guarded(core: core))
     }
 
@@ -89,7 +98,7 @@ public final class ReachabilityMonitor: Sendable {
         for listener in healthListeners { listener.finish() }
     }
 
-    /// Runs the monitor until the task is cancelled.
+    /// Runs the monitor until the task is cancelled, or, with the trait `ServiceLifecycle`, shut down gracefully.
     ///
     /// Call it once.
     ///
@@ -104,6 +113,14 @@ public final class ReachabilityMonitor: Sendable {
             }
             guarded.phase = .running
         }
+        #if ServiceLifecycle
+        try await cancelWhenGracefulShutdown { try await self.work() }
+        #else
+        try await work()
+        #endif
+    }
+
+    private func work() async throws {
         if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { source.watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
@@ -175,7 +192,7 @@ public final class ReachabilityMonitor: Sendable {
         readDetails(&answers)
         let (outcome, deliveries) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers, settlement)
-            return (outcome, Deliveries(outcome, &guarded))
+            return (outcome, Deliveries(outcome, &guarded, instruments))
         }
         deliveries.perform()
         for host in outcome.hosts { source.resolve(host) }
@@ -186,8 +203,12 @@ public final class ReachabilityMonitor: Sendable {
         let deliveries = guarded.withLock { guarded in
             guarded.phase = .ended
             let outcome = guarded.core.end(failure: failure, now: guarded.now, wallTime: guarded.wallTime)
-            return Deliveries(ending: outcome, &guarded)
+            return Deliveries(ending: outcome, &guarded, instruments)
         }
         deliveries.perform()
     }
 }
+
+#if ServiceLifecycle
+extension ReachabilityMonitor: Service {}
+#endif

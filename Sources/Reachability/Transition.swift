@@ -35,7 +35,7 @@ public struct Transition: Sendable {
             zip(0..., Self.allNames).compactMap { rawValue & 1 << UInt32($0) != 0 ? $1 : nil }
         }
 
-        private static let allNames = [
+        static let allNames = [
             "online", "offline", "familyGained", "familyLost", "interfaceChanged", "gatewayChanged", "sourceChanged",
             "reestablished", "resumed", "resynced", "reasonChanged",
         ]

@@ -8,11 +8,13 @@ struct Consequences {
     private var cancelled: [Task<Void, Never>] = []
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkingWitness, PendingJob)] = []
+    private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
     private(set) var hasNews = false
 
     /// Lays down what the tasks and listeners are to get.
     init(_ effects: [Effect], _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
         for effect in effects { take(effect, now, &guarded) }
+        guarded.newsroom.note(jobs: guarded.core.count)
         hasNews = guarded.newsroom.hasNews
         for index in guarded.core.takeIdleConditions() where guarded.followed[index]?.scope != .internet {
             if guarded.core.removeCondition(index), let followed = guarded.followed.remove(index) { unfollowed.append(followed) }
@@ -38,7 +40,8 @@ struct Consequences {
         case .end(let key, let ending):
             guarded.desk.remove(key, ending)
         case .tell(let subject, let news):
-            if guarded.newsroom.hasListeners, let record = guarded.desk[subject.key]?.record {
+            trace(subject, news, now, &guarded)
+            if guarded.newsroom.hasReaders, let record = guarded.desk[subject.key]?.record {
                 guarded.newsroom.put(guarded.event(subject, record, news, at: now))
             }
             switch news {
@@ -49,6 +52,20 @@ struct Consequences {
             case .ended: wake(subject.key, subject.number, &guarded)
             case .started, .failed, .backingOff: break
             }
+        }
+    }
+
+    /// Notes what a job's span has to be told; only if it has one.
+    private mutating func trace(_ subject: Subject, _ news: News, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
+        let key = subject.key
+        guard let record = guarded.desk[key]?.record, let trace = record.trace else { return }
+        let id = Ticket(key: key, number: subject.number, name: record.name).id
+        switch news {
+        case .started(_, let departure): guarded.desk[key]?.record.trace?.noteStart(departure.trigger, at: now)
+        case .failed: guarded.desk[key]?.record.trace?.noteFailure(at: now)
+        case .succeeded: traced.append((trace, id, nil))
+        case .ended(let ending): traced.append((trace, id, ending))
+        case .waiting, .backingOff: break
         }
     }
 
@@ -76,6 +93,7 @@ struct Consequences {
         for (plan, ticket) in launches { plan.launch(ticket) }
         for plan in waiting { plan.tellOfWaiting() }
         for attempt in cancelled { attempt.cancel() }
+        for end in traced { end.trace.end(end.id, end.ending) }
         for followed in unfollowed { followed.close() }
         for (witness, job) in parked { witness.continuation.resume(returning: job) }
     }
@@ -90,7 +108,9 @@ extension RetryBus.Guarded {
             attempt: subject.started, waited: subject.waited, at: now.duration)
         switch news {
         case .waiting: event.kind = .waitingForConnectivity
-        case .started: event.kind = .attemptStarted
+        case .started(_, let departure):
+            event.kind = .attemptStarted
+            (event.trigger, event.saved, event.sinceReconnect) = (departure.trigger, departure.saved, departure.sinceEdge)
         case .failed(let failureClass, let isCharged):
             event.kind = .attemptFailed
             if let error = record.failure {

@@ -154,6 +154,15 @@ struct JobRecord: Sendable {
     var failure: (any Error)?
     /// The same, but for attempts that a loss interrupted: those count for nothing.
     var lastError: (any Error)?
+    #if Tracing
+    var trace: JobTrace?
+    #else
+    /// Nothing, and it takes no room.
+    var trace: JobTrace? {
+        get { nil }
+        set {}
+    }
+    #endif
 
     static let none = JobRecord()
 }

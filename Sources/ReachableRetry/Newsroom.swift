@@ -9,10 +9,18 @@ struct Newsroom: Sendable {
     private var news: [RetryEvent] = []
     private var isPublishing = false
     private(set) var isClosed = false
+    /// Whether there are instruments, for which everything is written down and counted.
+    let isInstrumented: Bool
+    /// How many jobs there are, and how many the instruments know of.
+    private var jobs = 0
+    private var toldJobs = 0
 
-    var hasListeners: Bool { !listeners.isEmpty }
+    init(isInstrumented: Bool = false) { self.isInstrumented = isInstrumented }
+
+    /// Whether anybody wants to know.
+    var hasReaders: Bool { isInstrumented || !listeners.isEmpty }
     var listenerCount: Int { listeners.count }
-    var hasNews: Bool { !news.isEmpty }
+    var hasNews: Bool { !news.isEmpty || jobs != toldJobs }
 
     /// Returns `nil` if there is nothing more to hear.
     mutating func add(_ listener: Listener) -> UInt64? {
@@ -26,10 +34,16 @@ struct Newsroom: Sendable {
 
     mutating func put(_ event: RetryEvent) { news.append(event) }
 
+    mutating func note(jobs: Int) {
+        if isInstrumented { self.jobs = jobs }
+    }
+
     /// What one thread tells at once.
     struct Edition: Sendable {
         var events: [RetryEvent]
         var listeners: [Listener]
+        /// By how many jobs there are more.
+        var moreJobs: Int
         /// Whether nothing follows.
         var isLast: Bool
     }
@@ -37,10 +51,11 @@ struct Newsroom: Sendable {
     /// What is left to tell, or `nil` if nothing is or if another thread tells it.
     mutating func take(isContinuing: Bool) -> Edition? {
         guard isContinuing || !isPublishing else { return nil }
-        isPublishing = !news.isEmpty || (isClosed && !listeners.isEmpty)
+        isPublishing = hasNews || (isClosed && !listeners.isEmpty)
         guard isPublishing else { return nil }
-        let edition = Edition(events: news, listeners: Array(listeners.values), isLast: isClosed)
-        news = []
+        let edition = Edition(
+            events: news, listeners: Array(listeners.values), moreJobs: jobs - toldJobs, isLast: isClosed)
+        (news, toldJobs) = ([], jobs)
         if isClosed { listeners = [:] }
         return edition
     }

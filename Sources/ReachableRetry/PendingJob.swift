@@ -1,6 +1,8 @@
 public import Reachability
 
 /// A job that has not ended: the answer to "why is it not running".
+///
+/// ``reason`` says it in words, the rest in numbers.
 public struct PendingJob: Sendable, Identifiable {
     /// What a job is doing.
     ///
@@ -53,4 +55,13 @@ public struct PendingJob: Sendable, Identifiable {
     public var connectivityFailures: Int
     /// Why the last attempt failed; `nil` if none has.
     public var lastError: (any Error)?
+
+    /// Whether the scope is among what it waits for, and what is missing there, in words.
+    var isScopeUnmet = false
+    var missing: String?
+    /// What keeps it in line, and for how long if that is known.
+    var hold: Hold?
+    var holdDelay: Duration?
+    /// What numbers of the system its errors stand for.
+    var systemErrors: [@Sendable (any Error) -> Int32?] = []
 }

@@ -1,3 +1,10 @@
+public import CoreMetrics
+public import Logging
+
+#if Tracing
+public import Tracing
+#endif
+
 extension RetryBus {
     /// How a bus lets jobs go, and what it keeps.
     public struct Configuration: Sendable {
@@ -11,6 +18,23 @@ extension RetryBus {
         ///
         /// Less than 1 counts as 1.
         public var bufferedEvents = 256
+        /// Where the bus tells what happens to its jobs; `nil` for nowhere.
+        ///
+        /// Each attempt that failed is told at level `info`, all else at `debug`. The handler is called on the thread on which it
+        /// happens, in order, after the jobs concerned have been let go, and outside of locks; it should not block.
+        public var logger: Logger?
+        /// What makes the bus's metrics; `nil` for none.
+        ///
+        /// They are made once, with the bus. `retry.jobs.pending`, `retry.attempts`, `retry.seconds.saved` and others: see
+        /// <doc:Instruments>.
+        public var metrics: (any MetricsFactory)?
+        #if Tracing
+        /// What makes a span of each job, with an event for each attempt; `nil` for no spans.
+        ///
+        /// Only with the package's trait `Tracing`. A span is a child of its caller's, and the parent of those that the operation
+        /// makes.
+        public var tracer: (any Tracer)?
+        #endif
 
         /// Makes the default configuration.
         public init() {}

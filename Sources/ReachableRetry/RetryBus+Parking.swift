@@ -1,3 +1,4 @@
+internal import Reachability
 internal import Synchronization
 
 /// Somebody who waits for a job to wait.
@@ -19,7 +20,7 @@ extension RetryBus {
             guarded.nextWitness += 1
             return guarded.nextWitness
         }
-        return try await withTaskCancellationHandler {
+        var job = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let now = clock.now()
                 let parked = guarded.withLock { guarded in
@@ -32,6 +33,8 @@ extension RetryBus {
         } onCancel: {
             cancelWitness(number)
         }
+        if job.isScopeUnmet { job.missing = monitor.missing(for: job.scope) }
+        return job
     }
 
     /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.

@@ -7,9 +7,17 @@ extension RetryBus {
     /// A snapshot, at a cost that grows with the number of jobs.
     public var pending: [PendingJob] {
         let now = clock.now()
-        return guarded.withLock { guarded in
+        var jobs = guarded.withLock { guarded in
             guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
         }
+        var missing: [Scope: String?] = [:]
+        for index in jobs.indices where jobs[index].isScopeUnmet {
+            let scope = jobs[index].scope
+            let words = missing[scope] ?? monitor.missing(for: scope)
+            missing[scope] = .some(words)
+            jobs[index].missing = words
+        }
+        return jobs
     }
 
     /// What happens to all jobs, from now on, in order.
@@ -35,6 +43,7 @@ extension RetryBus {
             for event in edition.events {
                 for listener in edition.listeners { listener.yield(event) }
             }
+            instruments?.record(edition)
             guard edition.isLast else { continue }
             for listener in edition.listeners { listener.finish() }
         }
@@ -71,6 +80,7 @@ extension RetryBus.Guarded {
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures),
-            lastError: record.lastError)
+            lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, hold: description.hold,
+            holdDelay: description.holdDelay, systemErrors: job.rules.classification.systemErrors)
     }
 }

@@ -84,13 +84,16 @@ extension RetryBus {
         _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
         if isInterrupted(ticket) { return .failure(CancellationError()) }
+        let trace = beginTrace(ticket, attempt)
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
-            let task = Task.immediate(executorPreference: Self.preferredExecutor) {
-                // Captured, so that the task is isolated like its caller.
-                _ = isolation
-                await run.perform(attempt)
+            let task = JobTrace.propagate(trace) {
+                Task.immediate(executorPreference: Self.preferredExecutor) {
+                    // Captured, so that the task is isolated like its caller.
+                    _ = isolation
+                    await run.perform(attempt)
+                }
             }
             attemptRuns(ticket, task)
             await task.value
@@ -114,10 +117,11 @@ extension RetryBus {
         _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?, isPaused: Bool = false
     ) -> (lastError: (any Error)?, failure: RetryEvent.Failure?) {
         let key = ticket.key
-        let interruption = guarded.withLock { $0.desk[key]?.interruption }
+        let (interruption, trace) = guarded.withLock { ($0.desk[key]?.interruption, $0.desk[key]?.record.trace) }
         let error = interruption == .timeout ? RetryError.attemptTimedOut : error
         // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
         let lastError = interruption == .unsatisfied ? previous : error
+        trace?.fail(error)
         let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled

@@ -23,14 +23,20 @@ extension RetryBus {
         // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
         // any moment, with its last job.
         var made: Condition?
+        let trace = JobTrace(order, configuration, at: clock.now())
         while true {
-            if let result = submit(order, made, monitor.stage) { return try result.get() }
+            if let result = submit(order, made, monitor.stage, trace) {
+                if case .failure = result { trace?.reject() }
+                return try result.get()
+            }
             made = monitor.condition(for: order.scope)
         }
     }
 
     /// Takes in a job; `nil` if that needs the scope's condition.
-    private func submit(_ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage) -> Result<Ticket, RetryError>? {
+    private func submit(
+        _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
+    ) -> Result<Ticket, RetryError>? {
         var result: Result<Ticket, RetryError>?
         change { guarded, now in
             guard !guarded.core.isShutDown else {
@@ -49,6 +55,7 @@ extension RetryBus {
                 notBefore: order.notBefore, at: now)
             let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
             guarded.desk.add(ticket, order.plan.map(JobDesk.Waiter.plan) ?? .nobody, wantsNews: order.wantsNews)
+            if trace != nil { guarded.desk[key]?.record.trace = trace }
             result = .success(ticket)
             return refreshed + effects
         }

@@ -61,6 +61,7 @@ public final class RetryBus: Sendable {
 
     let monitor: ReachabilityMonitor
     let configuration: Configuration
+    let instruments: BusInstruments?
     let clock: BusClock
     let guarded: Mutex<Guarded>
     let alarm: AlarmClock
@@ -81,6 +82,7 @@ public final class RetryBus: Sendable {
     ) {
         self.monitor = monitor
         self.configuration = configuration
+        instruments = BusInstruments(configuration)
         self.clock = BusClock(clock)
         var generator = generator
         // Drawn only if it matters: a generator of the caller's may be made for the delays.
@@ -88,7 +90,8 @@ public final class RetryBus: Sendable {
         guarded = Mutex(
             Guarded(
                 core: RetryBusCore(
-                    release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent, seed: seed)))
+                    release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent, seed: seed),
+                newsroom: Newsroom(isInstrumented: instruments != nil)))
         alarm = AlarmClock(self.clock)
         chance = Mutex(generator)
     }
@@ -163,9 +166,7 @@ public final class RetryBus: Sendable {
     /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
     ///   meanwhile is not tried again: its caller gets the operation's error.
     public func shutdown(drain: Duration?) async {
-        change { guarded, now in
-            guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
-        }
+        beginShutdown(drain: drain)
         await withUnsafeContinuation { continuation in
             let isOver = guarded.withLock { guarded in
                 if guarded.core.count > 0 { guarded.ends.append(continuation) }
@@ -175,6 +176,13 @@ public final class RetryBus: Sendable {
         }
         guarded.withLock { $0.newsroom.close() }
         publish()
+    }
+
+    /// Lets no attempt start any more.
+    func beginShutdown(drain: Duration?) {
+        change { guarded, now in
+            guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
+        }
     }
 
     // MARK: - Changing

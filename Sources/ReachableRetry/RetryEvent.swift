@@ -31,6 +31,27 @@ public struct RetryEvent: Sendable {
         public static let cancelled = Kind(rawValue: "cancelled")
     }
 
+    /// What let an attempt start.
+    ///
+    /// More may be added.
+    public struct Trigger: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a trigger from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The job is new, and nothing but its turn was waited for.
+        public static let first = Trigger(rawValue: "first")
+        /// The delay after a failure was over, or there was none.
+        public static let timer = Trigger(rawValue: "timer")
+        /// The network came back, or changed.
+        public static let reconnect = Trigger(rawValue: "reconnect")
+        /// Another condition of the job became satisfied.
+        public static let condition = Trigger(rawValue: "condition")
+        /// Somebody asked to retry now: see ``RetryBus/nudge(_:)``.
+        public static let nudge = Trigger(rawValue: "nudge")
+    }
+
     /// Why an attempt failed.
     public struct Failure: Sendable {
         /// The operation's error.
@@ -55,6 +76,16 @@ public struct RetryEvent: Sendable {
     public var waited: Duration
     /// When, on the bus's clock: the time since the bus was made.
     public var at: Duration
+    /// What let the attempt start; only with ``Kind/attemptStarted``.
+    public var trigger: Trigger?
+    /// How much later the attempt would have started if its backoff had not ended early; only with ``Kind/attemptStarted``, and if
+    /// a reconnect, a condition or a nudge ended it.
+    public var saved: Duration?
+    /// How long after the reconnect that the job waited for the attempt starts; only with ``Kind/attemptStarted``, and
+    /// ``Trigger/reconnect``.
+    ///
+    /// `nil` for an attempt that follows one that was running when the network came back.
+    public var sinceReconnect: Duration?
     /// Why the attempt failed; only with ``Kind/attemptFailed``.
     public var failure: Failure?
     /// How long the job waits unless a reconnect comes first; only with ``Kind/backingOff``.

@@ -1,3 +1,4 @@
+import Reachability
 import ReachabilityTesting
 import Testing
 

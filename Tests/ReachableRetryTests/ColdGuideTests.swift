@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// What the article "Jobs that have not begun" shows.
-@Suite(.timeLimit(.minutes(1))) struct ColdGuideTests {
+@Suite(.timeLimit(.minutes(10))) struct ColdGuideTests {
     @Test func itShowsTheFilesThatAreCompiledHere() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md")
         try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/ColdGuide")

@@ -52,7 +52,7 @@ package struct Tally: Hashable, Sendable {
 /// What happened to a job.
 package enum News: Hashable, Sendable {
     case waiting
-    case started(Int)
+    case started(Int, Departure)
     case failed(FailureClass, isCharged: Bool)
     case backingOff(Duration)
     case succeeded

@@ -203,7 +203,7 @@ package struct GateState: Sendable {
     enum Permission: Equatable {
         case granted(Pass)
         /// Not before a time, or something happens.
-        case later(BusTime)
+        case later(BusTime, Hold)
     }
 
     /// Whether the next job of a lane may start.
@@ -212,7 +212,7 @@ package struct GateState: Sendable {
     func permission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         guard lane.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
-        if throttledUntil > now { return .later(throttledUntil) }
+        if throttledUntil > now { return .later(throttledUntil, .throttled) }
         if phase == .open { return .granted(.free) }
         let usual = usualPermission(lane, hasPaused: hasPaused, rules, at: now)
         if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
@@ -220,14 +220,17 @@ package struct GateState: Sendable {
     }
 
     private func usualPermission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        if lane != .interactive, calmAt > now { return .later(calmAt) }
-        if lane == .bulk, spreadUntil > now { return .later(spreadUntil) }
+        if lane != .interactive, calmAt > now { return .later(calmAt, .unsteady) }
+        if lane == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest of those that run will soon have run for long.
-        if isFull { return .later(runs.first.map { $0.start + ReleaseRules.longRun } ?? .never) }
+        if isFull {
+            let end = runs.first.map { $0.start + ReleaseRules.longRun } ?? .never
+            return .later(end, phase == .probing ? .canary : .full(inFlight))
+        }
         if phase == .probing {
             let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
-            return earliest > now ? .later(earliest) : .granted(.canary)
+            return earliest > now ? .later(earliest, .failed) : .granted(.canary)
         }
         return lane == .interactive ? .granted(.window) : paced(.window, rules, at: now)
     }
@@ -235,7 +238,7 @@ package struct GateState: Sendable {
     private func paced(_ pass: Pass, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         guard let pace = rules.pace else { return .granted(pass) }
         let earliest = dueAt + (.zero - pace.tolerance)
-        return earliest > now ? .later(earliest) : .granted(pass)
+        return earliest > now ? .later(earliest, .pace) : .granted(pass)
     }
 
     /// The lanes in the order in which they are asked.

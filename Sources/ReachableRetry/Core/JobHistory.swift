@@ -18,6 +18,8 @@ package struct JobHistory: Sendable {
 
     /// Until when the job's own backoff holds it.
     var soft = BusTime.past
+    /// The same of a delay that an edge or a nudge has ended.
+    var voided = BusTime.past
     /// Until when somebody's order holds it.
     var hard = BusTime.past
     /// The delay before, for decorrelated jitter.
@@ -33,6 +35,8 @@ package struct JobHistory: Sendable {
     var armedEpoch: UInt64 = 0
     var armedScopeEpoch: UInt64 = 0
     var armedNudges: UInt64 = 0
+    /// Whether an edge came while the attempt ran that failed last: the job did not wait for that one.
+    var sawEdge = false
 
     /// That of a job to which nothing has happened.
     static let none = JobHistory()

@@ -8,6 +8,9 @@ extension RetryBusCore {
         var hardDelay: Duration?
         var timeLeft: Duration?
         var destination: String?
+        /// What it waits for in line, and for how long if it is a time.
+        var hold: Hold?
+        var holdDelay: Duration?
     }
 
     func description(of key: JobKey, at now: BusTime) -> Description? {
@@ -15,13 +18,25 @@ extension RetryBusCore {
         let isWaiting = job.phase == .waiting
         let isHeld = job.isInLine && allUnmet(job).isEmpty
         let isResting = job.isPaused && job.phase != .running
+        let (hold, end) = isHeld ? hold(of: job, at: now) : (nil, .never)
         return Description(
             state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [],
             softDelay: isVoided(job) ? nil : delay(job, until: job.history.soft, at: now),
             hardDelay: delay(job, until: job.history.hard, at: now),
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
-            destination: gates.destination(job.gate))
+            destination: gates.destination(job.gate), hold: hold, holdDelay: end.isNever || end <= now ? nil : end - now)
+    }
+
+    /// Why a job in line has not been let go.
+    private func hold(of job: JobState, at now: BusTime) -> (Hold?, BusTime) {
+        let lane = Lane(job)
+        if lane.waitsForScope, let end = conditions[Int(job.scope)]?.distrustedUntil, end > now { return (.distrusted, end) }
+        let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
+        switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
+        case .later(let end, let hold): return (hold, end)
+        case .granted: return (running >= maxConcurrent ? .crowded(running) : nil, .never)
+        }
     }
 
     private func allUnmet(_ job: JobState) -> [ConditionIndex] {

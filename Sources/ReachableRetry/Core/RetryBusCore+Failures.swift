@@ -135,6 +135,7 @@ extension RetryBusCore {
         }
         job.lastWasConnectivity = failure == .connectivity
         job.lastWasCharged = isCharged
+        job.history.sawEdge = epoch(of: job) != job.history.armedEpoch
         jobs[Int(index)] = job
     }
 

@@ -67,7 +67,7 @@ extension RetryBusCore {
                 // Lanes that are not gated have jobs of all priorities.
                 if best.map({ head.turn < $0.turn }) ?? true { best = head }
                 if lane.isGated { return best }
-            case .later(let time): earliest = min(earliest, time)
+            case .later(let time, _): earliest = min(earliest, time)
             }
         }
         if let best { return best }

@@ -64,6 +64,7 @@ extension RetryBusCore {
     private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
         if job.history.soft != .past, isVoided(job) {
+            jobs[Int(index)]?.history.voided = job.history.soft
             jobs[Int(index)]?.history.soft = .past
         }
         if let condition = unmet(job) {
@@ -157,6 +158,7 @@ extension RetryBusCore {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
+        let departure = departure(of: job, at: now)
         if epoch != job.history.armedEpoch {
             if job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
             job.history.connectivityIndex = 0
@@ -168,7 +170,7 @@ extension RetryBusCore {
         job.history.armedEpoch = epoch
         job.history.armedScopeEpoch = scopeEpoch(of: job)
         job.history.armedNudges = nudges(of: job)
-        job.history.soft = .past
+        (job.history.soft, job.history.voided) = (.past, .past)
         job.limit = job.rules.attemptTimeout.map { now + $0 } ?? .never
         job.history.interruptAt = .never
         job.interruption = nil
@@ -176,7 +178,7 @@ extension RetryBusCore {
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil { watchForLosses(index) }
         arm(index)
-        tell(index, .started(Int(job.history.started)))
+        tell(index, .started(Int(job.history.started), departure))
         effects.append(.start(key(index)))
     }
 

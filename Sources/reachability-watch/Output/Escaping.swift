@@ -1,20 +1,4 @@
-/// Text from the kernel or the command line, made fit for a terminal.
-///
-/// An interface's name may hold escape sequences, line breaks and writing that runs backwards. What is not visible is
-/// written `\xNN` or `\u{…}`. A backslash stays: in names it is encoded already (`\x5c`).
-func escapedForTerminal(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
-        if scalar.isHarmless {
-            result.unicodeScalars.append(scalar)
-        } else if scalar.isASCII {
-            result += "\\x" + hexadecimal(scalar.value, digits: 2)
-        } else {
-            result += "\\u{" + hexadecimal(scalar.value, digits: 1) + "}"
-        }
-    }
-    return result
-}
+import Reachability
 
 /// The text that ``escapedForTerminal(_:)`` made this one of, so that what was printed can be typed.
 ///
@@ -49,25 +33,6 @@ private func escapedScalar(_ text: Substring) -> (Unicode.Scalar, String.Index)?
     default:
         return nil
     }
-}
-
-extension Unicode.Scalar {
-    /// Whether it shows as itself, does nothing to a terminal and nothing to the text around it.
-    var isHarmless: Bool {
-        if isASCII { return (0x20...0x7e).contains(value) }
-        switch properties.generalCategory {
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator, .spaceSeparator:
-            return false
-        default:
-            return !properties.isDefaultIgnorableCodePoint
-        }
-    }
-}
-
-/// A number in lowercase hexadecimal digits, with leading zeros.
-func hexadecimal(_ value: some BinaryInteger, digits: Int) -> String {
-    let text = String(value, radix: 16)
-    return String(repeating: "0", count: max(0, digits - text.count)) + text
 }
 
 /// A number in decimal digits, with leading zeros.

@@ -1,3 +1,5 @@
+import Reachability
+
 /// A JSON value (RFC 8259) that keeps the order of its members.
 enum JSONValue: Hashable {
     case null

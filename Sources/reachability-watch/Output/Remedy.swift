@@ -71,18 +71,7 @@ extension Explanation {
     }
 
     /// The interface that stops at a layer.
-    ///
-    /// Of several it is the one that a person is likely to mean: with addresses, and made of hardware.
     func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
-        let candidates = interfaces.filter {
-            layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface)
-        }
-        return candidates.first { !$0.addresses.isEmpty && $0.kind.isHardware }
-            ?? candidates.first { !$0.addresses.isEmpty } ?? candidates.first(where: \.kind.isHardware) ?? candidates.first
+        interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
     }
-}
-
-extension NetworkInterface.Kind {
-    /// Whether there is a device to touch.
-    fileprivate var isHardware: Bool { self == .wired || self == .wireless || self == .cellular }
 }

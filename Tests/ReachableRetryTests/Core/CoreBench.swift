@@ -6,6 +6,7 @@
 struct CoreBench {
     private struct Life {
         var starts: [Double] = []
+        var departures: [Departure] = []
         var failures: [String] = []
         var waits: [Double] = []
         var interruption: JobState.Interruption?
@@ -151,6 +152,9 @@ struct CoreBench {
 
     func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
 
+    /// What let its last attempt start.
+    func departure(_ job: JobKey) -> Departure? { lives[job]?.departures.last }
+
     /// The classes of its failures, and whether they were charged.
     func failures(_ job: JobKey) -> [String] { lives[job]?.failures ?? [] }
 
@@ -195,7 +199,8 @@ struct CoreBench {
         case .ended(.cancelled): lives[key]?.end = (now, "cancelled")
         case .ended(.gaveUp(let reason, _, let isCut)):
             lives[key, default: Life()].end = (now, reason.rawValue + (isCut ? ", cut" : ""))
-        case .started, .backingOff: break
+        case .started(_, let departure): lives[key, default: Life()].departures.append(departure)
+        case .backingOff: break
         }
     }
 }

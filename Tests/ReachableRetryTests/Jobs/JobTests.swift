@@ -5,7 +5,7 @@ import Testing
 @testable import ReachableRetry
 
 /// Cold jobs: what they do when somebody asks, and that they do nothing before.
-@Suite(.timeLimit(.minutes(1))) struct JobTests {
+@Suite(.timeLimit(.minutes(10))) struct JobTests {
     @Test func eachValueIsALifeOfItsOwn() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])

@@ -5,7 +5,7 @@ import Testing
 @testable import ReachableRetry
 
 /// Jobs that begin anew after each success.
-@Suite(.timeLimit(.minutes(1))) struct RepeatingJobTests {
+@Suite(.timeLimit(.minutes(10))) struct RepeatingJobTests {
     /// The first run at once, then so long after each success.
     @Test func theIntervalCountsFromTheSuccess() async throws {
         try await Scenario().run { scenario in

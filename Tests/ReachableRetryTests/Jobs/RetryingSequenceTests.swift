@@ -6,7 +6,7 @@ import Testing
 @testable import ReachableRetry
 
 /// Sequences that are iterated again when they fail.
-@Suite(.timeLimit(.minutes(1))) struct RetryingSequenceTests {
+@Suite(.timeLimit(.minutes(10))) struct RetryingSequenceTests {
     /// Gives the elements of each iteration, and then fails or ends.
     private final class Feed: AsyncSequence, Sendable {
         typealias Element = Int

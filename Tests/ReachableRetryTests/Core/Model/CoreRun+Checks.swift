@@ -124,7 +124,7 @@ extension CoreRun {
             let isKnown = model.unmet(job).first.map { model.conditions[$0].isKnown } ?? false
             try check(isKnown && !job.hasToldOfWaiting, "it should not tell that it waits", index)
             model.jobs[index].hasToldOfWaiting = true
-        case .started(let number): try check(number == job.started + 1, "it starts attempt \(number)", index)
+        case .started(let number, _): try check(number == job.started + 1, "it starts attempt \(number)", index)
         case .failed: try check(!job.isCancelled, "it has failed though it was cancelled", index)
         case .backingOff: try check(job.state == .parked, "it backs off", index)
         case .succeeded, .ended: toldEnds.append(index)

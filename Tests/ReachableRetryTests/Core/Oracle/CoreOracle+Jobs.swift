@@ -94,7 +94,7 @@ extension CoreOracle {
         jobs[index] = job
         noteStart(index)
         arm(index)
-        tell(index, .started(job.started))
+        tell(index, .started(job.started, Departure(trigger: .first)))
         deeds.append((index, .start))
     }
 

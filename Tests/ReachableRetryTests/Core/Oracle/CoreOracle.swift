@@ -149,7 +149,14 @@ struct CoreOracle {
         case tell(News, waited: Duration?)
 
         /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
-        static func telling(_ news: News, waited: Duration) -> Deed { .tell(news, waited: news == .waiting ? nil : waited) }
+        static func telling(_ news: News, waited: Duration) -> Deed {
+            switch news {
+            case .waiting: .tell(news, waited: nil)
+            // What let it start is a remark, and no decision.
+            case .started(let number, _): .tell(.started(number, Departure(trigger: .first)), waited: waited)
+            default: .tell(news, waited: waited)
+            }
+        }
     }
 
     let release: ReleaseRules

@@ -1,0 +1,81 @@
+internal import Reachability
+
+extension PendingJob: CustomStringConvertible {
+    /// Why the job is not running, in words for people: `waits for the network: eth0 has no carrier (noCarrier)`.
+    ///
+    /// As of the moment when ``RetryBus/pending`` was read. It may name the last error, as that describes itself, and the
+    /// conditions and the destination, as the caller named them. What the words are may change with any release.
+    public var reason: String {
+        switch state {
+        case .running: "attempt \(attempts) is running"
+        case .paused: "paused until it is resumed, or its reader asks for what comes next"
+        case .waiting: "waits for " + needs.joined(separator: ", and for ")
+        case .queued: turn
+        default: delays
+        }
+    }
+
+    /// The job's name and the ``reason``.
+    public var description: String { "\(id): \(reason)" }
+
+    /// What it wants to reach, in words.
+    private var target: String { destination ?? (scope == .internet ? "the internet" : "\(scope)") }
+
+    private var needs: [String] {
+        let what = scope == .internet ? "the network" : "a way to \(scope)"
+        let network = isScopeUnmet ? [what + (missing.map { ": \($0)" } ?? "")] : []
+        return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
+    }
+
+    private var turn: String {
+        let time = holdDelay?.words
+        switch hold {
+        case .canary: return "waits for its turn: another job tries \(target) first"
+        case .full(let count): return "waits for its turn: \(Self.attempts(count)) to \(target)"
+        case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
+        case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
+        case .throttled: return "waits \(time ?? ""): \(target) wants to be left alone"
+        case .unsteady: return "waits for the network to last: \(time ?? "") are left"
+        case .spread: return "waits \(time ?? "") so that not all machines come back together"
+        case .pace: return "waits for its turn: the pace allows the next start in \(time ?? "a moment")"
+        case .distrusted: return "waits for another look: the kernel says that the network is gone"
+        case nil: return "waits for its turn"
+        }
+    }
+
+    private var delays: String {
+        let order = hardDelay.map { "told to wait \($0.words) by the server" }
+        // Nobody has failed yet: a time that its owner set.
+        if attempts == 0, let hardDelay { return "is due in \(hardDelay.words)" }
+        guard let softDelay, softDelay > hardDelay ?? .zero else { return order ?? "its delay is being decided on" }
+        return ["backs off for \(softDelay.words)\(after)", order].compactMap(\.self).joined(separator: ", and ")
+    }
+
+    /// What it backs off after.
+    private var after: String {
+        guard let lastError else { return "" }
+        if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
+        var classification = Classification()
+        classification.systemErrors = systemErrors
+        switch classification.report(lastError) {
+        case .unreachable: return " after an unreachable network"
+        case .unanswered: return " after a host that could not be reached"
+        case .timedOut: return " after a connection that timed out"
+        case .refused: return " after a refused connection"
+        case .classified, .unclassified: return " after the error \(lastError)"
+        }
+    }
+
+    private static func attempts(_ count: Int) -> String { count == 1 ? "1 attempt runs" : "\(count) attempts run" }
+}
+
+extension Duration {
+    /// The duration for people: `250 ms`, `3.2 s`; rounded up, so that what is left is never nothing.
+    var words: String {
+        let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
+        let milliseconds = whole + (rest > 0 ? 1 : 0)
+        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
+        let tenths = milliseconds / 100 + (milliseconds % 100 > 0 ? 1 : 0)
+        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
+    }
+}

@@ -1,0 +1,20 @@
+#if ServiceLifecycle
+public import ServiceLifecycle
+
+/// Only with the package's trait `ServiceLifecycle`.
+extension RetryBus: Service {
+    /// Waits for the graceful shutdown, and then ends the bus: jobs that wait are cancelled, attempts that run may end.
+    ///
+    /// In a group it belongs behind its monitor and before the services that use it, for the last is shut down first. Jobs run
+    /// without it, too. How long attempts may take at the end is the group's to say (`maximumGracefulShutdownDuration`); when the
+    /// task is cancelled they are cancelled, and awaited. Returns when no job is left.
+    public func run() async {
+        do { try await gracefulShutdown() } catch { return await shutdown(drain: .zero) }
+        await withTaskCancellationHandler {
+            await shutdown(drain: nil)
+        } onCancel: {
+            beginShutdown(drain: .zero)
+        }
+    }
+}
+#endif

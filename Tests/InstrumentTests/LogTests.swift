@@ -1,0 +1,82 @@
+import InMemoryLogging
+import Logging
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Testing
+
+@Suite(.timeLimit(.minutes(10))) struct LogTests {
+    @Test func theLifeOfAJobIsLogged() async throws {
+        try await Bench(online: false).run { bench in
+            let job = try await bench.submitWaiting("job", failing: Trouble.busy)
+            bench.clock.advance(by: .seconds(4))
+            try bench.network.plug("eth0")
+            try await bench.bus.parked("job")
+            bench.clock.advance(by: .seconds(60))
+            try await job.value
+            let entries = bench.entries("retry.")
+            #expect(
+                entries.map { "\($0.level) \($0.message)" } == [
+                    "debug job waits for the network or a condition", "debug attempt starts", "info attempt failed",
+                    "debug job backs off", "debug attempt starts", "debug job succeeded",
+                ])
+            #expect(entries.allSatisfy { $0.metadata["retry.job.id"] == "job" && $0.metadata["retry.destination"] == "server" })
+            #expect(entries.allSatisfy { $0.metadata["retry.scope"] == "internet" })
+            #expect(entries.map { $0.metadata["retry.attempt"] } == ["0", "1", "1", "1", "2", "2"])
+            #expect(entries[1].metadata["retry.trigger"] == "reconnect" && entries[1].metadata["retry.since.reconnect"] == "0.0")
+            #expect(entries[2].error as? Trouble == .busy && entries[2].metadata["retry.failure.class"] == "server")
+            #expect(entries[2].metadata["retry.failure.charged"] == "true" && entries[2].metadata["retry.waited"] == "4.0")
+            #expect(entries[3].metadata["retry.delay"] == "60.0" && entries[4].metadata["retry.trigger"] == "timer")
+        }
+    }
+
+    @Test func theEndOfAJobIsLoggedWithItsReason() async throws {
+        try await Bench().run { bench in
+            let job = try await bench.submitWaiting(
+                "job", RetryPolicy.steady.giveUpAfter(elapsed: .seconds(8)), failing: Trouble.other)
+            try bench.network.pull("eth0")
+            try bench.network.plug("eth0")
+            try await job.value
+            let reconnect = try #require(bench.entries("retry.trigger").last)
+            #expect(reconnect.metadata["retry.saved"] == "60.0")
+            let late = try await bench.submitWaiting(
+                "late", RetryPolicy.steady.giveUpAfter(elapsed: .seconds(8)), failing: Trouble.other)
+            bench.clock.advance(by: .seconds(8))
+            await #expect(throws: Trouble.other) { try await late.value }
+            let end = try #require(bench.entries("retry.").last)
+            #expect(end.message == "job gave up" && end.level == .debug && end.error as? Trouble == .other)
+            #expect(end.metadata["retry.gave.up.reason"] == "deadline" && end.metadata["retry.elapsed"] == "8.0")
+            let cancelled = try await bench.submitWaiting("cancelled", failing: Trouble.other)
+            bench.bus.cancel("cancelled")
+            _ = await cancelled.result
+            #expect(bench.entries("retry.").last?.message == "job was cancelled")
+        }
+    }
+
+    @Test func theNetworksComingsAndGoingsAreLogged() async throws {
+        try await Bench().run { bench in
+            try bench.network.rename("eth0", to: "e\u{1b}[2J")
+            try bench.network.pull("e\u{1b}[2J")
+            bench.clock.advance(by: .seconds(2))
+            try bench.network.plug("e\u{1b}[2J")
+            let entries = bench.entries("reachability.scope")
+            #expect(
+                entries.map { "\($0.level) \($0.message)" } == ["debug the path changed", "info offline", "info online"])
+            let offline = entries[1].metadata
+            #expect(offline["reachability.state"] == "unsatisfied" && offline["reachability.reason"] == "noCarrier")
+            #expect(offline["reachability.kinds"] == ["offline"] && offline["reachability.scope"] == "internet")
+            #expect(offline["reachability.cause"] == #"e\x1b[2J lost carrier"#, "fit for a terminal")
+            #expect(entries[2].metadata["network.interface.name"] == #"e\x1b[2J"#)
+            #expect(entries[2].metadata["reachability.epoch"] == "2")
+        }
+    }
+
+    @Test func whatIsBelowTheLevelIsNotWritten() async throws {
+        try await Bench(level: .info).run { bench in
+            let job = try await bench.submitWaiting("job", failing: Trouble.other)
+            bench.clock.advance(by: .seconds(60))
+            try await job.value
+            #expect(bench.entries("retry.").map(\.message) == ["attempt failed"])
+        }
+    }
+}

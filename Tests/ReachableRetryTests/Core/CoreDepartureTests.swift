@@ -1,0 +1,84 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// What lets attempts start, and what that is worth.
+struct CoreDepartureTests {
+    private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
+
+    @Test func aNewJobStartsBecauseItIsNew() {
+        var bench = CoreBench()
+        bench.edge()
+        let job = bench.submit()
+        #expect(bench.departure(job) == Departure(trigger: .first), "it did not wait for the edge before it")
+    }
+
+    @Test func aDelayThatEndsInTimeSavesNothing() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.fail(job)
+        bench.pass(to: 1)
+        #expect(bench.departure(job) == Departure(trigger: .timer))
+    }
+
+    @Test func aReconnectSavesTheRestOfTheDelay() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job)
+        bench.pass(to: 20)
+        bench.edge()
+        #expect(bench.departure(job) == Departure(trigger: .reconnect, saved: .seconds(40), sinceEdge: .zero))
+    }
+
+    @Test func aReconnectAfterTheDelaySavesNothing() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job)
+        bench.down()
+        bench.pass(to: 100)
+        bench.up()
+        #expect(bench.departure(job) == Departure(trigger: .reconnect, sinceEdge: .zero))
+    }
+
+    @Test func theTimeInLineAfterAReconnectCounts() {
+        var bench = CoreBench(online: false, .gated)
+        let (first, second) = (bench.submit(), bench.submit())
+        bench.up()
+        bench.pass(to: 3)
+        bench.succeed(first)
+        #expect(bench.departure(first)?.sinceEdge == .zero)
+        #expect(bench.departure(second) == Departure(trigger: .reconnect, sinceEdge: .seconds(3)))
+    }
+
+    @Test func aReconnectDuringTheAttemptWasNotWaitedFor() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.edge()
+        bench.pass(to: 50)
+        bench.fail(job, .classified(.server(retryAfter: nil)))
+        #expect(bench.departure(job) == Departure(trigger: .reconnect, saved: .seconds(60)))
+    }
+
+    @Test func aServersOrderThatEndsAfterTheReconnectIsATimer() {
+        var bench = CoreBench()
+        let job = bench.submit(slow)
+        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.edge()
+        bench.pass(to: 30)
+        #expect(bench.departure(job) == Departure(trigger: .timer, saved: .seconds(30)))
+    }
+
+    @Test func conditionsAndNudgesAreToldFromReconnects() {
+        var bench = CoreBench()
+        let login = bench.add(isSatisfied: true)
+        let job = bench.submit(slow, when: [login])
+        bench.fail(job)
+        bench.pass(to: 1)
+        bench.edge(login)
+        #expect(bench.departure(job) == Departure(trigger: .condition, saved: .seconds(59)))
+        bench.fail(job)
+        bench.pass(to: 3)
+        bench.nudge()
+        #expect(bench.departure(job) == Departure(trigger: .nudge, saved: .seconds(58)))
+    }
+}
