@@ -52,8 +52,11 @@ final class HTTPJob: Sendable {
         }
     }
 
-    /// Whether the last attempt got as far as to an exchange that failed: an adapter may throw the same kinds of errors.
+    /// Whether the last attempt's exchange failed: an adapter may throw the same kinds of errors.
     private var isJudged: Bool { judged.withLock { $0.opinion != nil } }
+
+    /// Whether the last attempt got as far as to an exchange.
+    private var isSent: Bool { judged.withLock { $0.request != nil } }
 
     private func perform<Body>(
         _ attempt: Attempt, _ exchange: (URLRequest) async throws -> HTTPExchange<Body>
@@ -109,8 +112,8 @@ final class HTTPJob: Sendable {
     /// The caller's policy, and what the classifier says after it.
     private var judgedPolicy: RetryPolicy {
         policy.classify { [self] error in
-            // What the bus broke off before it began leaves the judgement of the attempt before.
-            if error is CancellationError { return nil }
+            // What the bus broke off before it began leaves the judgement of the attempt before; and an adapter sends nothing.
+            if error is CancellationError || !isSent { return nil }
             // The bus's own clock cut the attempt: to the server that is no different from the client's.
             if error as? RetryError == .attemptTimedOut {
                 judge { $0.errorCode = URLError.Code.timedOut.rawValue }

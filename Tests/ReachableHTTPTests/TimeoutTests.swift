@@ -51,6 +51,31 @@ import Testing
         }
     }
 
+    @Test func anAdapterThatTakesTooLongHasSentNothing() async throws {
+        try await Exchange.run { _ in
+            .respond(200, [:], "ok")
+        } _: { exchange in
+            let options = HTTPRetryOptions.with {
+                $0.id = "job"
+                $0.adapt = { request, attempt in
+                    // Until the task is cancelled.
+                    if attempt.number == 1 { for await _ in AsyncStream<Void>.makeStream().stream {} }
+                    try Task.checkCancellation()
+                    return request
+                }
+            }
+            let loading = Task { [request = try exchange.request("POST")] in
+                try await exchange.session.data(
+                    for: request, retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: options)
+            }
+            while exchange.bus.pending.first?.state != .running { await Task.yield() }
+            exchange.clock.advance(by: .seconds(2))
+            #expect(try await exchange.bus.parked("job").lastError as? RetryError == .attemptTimedOut)
+            exchange.clock.advance(by: .seconds(1))
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
     @Test func theWholeIsLimitedByThePolicy() async throws {
         try await Exchange.run { _ in
             .stall
