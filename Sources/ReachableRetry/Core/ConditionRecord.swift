@@ -15,6 +15,8 @@ package struct ConditionRecord: Sendable {
     /// The last edges, as many as are not too many, and until when it has to be quiet because there were more.
     private var edges: Deque<BusTime> = []
     private(set) var calmAt = BusTime.past
+    /// Until when bulk jobs wait after the last edge, as drawn for all of its gates.
+    var spreadUntil = BusTime.past
     /// Until when the kernel's contradiction counts for more than the level.
     var distrustedUntil = BusTime.past
     /// Whether jobs go ahead because nobody can say anything.

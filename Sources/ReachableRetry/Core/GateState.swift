@@ -95,15 +95,16 @@ package struct GateState: Sendable {
 
     /// The scope's epoch has grown: the way is another one, and has to be tried anew.
     ///
-    /// - Parameter calmAt: until when it has to be quiet, because there were too many edges.
-    mutating func noteEdge(calmAt: BusTime, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
+    /// - Parameters:
+    ///   - calmAt: until when it has to be quiet, because there were too many edges.
+    ///   - spreadUntil: until when bulk jobs wait, so that not all machines come back together.
+    mutating func noteEdge(calmAt: BusTime, spreadUntil: BusTime, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
         (hasCanary, bypassing, inFlight) = (false, 0, 0)
         (failures, retryAt, pauseAt) = (0, .past, .past)
         runs.removeAll()
-        self.calmAt = calmAt
-        if rules.spread > .zero { spreadUntil = now + rules.spread.scaled(by: Backoff.chance(chance.next())) }
+        (self.calmAt, self.spreadUntil) = (calmAt, spreadUntil)
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.

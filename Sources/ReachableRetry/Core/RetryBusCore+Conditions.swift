@@ -25,7 +25,7 @@ extension RetryBusCore {
         let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || isFirstLook
         let concernsOthers = isEdge || new.isOpen != old.isOpen
         // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
-        if isEdge { for gate in gates.all(of: index) { gates[gate].noteEdge(calmAt: new.calmAt, release.rules, &chance, at: now) } }
+        if isEdge { tellGatesOfEdge(of: index, at: now) }
         if isEdge || new.isOpen != old.isOpen { stirred += gates.all(of: index) }
         if !new.isOpen && (isFirstLook || old.isOpen) { tellThoseInLine(of: index, at: now) }
         // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
@@ -38,6 +38,17 @@ extension RetryBusCore {
             for job in liveJobs where jobs[Int(job)]?.conditions.contains(index) == true { advance(job, at: now) }
         }
         letGo(at: now)
+    }
+
+    /// The gates of a scope try the way anew, all with the same draw: it is the machine that must not come back with the others.
+    private mutating func tellGatesOfEdge(of scope: ConditionIndex, at now: BusTime) {
+        if release.rules.hasCanaries, release.rules.spread > .zero {
+            conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.chance(chance.next()))
+        }
+        guard let record = conditions[Int(scope)] else { return }
+        for gate in gates.all(of: scope) {
+            gates[gate].noteEdge(calmAt: record.calmAt, spreadUntil: record.spreadUntil, release.rules)
+        }
     }
 
     /// Retries now: voids the delays of one scope's jobs, or of all, but not what somebody ordered.

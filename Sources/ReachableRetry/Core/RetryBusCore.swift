@@ -110,7 +110,7 @@ package struct RetryBusCore: Sendable {
         if gates.count > known, let record = conditions[Int(scope)], record.edgeAt != .past,
             now <= record.edgeAt + GateState.settlingTime
         {
-            gates[gate].noteEdge(calmAt: record.calmAt, release.rules, &chance, at: record.edgeAt)
+            gates[gate].noteEdge(calmAt: record.calmAt, spreadUntil: record.spreadUntil, release.rules)
         }
         return gate
     }

@@ -106,6 +106,17 @@ struct CoreReleaseTests {
         #expect(delays.count == 20)
     }
 
+    @Test func allServersOfAHostHaveTheSameDraw() {
+        var bench = CoreBench(online: false, .spread(over: .seconds(60)))
+        var bulk = ["a", "b", "c", nil].map { bench.submit(destination: $0, priority: .bulk) }
+        bench.up()
+        bulk.append(bench.submit(destination: "new", priority: .bulk))
+        let next = bench.next ?? -1
+        #expect((0..<60).contains(next) && running(bench, bulk).isEmpty)
+        bench.pass(to: next)
+        #expect(running(bench, bulk).count == bulk.count)
+    }
+
     // MARK: - Fairness
 
     @Test func bulkJobsGetTheirShare() {
