@@ -17,7 +17,7 @@ extension RetryBusCore {
         let isResting = job.isPaused && job.phase != .running
         return Description(
             state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
-            unmet: isWaiting ? allUnmet(job) : [], softDelay: delay(job, until: job.history.soft, at: now),
+            unmet: isWaiting ? allUnmet(job) : [], softDelay: isVoided(job) ? nil : delay(job, until: job.history.soft, at: now),
             hardDelay: delay(job, until: job.history.hard, at: now),
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
             destination: gates.destination(job.gate))

@@ -13,6 +13,13 @@ extension RetryBusCore {
 
     func nudges(of job: JobState) -> UInt64 { nudges &+ (conditions[Int(job.scope)]?.nudges ?? 0) }
 
+    /// Whether an edge or a nudge came after the last attempt had started, which ends its delay.
+    ///
+    /// The next attempt is armed anew, so it counts once.
+    func isVoided(_ job: JobState) -> Bool {
+        epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges
+    }
+
     /// The first condition that the job has to wait for; `nil` if none.
     func unmet(_ job: JobState) -> ConditionIndex? {
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return job.scope }
@@ -56,10 +63,7 @@ extension RetryBusCore {
     /// Has a job wait for another condition than its scope, or for a time, if it has to.
     private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
-        if job.history.soft != .past, epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges {
-            // Voided: the edge or the nudge came after the attempt had started. The next attempt is armed anew, so it counts once.
-            jobs[Int(index)]?.history.soft = .past
-        }
+        if job.history.soft != .past, isVoided(job) { jobs[Int(index)]?.history.soft = .past }
         if let condition = unmet(job) {
             wait(index, for: condition, at: now)
             return true

@@ -167,6 +167,8 @@ struct CoreBench {
 
     func unmet(_ job: JobKey) -> [ConditionIndex] { core.description(of: job, at: time)?.unmet ?? [] }
 
+    func softDelay(_ job: JobKey) -> Duration? { core.description(of: job, at: time)?.softDelay }
+
     func state(_ job: JobKey) -> PendingJob.State? { core.description(of: job, at: time)?.state }
 
     private mutating func note(_ effects: [Effect]) {

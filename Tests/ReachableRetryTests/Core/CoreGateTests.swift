@@ -27,6 +27,19 @@ struct CoreGateTests {
         #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
     }
 
+    @Test func whoStandsInLineHasNoDelayThatAnEdgeEnded() {
+        var bench = CoreBench(.unjittered)
+        let jobs = (0..<2).map { _ in bench.submit() }
+        for job in jobs {
+            _ = bench.judge(job)
+            bench.park(job, for: .seconds(60))
+        }
+        bench.down()
+        #expect(bench.softDelay(jobs[1]) == .seconds(60), "it goes on if the network does not come back")
+        bench.up()
+        #expect(running(bench, jobs) == [0] && bench.state(jobs[1]) == .queued && bench.softDelay(jobs[1]) == nil)
+    }
+
     @Test func theFirstIsTheMostUrgentAndOldest() {
         var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
         let jobs = [JobPriority.bulk, .normal, .interactive, .interactive].map { bench.submit(priority: $0) }
