@@ -77,7 +77,8 @@ package struct GateState: Sendable {
 
     /// The jobs in line, by lane.
     var lines = Lines()
-    /// Whether somebody stands in line who was not told to wait for the network: it was there.
+    /// Whether somebody stands in line who was not told to wait for the network, because it was there, or whose wait has no limit
+    /// yet, because nobody had looked.
     var hasUntold = false
     /// The gate's place among those with a job to let go.
     var ready = Turn.none

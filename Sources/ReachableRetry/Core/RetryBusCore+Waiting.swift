@@ -95,11 +95,12 @@ extension RetryBusCore {
             let closedTime = closedTime(of: job.scope, at: now)
             if job.waitsForScope { jobs[Int(index)]?.waitBegan = closedTime }
         }
-        if job.waitsForScope, jobs[Int(index)]?.limit == .never, conditions[Int(job.scope)]?.isUnknown == false {
+        let isUnknown = conditions[Int(job.scope)]?.isUnknown == true
+        if job.waitsForScope, jobs[Int(index)]?.limit == .never, !isUnknown {
             jobs[Int(index)]?.limit = now + job.longestWait
         }
         tellOfWaiting(index)
-        if jobs[Int(index)]?.hasToldOfWaiting == false { gates[job.gate].hasUntold = true }
+        if isUnknown || jobs[Int(index)]?.hasToldOfWaiting == false { gates[job.gate].hasUntold = true }
         arm(index)
         stirred.append(job.gate)
     }

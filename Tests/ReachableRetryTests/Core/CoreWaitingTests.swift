@@ -58,6 +58,25 @@ struct CoreWaitingTests {
         #expect(bench.ended(job) == 104 && bench.result(job) == "waitLimit")
     }
 
+    @Test func whoWasToldToWaitBeforeTheFirstLookHasALimitToo() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let other = bench.add(Level(isSatisfied: false, isKnown: false), isReachability: true)
+        let login = bench.add(isSatisfied: false)
+        let early = bench.submit(to: other)
+        bench.pass(to: 3)
+        #expect(bench.state(early) == .running, "nobody looks, so it goes on")
+        // It waits for the login, and then for its turn, at a gate where nobody else does.
+        let job = bench.submit(limited, to: other, when: [login], destination: "a")
+        bench.pass(to: 5)
+        bench.up(login)
+        bench.up(other)
+        bench.pass(to: 10)
+        bench.down(other)
+        bench.pass(to: 100)
+        #expect(bench.ended(job) == 13 && bench.result(job) == "waitLimit" && bench.starts(job).isEmpty)
+        #expect(bench.waits(job) == [3] && bench.state(early) == .running)
+    }
+
     @Test func withoutPatienceThereIsNoWait() {
         var bench = CoreBench(online: false)
         let job = bench.submit(.plain.connectivity(.wait(upTo: .zero)))
