@@ -53,7 +53,7 @@ extension CoreRun {
         let running = model.jobs.count { $0.state == .running }
         try check(running < core.maxConcurrent, "\(running) attempts run already", index)
         let scope = model.conditions[job.scope]
-        guard hasCanaries, job.variant.mode == .wait, scope.isLive else { return }
+        guard hasCanaries, job.variant.isGated, scope.isLive else { return }
         // An edge that came when nobody had named the place yet says nothing about it.
         guard model.probing.contains(model.place(job)) else { return }
         model.jobs[index].isProbe = true

@@ -77,6 +77,17 @@ struct CoreRun {
             advanceEpoch(index)
             try tell(index)
         case .again(let index): try tell(index)
+        case .flap(let index, let times):
+            for _ in 0..<times {
+                try play(.level(condition: index, isSatisfied: false))
+                try play(.level(condition: index, isSatisfied: true))
+            }
+        case .suspend(let milliseconds):
+            try pass(to: model.now + milliseconds)
+            for scope in 0...1 { try play(.edge(condition: scope)) }
+        case .resync: for index in model.conditions.indices { try tell(index) }
+        // Whom that delays is left to the oracle.
+        case .distrust: break
         case .finish(let index):
             model.conditions[index].isFinished = true
             try tell(index)
@@ -143,7 +154,7 @@ struct CoreRun {
         return candidates.isEmpty ? nil : candidates[number % candidates.count]
     }
 
-    private static let extras = [[], [], [], [2], [3], [2, 3]]
+    static let extras = [[], [], [], [2], [3], [2, 3]]
 
     private func pickLiving(_ number: Int) -> Int? {
         let candidates = model.jobs.indices.filter { model.jobs[$0].state != .ended }
@@ -246,7 +257,7 @@ struct CoreRun {
         let failure = model.failureClass(job, report, isGone: isGone)
         let isCharged = model.isCharged(job, failure)
         // Somebody has said no for good: the way is there.
-        if failure == .permanent, job.variant.mode == .wait, !job.isCancelled { notePassage(index) }
+        if failure == .permanent, job.variant.isGated, !job.isCancelled { notePassage(index) }
         model.jobs[index].state = .parked
         let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
         guard !job.isCancelled else {
@@ -271,7 +282,7 @@ struct CoreRun {
             try check(isRight && judgement == .settled, "it should give up for \(reason): \(effects)", index)
         } else if isCharged {
             try expect(judgement, model.jobs[index].failureIndex, index)
-        } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries {
+        } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries, job.variant.isGated {
             try heldByGate(index, judgement)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch {
             model.jobs[index].connectivityIndex += 1

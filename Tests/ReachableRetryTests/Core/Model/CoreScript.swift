@@ -7,6 +7,14 @@ enum CoreStep: Sendable {
     case level(condition: Int, isSatisfied: Bool)
     case edge(condition: Int)
     case again(condition: Int)
+    /// It is lost and found again, so often in no time.
+    case flap(condition: Int, times: Int)
+    /// The machine slept: time has passed unseen, and the way may be another one.
+    case suspend(milliseconds: Int)
+    /// All that is known is told again, as after events were lost.
+    case resync
+    /// The kernel says that a scope is gone, which its condition does not know yet.
+    case distrust(condition: Int)
     case finish(condition: Int)
     case know(condition: Int)
     /// Nobody will look: its jobs go ahead.
@@ -44,17 +52,27 @@ struct Variant: Sendable {
     var timeout: Int?
     var grace: Int?
     var rule = RetryPolicy.ReconnectRule.automatic
+    var bypassesGate = false
+    /// Whether it shares the budget, if there is one.
+    var isBudgeted = false
 
-    var policy: RetryPolicy {
+    /// Whether a release policy may hold it.
+    var isGated: Bool { mode == .wait && !bypassesGate }
+
+    var policy: RetryPolicy { policy(budget: nil) }
+
+    func policy(budget: RetryBudget?) -> RetryPolicy {
         let connectivity: RetryPolicy.Connectivity =
             switch mode {
             case .wait: .wait(upTo: waitLimit.map { .milliseconds($0) })
             case .accelerate: .accelerate
             case .ignore: .ignore
             }
-        return RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: most)
+        let policy = RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: most)
             .giveUpAfter(elapsed: elapsed.map { .milliseconds($0) }).attemptTimeout(timeout.map { .milliseconds($0) })
             .connectivity(connectivity).interruptsAttemptWhenUnsatisfied(grace: grace.map { .milliseconds($0) }).onReconnect(rule)
+            .budget(isBudgeted ? budget : nil)
+        return bypassesGate ? policy.bypassesGate() : policy
     }
 
     static let all: [Variant] = [
@@ -62,7 +80,8 @@ struct Variant: Sendable {
         Variant(grace: 0), Variant(grace: 300), Variant(mode: .accelerate), Variant(mode: .ignore), Variant(rule: .keepBackoff),
         Variant(rule: .resetBackoff), Variant(mode: .accelerate, elapsed: 2000, timeout: 500),
         Variant(most: nil, elapsed: 5000, waitLimit: 1500, timeout: 800, grace: 100), Variant(mode: .ignore, elapsed: 1500),
-        Variant(most: 1), Variant(elapsed: 0),
+        Variant(most: 1), Variant(elapsed: 0), Variant(bypassesGate: true), Variant(most: nil, isBudgeted: true),
+        Variant(timeout: 900, isBudgeted: true),
     ]
 }
 
@@ -70,14 +89,17 @@ extension CoreStep {
     static let reports: [FailureReport] = [
         .unclassified, .unclassified, .unreachable, .unanswered, .refused, .classified(.transient), .classified(.connectivity),
         .classified(.server(retryAfter: nil)), .classified(.server(retryAfter: .milliseconds(700))),
-        .classified(.server(retryAfter: .milliseconds(-5))), .classified(.permanent),
+        .classified(.server(retryAfter: .milliseconds(-5))), .classified(.permanent), .timedOut,
     ]
+
+    static let delays = [0, 1, 100, 500, 1000, 60_000]
+    static let spans = [0, 1, 10, 100, 400, 1000, 5000]
 
     /// A script by chance.
     static func script(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
         func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
         return (0..<count).map { _ in
-            switch number(100) {
+            switch number(105) {
             case 0..<18:
                 .submit(
                     variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3),
@@ -89,19 +111,54 @@ extension CoreStep {
             case 40: number(4) == 0 ? .finish(condition: number(4)) : .again(condition: number(4))
             case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
             case 44..<50: .succeed(job: number(100))
-            case 50..<66:
-                .fail(
-                    job: number(100), report: number(Self.reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
-            case 66..<74: .park(job: number(100), delay: [0, 1, 100, 500, 1000, 60_000][number(6)])
+            case 50..<66: failure(using: &random)
+            case 66..<74: .park(job: number(100), delay: delays[number(delays.count)])
             case 74..<76: .cancel(job: number(100))
             case 76: .late(job: number(100))
-            case 90: .pause(job: number(100), isPaused: number(3) == 0)
-            case 91: .need(job: number(100), extra: number(6))
             case 77..<80: .nudge(condition: number(2) == 0 ? nil : number(2))
             case 80..<90: .passToNext
+            case 90: .pause(job: number(100), isPaused: number(3) == 0)
+            case 91: .need(job: number(100), extra: number(6))
             case 92: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
-            default: .pass(milliseconds: [0, 1, 10, 100, 400, 1000, 5000][number(7)])
+            case 93..<100: .pass(milliseconds: spans[number(spans.count)])
+            case 100..<102: .flap(condition: number(4), times: 1 + number(7))
+            case 102: .suspend(milliseconds: spans[number(spans.count)])
+            case 103: .resync
+            default: .distrust(condition: number(2))
             }
         }
+    }
+
+    /// A script by chance in which many jobs of few destinations meet: gates come to do all that they can.
+    static func crowd(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
+        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        let isUp = number(3) == 0
+        let up = CoreStep.level(condition: 1, isSatisfied: true)
+        return (isUp ? [up] : [])
+            + (0..<count).map { place -> CoreStep in
+                switch number(100) {
+                // The longer they wait in the beginning, the more they are.
+                case 0..<(place < count / 3 ? 70 : 25):
+                    .submit(
+                        variant: number(4) == 0 ? number(Variant.all.count) : number(3), scope: number(12) == 0 ? 0 : 1,
+                        extra: number(3), destination: number(6) / 4, priority: number(3))
+                case 70..<72: .level(condition: 1, isSatisfied: number(4) > 0)
+                case 72: .edge(condition: 1)
+                case 73: .flap(condition: 1, times: 1 + number(7))
+                case 74: number(3) == 0 ? .suspend(milliseconds: 5000) : .nudge(condition: 1)
+                case 75..<80: failure(using: &random)
+                case 80..<84: .park(job: number(100), delay: delays[number(delays.count)])
+                case 84..<90: .passToNext
+                case 90..<92: .pass(milliseconds: spans[number(spans.count)])
+                case 92: number(2) == 0 ? .pause(job: number(100), isPaused: number(3) == 0) : .cancel(job: number(100))
+                case 93: up
+                default: .succeed(job: number(100))
+                }
+            }
+    }
+
+    private static func failure(using random: inout SeededGenerator) -> CoreStep {
+        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        return .fail(job: number(100), report: number(reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
     }
 }

@@ -1,0 +1,35 @@
+import ReachableRetry
+import Testing
+
+/// The core against a naive scheduler that foretells who starts when, on scripts by chance.
+///
+/// Chance in the core is not left out: both draw from the same sequence.
+@Suite(.timeLimit(.minutes(10))) struct CoreOracleTests {
+    /// To foretell everything takes its time.
+    private static let count = 40
+
+    private static let settings: [OracleRun.Setting] = [
+        .init(name: "immediate", release: .immediate, budget: .throttle(most: 5, ratio: 500)),
+        .init(name: "immediate, two at a time", release: .immediate, maxConcurrent: 2),
+        .init(name: "gated", release: .gated, budget: .bucket(most: 12, cost: 5, timeoutCost: 10, reward: 1)),
+        .init(name: "gated, three at a time", release: .gated, maxConcurrent: 3),
+        .init(
+            name: "gated, narrow, slow and spread",
+            release: .gated(maxInFlight: 3, interactiveBypass: 1, rate: 2, spread: .seconds(10))),
+        .init(name: "paced", release: .paced(perSecond: 5, burst: 2)),
+        .init(name: "paced, two at a time", release: .paced(perSecond: 5, burst: 2), maxConcurrent: 2),
+        .init(name: "spread", release: .spread(over: .seconds(10))),
+    ]
+
+    @Test(arguments: settings) func theCoreDoesWhatTheOracleForetells(setting: OracleRun.Setting) {
+        ScriptPlayer.play(seed: 11, count: Self.count) { script throws(CoreRun.Fault) in
+            try OracleRun.play(script, setting, seed: 7)
+        }
+    }
+
+    @Test(arguments: settings) func theCoreLetsCrowdsGoAsTheOracleForetells(setting: OracleRun.Setting) {
+        ScriptPlayer.play(seed: 12, count: Self.count, isCrowd: true) { script throws(CoreRun.Fault) in
+            try OracleRun.play(script, setting, seed: 8)
+        }
+    }
+}

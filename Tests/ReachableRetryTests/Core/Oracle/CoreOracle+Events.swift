@@ -1,0 +1,202 @@
+@testable import ReachableRetry
+
+/// What the oracle is told: the same as the core.
+extension CoreOracle {
+    // MARK: - Jobs
+
+    mutating func submit(_ variant: Variant, scope: Int, extras: [Int], destination: String?, priority: JobPriority) {
+        let deadline = variant.elapsed.map { now + .milliseconds($0) } ?? .never
+        let index = jobs.count
+        jobs.append(
+            Job(
+                variant: variant, scope: scope, extras: extras, gate: gate(scope, destination), priority: priority, submitted: now,
+                deadline: deadline))
+        takeTurn(index)
+        jobs[index].armedEpoch = epoch(jobs[index])
+        jobs[index].armedNudges = nudges(jobs[index])
+        advance(index)
+        letGo()
+    }
+
+    mutating func succeed(_ index: Int) {
+        let job = jobs[index]
+        touched.insert(job.gate)
+        gates[job.gate].reachedIn = job.armedScopeEpoch
+        notePassage(index)
+        if job.variant.isBudgeted { budget?.noteSuccess(refund: job.refund) }
+        tell(index, .succeeded)
+        finish(index)
+        letGo()
+    }
+
+    mutating func cancel(_ index: Int) {
+        guard jobs[index].state != .ended, !jobs[index].isCancelled else { return }
+        jobs[index].isCancelled = true
+        if jobs[index].state == .running { return interrupt(index, .cancelled) }
+        end(index, .cancelled)
+        letGo()
+    }
+
+    mutating func setPaused(_ isPaused: Bool, _ index: Int) {
+        guard jobs[index].isPaused != isPaused else { return }
+        jobs[index].isPaused = isPaused
+        if jobs[index].state != .judged { advance(index) }
+        letGo()
+    }
+
+    mutating func setExtras(_ extras: [Int], _ index: Int) {
+        let missed = epoch(jobs[index]) &- jobs[index].armedEpoch
+        jobs[index].extras = extras
+        jobs[index].armedEpoch = epoch(jobs[index]) &- missed
+        if jobs[index].state == .parked { advance(index) }
+        reconsiderInterruption(index)
+        letGo()
+    }
+
+    mutating func shutDown(drainEnd end: BusTime) {
+        isShutDown = true
+        drainEnd = min(drainEnd, end)
+        for index in inOrder(living) where jobs[index].state != .running { self.end(index, .cancelled) }
+        if drainEnd <= now { cancelRunning() }
+    }
+
+    private mutating func cancelRunning() {
+        drainEnd = .never
+        for index in inOrder(running) {
+            jobs[index].isCancelled = true
+            interrupt(index, .cancelled)
+        }
+    }
+
+    // MARK: - Conditions
+
+    mutating func update(_ index: Int, _ level: Level) {
+        let old = conditions[index]
+        guard level != old.level else { return change(index, since: old) }
+        conditions[index].level = level
+        conditions[index].distrustedUntil = .past
+        if level.isKnown, !old.level.isKnown {
+            conditions[index].baseline += level.epoch - old.level.epoch
+        } else if level.epoch != old.level.epoch {
+            conditions[index].edges.append(now)
+            let edges = conditions[index].edges.count { now <= $0 + Self.settling }
+            if edges > Self.mostEdges { conditions[index].calmAt = now + Self.calm }
+        }
+        change(index, since: old)
+    }
+
+    mutating func giveUpLooking(at index: Int) {
+        let old = conditions[index]
+        conditions[index].unknownUntil = .never
+        if !old.level.isKnown { conditions[index].isGivenUp = true }
+        change(index, since: old)
+    }
+
+    mutating func distrust(_ index: Int) { conditions[index].distrustedUntil = now + .seconds(1) }
+
+    mutating func nudge(_ scope: Int?) {
+        if let scope { conditions[scope].nudges += 1 } else { allNudges += 1 }
+        for gate in gates.indices where scope == nil || gates[gate].scope == scope {
+            noteNudge(gate)
+            touched.insert(gate)
+        }
+        for job in inOrder(living)
+        where jobs[job].place != .inLine && (scope == nil || jobs[job].scope == scope) && jobs[job].state == .parked {
+            advance(job)
+        }
+        letGo()
+    }
+
+    /// A condition that no job needs is made known anew.
+    mutating func replace(_ index: Int, _ condition: Condition) {
+        conditions[index] = condition
+        for gate in gates.indices where gates[gate].scope == index { gates[gate].isGone = true }
+    }
+
+    /// A condition may have changed: all that need it are looked at.
+    private mutating func change(_ index: Int, since old: Condition) {
+        let new = conditions[index]
+        let isTurned = new.isOpen != old.isOpen
+        if isTurned || new.level.isKnown != old.level.isKnown { conditions[index].since = now }
+        if new.epoch != old.epoch {
+            if release.hasCanaries, release.spread > .zero {
+                conditions[index].spreadUntil = now + release.spread.scaled(by: Backoff.chance(chance.next()))
+            }
+            for gate in gates.indices where gates[gate].scope == index && !gates[gate].isGone { noteEdge(gate) }
+        }
+        if new.epoch != old.epoch || isTurned { touched.formUnion(gates.indices.filter { gates[$0].scope == index }) }
+        let isLoss = !new.isOpen && (isTurned || new.level.isKnown != old.level.isKnown)
+        for job in inOrder(living) where isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
+        for job in inOrder(living) { reconsiderInterruption(job) }
+        letGo()
+    }
+
+    /// Those who stand in line learn that they wait for their scope when it is gone; all else when their turn comes.
+    private func isConcerned(_ job: Job, by index: Int, isLoss: Bool) -> Bool {
+        if conditions[index].isHopeless, job.extras.contains(index) { return true }
+        guard job.state == .parked, job.scope == index || job.extras.contains(index) else { return false }
+        return job.place != .inLine || isLoss && job.scope == index && job.waitsForScope
+    }
+
+    // MARK: - Time
+
+    /// Time passes, and nobody looks yet.
+    mutating func pass(to time: BusTime) {
+        for index in living where isWaiting(jobs[index]) { jobs[index].waited += time - now }
+        now = time
+    }
+
+    private func isWaiting(_ job: Job) -> Bool {
+        switch job.place {
+        case .waiting: true
+        case .inLine: job.waitsForScope && !conditions[job.scope].isOpen
+        default: false
+        }
+    }
+
+    /// Everything happens that is due.
+    mutating func tick() {
+        if drainEnd <= now { cancelRunning() }
+        while true {
+            let due = inOrder(living.filter { jobs[$0].alarm <= now })
+            let dueGates = gates.indices.filter { gates[$0].alarm <= now }
+            for job in due { jobs[job].alarm = .never }
+            for gate in dueGates { gates[gate].alarm = .never }
+            touched.formUnion(dueGates)
+            guard !due.isEmpty || !touched.isEmpty else { return }
+            for job in due { timeCame(job) }
+            letGo()
+        }
+    }
+
+    private mutating func timeCame(_ index: Int) {
+        let job = jobs[index]
+        switch (job.state, job.place) {
+        case (.ended, _), (.judged, _): break
+        case (.running, _):
+            if job.deadline <= now {
+                interrupt(index, .deadline)
+            } else if let timeout = job.variant.timeout, job.startedAt + .milliseconds(timeout) <= now {
+                interrupt(index, .timeout)
+            } else if job.interruptAt <= now {
+                interrupt(index, .unsatisfied)
+            }
+        case (_, .inLine) where job.deadline > now: turnIsLate(index, waitsFor: job.scope)
+        case (_, .waiting(let condition)) where job.deadline > now: turnIsLate(index, waitsFor: condition)
+        default: advance(index)
+        }
+    }
+
+    private mutating func turnIsLate(_ index: Int, waitsFor condition: Int) {
+        let scope = conditions[condition]
+        if scope.isUnknown, scope.unknownUntil <= now {
+            giveUpLooking(at: condition)
+        } else if jobs[index].limit <= now, let limit = jobs[index].waitLimit {
+            // What counts is for how long the scope has been away.
+            let end = (scope.isOpen ? now : scope.since) + limit
+            guard end > now else { return giveUp(index, .waitLimit) }
+            jobs[index].limit = end
+        }
+        if jobs[index].state == .parked { arm(index) }
+    }
+}

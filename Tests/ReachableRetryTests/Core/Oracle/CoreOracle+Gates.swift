@@ -1,0 +1,235 @@
+@testable import ReachableRetry
+
+/// How fast jobs are let go.
+extension CoreOracle {
+    /// The numbers of the rules.
+    static let (firstWidth, bulkShare, mostOverloads, mostEdges) = (2, 8, 4, 5)
+    static let (longRun, settling, calm) = (Duration.seconds(5), Duration.seconds(30), Duration.seconds(3))
+
+    private func isIn(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
+
+    /// Who stands in line at a gate, the first first.
+    func line(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(turn: Turn, job: Int)] {
+        jobs.indices.filter { isIn(gate, $0) && jobs[$0].place == .inLine && isWanted(jobs[$0]) }
+            .compactMap { job in jobs[job].turn.map { ($0, job) } }.sorted { $0.0 < $1.0 }
+    }
+
+    /// The attempts that count at a gate.
+    private func counted(_ gate: Int) -> [Int] {
+        running.filter { isIn(gate, $0) && jobs[$0].pass != .free && jobs[$0].round == gates[gate].round }
+    }
+
+    /// The gate of a scope and destination, which may be new.
+    mutating func gate(_ scope: Int, _ destination: String?) -> Int {
+        if let gate = gates.firstIndex(where: { !$0.isGone && $0.scope == scope && $0.destination == destination }) { return gate }
+        gates.append(Gate(scope: scope, destination: destination))
+        // What it missed.
+        if let edge = conditions[scope].edges.last, now <= edge + Self.settling { noteEdge(gates.count - 1) }
+        return gates.count - 1
+    }
+
+    // MARK: - What a gate learns
+
+    mutating func noteEdge(_ gate: Int) {
+        guard release.hasCanaries else { return }
+        gates[gate].phase = .probing
+        gates[gate].round += 1
+        (gates[gate].failures, gates[gate].retryAt, gates[gate].pauseAt) = (0, .past, .past)
+        gates[gate].calmAt = conditions[gates[gate].scope].calmAt
+        gates[gate].spreadUntil = conditions[gates[gate].scope].spreadUntil
+    }
+
+    mutating func noteNudge(_ gate: Int) {
+        gates[gate].failures = 0
+        (gates[gate].retryAt, gates[gate].pauseAt) = (.past, .past)
+        (gates[gate].calmAt, gates[gate].spreadUntil) = (.past, .past)
+    }
+
+    mutating func noteStart(_ index: Int) {
+        let job = jobs[index]
+        guard job.isGated else { return }
+        let isPaced = !release.hasCanaries || job.pass == .window && job.priority != .interactive
+        if isPaced, let pace = release.pace { gates[job.gate].dueAt = max(gates[job.gate].dueAt, now) + pace.interval }
+        gates[job.gate].sinceBulk = job.priority == .bulk ? 0 : gates[job.gate].sinceBulk + 1
+    }
+
+    mutating func notePassage(_ index: Int) {
+        var gate = gates[jobs[index].gate]
+        guard jobs[index].round == gate.round else { return }
+        (gate.failures, gate.overloads, gate.retryAt, gate.pauseAt) = (0, 0, .past, .past)
+        switch gate.phase {
+        case .open: break
+        case .probing: (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0)
+        case .ramping:
+            gate.passed += 1
+            if gate.passed >= gate.width {
+                let good = gate.goodWidth ?? .max
+                let wider = gate.width < good ? min(good, gate.width * 2) : gate.width + 1
+                (gate.width, gate.passed) = (min(wider, release.maxInFlight), 0)
+            }
+        }
+        gates[jobs[index].gate] = gate
+    }
+
+    /// The network failed a job on a path that is there: until when the job waits.
+    mutating func noteNetworkFailure(_ index: Int) -> BusTime {
+        let (place, job) = (jobs[index].gate, jobs[index])
+        var gate = gates[place]
+        if gate.phase == .probing, gate.retryAt > now { return gate.retryAt }
+        guard job.round == gate.round else { return now + delay(1) }
+        let isFirst = gate.failures == 0 && gate.reachedIn == job.armedScopeEpoch
+        gate.phase = .probing
+        gate.failures += 1
+        let end = now + delay(gate.failures)
+        if !isFirst { gate.retryAt = end }
+        gates[place] = gate
+        return end
+    }
+
+    /// A failure of which the network is not to blame.
+    mutating func noteOtherFailure(_ index: Int, _ failure: FailureClass) {
+        let (place, job) = (jobs[index].gate, jobs[index])
+        guard release.hasCanaries, job.isGated else { return }
+        if failure == .permanent { return notePassage(index) }
+        var gate = gates[place]
+        var (isOverload, order) = (false, Duration.zero)
+        // Jobs that name no server may have different ones.
+        if case .server(let delay) = failure, gate.destination != nil { (isOverload, order) = (true, delay ?? .zero) }
+        if job.round == gate.round {
+            if isOverload { gate.overloads += 1 }
+            switch gate.phase {
+            case .ramping where isOverload && gate.width > 1:
+                gate.width /= 2
+                (gate.goodWidth, gate.passed) = (gate.width, 0)
+            case .ramping where isOverload: gate.phase = .probing
+            case .open where isOverload && gate.overloads >= Self.mostOverloads: gate.phase = .probing
+            default: break
+            }
+            if gate.phase == .probing, gate.retryAt <= now, gate.pauseAt <= now {
+                gate.failures += 1
+                gate.pauseAt = now + delay(gate.failures, isOverload: isOverload)
+            }
+        }
+        if order > .zero {
+            gate.throttledUntil = max(gate.throttledUntil, now + order)
+            if gate.phase == .open { (gate.phase, gate.width, gate.passed) = (.ramping, Self.firstWidth, 0) }
+        }
+        gates[place] = gate
+    }
+
+    /// The gate's delay after so many failures: doubled each time, up to a limit, of which chance takes off up to half.
+    private mutating func delay(_ number: Int, isOverload: Bool = false) -> Duration {
+        let most = isOverload ? max(release.maximumBackoff, .seconds(60)) : release.maximumBackoff
+        let full = (1..<max(1, number)).reduce(min(release.backoff, most)) { delay, _ in min(delay + delay, most) }
+        guard release.isJittered else { return full }
+        return full / 2 + (full / 2).scaled(by: Backoff.chance(chance.next()))
+    }
+
+    /// What has run for long has got through, and no longer counts.
+    mutating func retireLongRuns(_ gate: Int) {
+        for index in counted(gate) where jobs[index].startedAt + Self.longRun <= now {
+            jobs[index].pass = .free
+            notePassage(index)
+        }
+    }
+
+    // MARK: - Letting go
+
+    private struct Offer {
+        var turn: Turn
+        var job: Int
+        var pass: Pass
+    }
+
+    /// Lets go who may go, of all gates at which something has happened, the most urgent and oldest first.
+    mutating func letGo() {
+        for gate in touched { renewOffer(gate) }
+        touched = []
+        while running.count < maxConcurrent {
+            let offers = gates.indices.compactMap { gate in gates[gate].offer.map { ($0, gate) } }
+            guard let (turn, gate) = offers.min(by: { $0.0 < $1.0 }) else { return }
+            gates[gate].offer = nil
+            guard let offer = look(gate) else { continue }
+            if offer.turn == turn, !endIfOver(offer.job), !hold(offer.job) { start(offer.job, offer.pass) }
+            renewOffer(gate)
+        }
+    }
+
+    private mutating func renewOffer(_ gate: Int) {
+        if let offer = look(gate) { gates[gate].offer = offer.turn }
+    }
+
+    /// Who may go at a gate; if nobody may, it is looked at again when that changes with time.
+    private mutating func look(_ gate: Int) -> Offer? {
+        let isEmpty = line(gate).isEmpty
+        if !isEmpty { retireLongRuns(gate) }
+        // Nobody waits any more.
+        if line(gate, \.isGated).isEmpty, gates[gate].phase == .ramping, gates[gate].throttledUntil <= now {
+            (gates[gate].phase, gates[gate].passed) = (.open, 0)
+        }
+        guard !isEmpty else { return nil }
+        let scope = conditions[gates[gate].scope]
+        let isSeen = scope.isOpen && scope.distrustedUntil <= now
+        var offers: [Offer] = []
+        var times: [BusTime] = []
+        func offerFirst(_ isWanted: (Job) -> Bool) {
+            if let first = line(gate, isWanted).first { offers.append(Offer(turn: first.turn, job: first.job, pass: .free)) }
+        }
+        offerFirst { !$0.waitsForScope }
+        if isSeen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
+        for priority in priorities(gate) where isSeen {
+            guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
+            switch permission(gate, first.job) {
+            case .pass(let pass): offers.append(Offer(turn: first.turn, job: first.job, pass: pass))
+            case .time(let time): times.append(time)
+            }
+            if offers.last?.job == first.job { break }
+        }
+        if scope.isOpen, scope.distrustedUntil > now, !line(gate, \.waitsForScope).isEmpty { times.append(scope.distrustedUntil) }
+        if offers.isEmpty { gates[gate].alarm = times.min() ?? .never }
+        return offers.min { $0.turn < $1.turn }
+    }
+
+    /// The order in which a gate looks at its jobs: bulk jobs first when it is their turn.
+    private func priorities(_ gate: Int) -> [JobPriority] {
+        let isLimited = release.hasCanaries || release.pace != nil || maxConcurrent < .max
+        let isBulksTurn =
+            isLimited && gates[gate].sinceBulk >= Self.bulkShare - 1
+            && line(gate, { $0.isGated && $0.priority == .interactive }).isEmpty
+        return isBulksTurn ? [.bulk, .normal] : [.interactive, .normal, .bulk]
+    }
+
+    private enum Permission {
+        case pass(Pass)
+        case time(BusTime)
+    }
+
+    private func permission(_ place: Int, _ index: Int) -> Permission {
+        let (gate, job) = (gates[place], jobs[index])
+        let isInteractive = job.priority == .interactive
+        let paceTime = release.pace.map { gate.dueAt + (.zero - $0.tolerance) } ?? .past
+        guard release.hasCanaries else { return paceTime > now ? .time(paceTime) : .pass(.free) }
+        if gate.throttledUntil > now { return .time(gate.throttledUntil) }
+        if gate.phase == .open { return .pass(.free) }
+
+        let runs = counted(place)
+        let canaries = runs.count { jobs[$0].pass == .canary }
+        let bypassing = runs.count { jobs[$0].pass == .bypass }
+        var time = BusTime.past
+        if !isInteractive, gate.calmAt > now {
+            time = gate.calmAt
+        } else if job.priority == .bulk, gate.spreadUntil > now {
+            time = gate.spreadUntil
+        } else if gate.phase == .probing ? canaries > 0 : runs.count - bypassing >= gate.width {
+            time = runs.map { jobs[$0].startedAt + Self.longRun }.min() ?? .never
+        } else if gate.phase == .probing {
+            // Alone, it keeps its own delays only.
+            let isAlone = jobs.indices.count { isIn(place, $0) } == 1 && job.lastWasCharged
+            time = isAlone ? gate.retryAt : max(gate.retryAt, gate.pauseAt)
+        } else if !isInteractive {
+            time = paceTime
+        }
+        if time <= now { return .pass(gate.phase == .probing ? .canary : .window) }
+        return isInteractive && bypassing < release.interactiveBypass ? .pass(.bypass) : .time(time)
+    }
+}

@@ -1,0 +1,140 @@
+@testable import ReachableRetry
+
+/// Where a job goes, and how it starts and ends.
+extension CoreOracle {
+    /// Decides anew where a job is that does not run.
+    mutating func advance(_ index: Int) {
+        guard jobs[index].state == .parked || jobs[index].state == .judged else { return }
+        if endIfOver(index) { return }
+        let job = jobs[index]
+        if job.isPaused {
+            move(index, to: .resting)
+            arm(index)
+        } else if job.waitsForScope && !conditions[job.scope].isOpen || !hold(index) {
+            standInLine(index)
+        }
+    }
+
+    mutating func endIfOver(_ index: Int) -> Bool {
+        let job = jobs[index]
+        if job.deadline <= now {
+            giveUp(index, .deadline)
+        } else if job.extras.contains(where: { conditions[$0].isHopeless }) {
+            giveUp(index, .conditionEnded)
+        }
+        return jobs[index].state == .ended
+    }
+
+    /// Has the job wait for another condition or for a time, if it has to.
+    mutating func hold(_ index: Int) -> Bool {
+        if isVoided(jobs[index]) { jobs[index].soft = .past }
+        let job = jobs[index]
+        if let condition = unmet(job).first {
+            if job.place != .waiting(condition) { move(index, to: .waiting(condition)) }
+            tellOfWaiting(index)
+        } else if max(job.soft, job.hard) > now {
+            let isNew = job.state == .judged
+            move(index, to: .backingOff)
+            if isNew { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
+        } else {
+            return false
+        }
+        arm(index)
+        return true
+    }
+
+    private mutating func standInLine(_ index: Int) {
+        if jobs[index].place != .inLine {
+            if jobs[index].turn == nil { takeTurn(index) }
+            move(index, to: .inLine)
+        }
+        let job = jobs[index]
+        if let limit = job.waitLimit, job.waitsForScope, job.limit == .never, !conditions[job.scope].isUnknown {
+            jobs[index].limit = now + limit
+        }
+        tellOfWaiting(index)
+        arm(index)
+        touched.insert(job.gate)
+    }
+
+    mutating func takeTurn(_ index: Int) {
+        turns += 1
+        jobs[index].turn = Turn(priority: jobs[index].priority, number: turns)
+    }
+
+    private mutating func tellOfWaiting(_ index: Int) {
+        guard !jobs[index].hasToldOfWaiting, let condition = unmet(jobs[index]).first, conditions[condition].level.isKnown else {
+            return
+        }
+        jobs[index].hasToldOfWaiting = true
+        tell(index, .waiting)
+    }
+
+    mutating func move(_ index: Int, to place: Place) {
+        let gate = jobs[index].gate
+        (jobs[index].place, jobs[index].limit) = (place, .never)
+        if jobs[index].state == .judged { jobs[index].state = .parked }
+        if line(gate).isEmpty { gates[gate].alarm = .never }
+    }
+
+    mutating func start(_ index: Int, _ pass: Pass) {
+        move(index, to: .nowhere)
+        var job = jobs[index]
+        if epoch(job) != job.armedEpoch {
+            let isReset = job.variant.rule == .resetBackoff || job.variant.rule == .automatic && job.lastWasConnectivity
+            if isReset { (job.failureIndex, job.previousDelay) = (0, nil) }
+            job.connectivityIndex = 0
+        }
+        job.state = .running
+        job.startedAt = now
+        job.started += 1
+        (job.armedEpoch, job.armedScopeEpoch, job.armedNudges) = (epoch(job), conditions[job.scope].epoch, nudges(job))
+        (job.soft, job.interruption, job.interruptAt) = (.past, nil, .never)
+        (job.pass, job.round) = (pass, gates[job.gate].round)
+        jobs[index] = job
+        noteStart(index)
+        arm(index)
+        tell(index, .started(job.started))
+        deeds.append((index, .start))
+    }
+
+    mutating func interrupt(_ index: Int, _ interruption: JobState.Interruption) {
+        guard jobs[index].state == .running, jobs[index].interruption == nil else { return }
+        jobs[index].interruption = interruption
+        arm(index)
+        deeds.append((index, .interrupt(interruption)))
+    }
+
+    /// An attempt is cancelled when something it needs has been gone for the grace.
+    mutating func reconsiderInterruption(_ index: Int) {
+        let job = jobs[index]
+        guard job.state == .running, job.interruption == nil, let grace = job.variant.grace else { return }
+        if unmet(job).isEmpty {
+            jobs[index].interruptAt = .never
+        } else if job.interruptAt.isNever {
+            jobs[index].interruptAt = now + .milliseconds(grace)
+        }
+        if grace == 0, !unmet(job).isEmpty { return interrupt(index, .unsatisfied) }
+        arm(index)
+    }
+
+    mutating func giveUp(_ index: Int, _ reason: GiveUp.Reason, isCut: Bool = false) {
+        let job = jobs[index]
+        let tally = Tally(
+            started: job.started, charged: job.charged, connectivityFailures: job.connectivityFailures, waited: job.waited,
+            elapsed: now - job.submitted)
+        end(index, .gaveUp(reason, tally, isCut: isCut))
+    }
+
+    mutating func end(_ index: Int, _ ending: Ending) {
+        tell(index, .ended(ending))
+        deeds.append((index, .end(ending)))
+        finish(index)
+    }
+
+    mutating func finish(_ index: Int) {
+        move(index, to: .nowhere)
+        jobs[index].state = .ended
+        arm(index)
+    }
+}
