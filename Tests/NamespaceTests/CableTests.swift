@@ -100,7 +100,7 @@ struct CableTests {
                 try await network.near.ip("link set cable0 down")
             }
             #expect(over.current.interface?.name == "cable1" && over.epoch == 2 && over.current.ipv4.metric == 200)
-            let back = try await watcher.expect(kinds: .interfaceChanged) {
+            let back = try await watcher.expect(interface: "cable0") {
                 try await network.addIPv4WithoutAddress(0, metric: 100)
             }
             #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)

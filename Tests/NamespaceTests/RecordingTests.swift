@@ -68,7 +68,7 @@ struct RecordingTests {
         try await watcher.expect(.satisfied, delay: Watcher.carrierDelay) { try await network.plug() }
         try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 down") }
         try await watcher.expect(.satisfied) { try await network.addIPv4(1, metric: 200) }
-        try await watcher.expect(kinds: .interfaceChanged) { try await network.addIPv4WithoutAddress(0, metric: 50) }
+        try await watcher.expect(interface: "cable0") { try await network.addIPv4WithoutAddress(0, metric: 50) }
         try await watcher.expect(.unsatisfied, .prohibited) { try await network.near.ip("route add prohibit default metric 1") }
         try await watcher.expect(.satisfied) { try await network.near.ip("route del prohibit default metric 1") }
         try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }

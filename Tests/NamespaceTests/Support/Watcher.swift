@@ -80,6 +80,20 @@ final class Watcher {
         }
     }
 
+    /// Makes a change after which packets leave by an interface, and waits until they do.
+    ///
+    /// Not for a kind of transition: a link that was set up may have no carrier for a moment, and its route is chosen all the same.
+    @discardableResult
+    func expect(
+        interface name: String, after change: () async throws -> Void, _ location: SourceLocation = #_sourceLocation
+    ) async throws -> Transition {
+        try await change()
+        while true {
+            let transition = try await next(location)
+            if path.interface?.name == name { return transition }
+        }
+    }
+
     /// Makes a change that nobody must be told of: the next transition is that of a cable being pulled afterwards.
     func expectSilence(
         pulling network: CabledNetwork, after change: () async throws -> Void, _ location: SourceLocation = #_sourceLocation
