@@ -73,6 +73,44 @@ import Tracing
         }
     }
 
+    @Test func coldJobsAreSpansTooHoweverTheyAreRun() async throws {
+        try await bench().run { bench in
+            let job = bench.bus.job(.steady, id: "cold") { attempt in
+                if attempt.number == 1 { throw Trouble.other }
+            }
+            try job.submit()
+            try await bench.bus.parked("cold")
+            bench.bus.cancel("cold")
+            try await bench.bus.job(RetryPolicy(.immediate)) { attempt in
+                if attempt.number == 1 { throw Trouble.other }
+            }.value
+            #expect(tracer.finishedSpans.map { $0.attributes.get("retry.outcome") } == ["cancelled", "succeeded"])
+            #expect(tracer.finishedSpans.map(\.events.count) == [1, 2])
+        }
+    }
+
+    @Test func anIterationOfASequenceIsOneAttemptHoweverManyElementsItHas() async throws {
+        try await bench().run { bench in
+            let numbers = AsyncStream<Int> { continuation in
+                for number in 1...3 { continuation.yield(number) }
+                continuation.finish()
+            }
+            var sum = 0
+            for try await number in numbers.retry(.steady, on: bench.bus) { sum += number }
+            let span = try #require(tracer.finishedSpans.first)
+            #expect(sum == 6 && span.events.count == 1 && span.attributes.get("retry.outcome") == "succeeded")
+        }
+    }
+
+    @Test func aJobThatTheBusDoesNotTakeIsRejected() async throws {
+        try await bench().run { bench in
+            await bench.bus.shutdown(drain: nil)
+            await #expect(throws: RetryError.shutDown) { try await bench.bus.retry { _ in } }
+            let span = try #require(tracer.finishedSpans.first)
+            #expect(span.attributes.get("retry.outcome") == "rejected" && span.status?.code == .error && span.events.isEmpty)
+        }
+    }
+
     @Test func aBusWithoutATracerMakesNoSpans() async throws {
         try await Bench().run { bench in
             try await bench.bus.retry { _ in }
