@@ -3,25 +3,31 @@
 /// What is alike of two states in which the same may happen next.
 ///
 /// The core holds absolute times, growing numbers and the remains of lists. Here a time is its rank among those that are to come,
-/// an epoch how far it is behind, a turn its rank; numbers that only name things are left out, and so is what only stories tell.
+/// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are left
+/// out, and so are what only stories tell and what nobody will ask again: a scope and a gate without jobs.
 struct CoreFingerprint: Hashable {
     private(set) var bytes: [UInt8] = []
 
     init(_ world: CoreWorld) {
-        var writer = Writer(now: world.time)
-        writer.write(world)
-        bytes = writer.finish()
+        for order in world.orders {
+            var writer = Writer(now: world.time, order: order)
+            writer.write(world)
+            let candidate = writer.finish()
+            if bytes.isEmpty || candidate.lexicographicallyPrecedes(bytes) { bytes = candidate }
+        }
     }
 
     private struct Writer {
         let now: BusTime
+        /// The jobs in the order in which they are written.
+        let order: [Int]
         var bytes: [UInt8] = []
         /// The times to come, and where their ranks belong.
         private var times: [(place: Int, time: Int64)] = []
         private var turns: [(place: Int, turn: Turn)] = []
 
-        init(now: BusTime) {
-            self.now = now
+        init(now: BusTime, order: [Int]) {
+            (self.now, self.order) = (now, order)
             bytes.reserveCapacity(128)
         }
 
@@ -42,25 +48,39 @@ struct CoreFingerprint: Hashable {
         }
 
         mutating func finish() -> [UInt8] {
-            let moments = Set(times.map(\.time)).sorted()
-            for (place, time) in times { bytes[place] = UInt8(1 + (moments.firstIndex(of: time) ?? 0)) }
-            let order = Set(turns.map(\.turn)).sorted()
-            for (place, turn) in turns { bytes[place] = UInt8(order.firstIndex(of: turn) ?? 0) }
+            rank(times.sorted { $0.time < $1.time }.map { ($0.place, $0.time) }, from: 1)
+            rank(turns.sorted { $0.turn < $1.turn }.map { ($0.place, $0.turn) }, from: 0)
             return bytes
+        }
+
+        /// Writes ranks, of values in their order.
+        private mutating func rank<Value: Equatable>(_ values: [(place: Int, value: Value)], from first: UInt8) {
+            var (rank, last) = (first, values.first?.value)
+            for (place, value) in values {
+                if value != last { rank += 1 }
+                (bytes[place], last) = (rank, value)
+            }
         }
 
         mutating func write(_ world: CoreWorld) {
             number(world.nudgesLeft)
             number(world.cancellationsLeft)
-            for (index, scope) in world.scopes.enumerated() {
-                flags(scope.isUp)
-                number(scope.epoch)
-                // What gates that are still to be made will ask.
-                time(world.core.conditions[index].map { $0.edgeAt == .past ? .past : $0.edgeAt + GateState.settlingTime } ?? .past)
-            }
-            for index in world.setting.jobs.indices { job(index, world) }
+            for index in world.scopes.indices { scope(index, world) }
+            for index in order { job(index, world) }
             for index in world.places.indices where world.places[index] == index { gate(index, world) }
             time(world.core.gateTimers.earliest)
+        }
+
+        private mutating func scope(_ index: Int, _ world: CoreWorld) {
+            guard world.isOfInterest(scope: index) else { return bytes.append(254) }
+            flags(world.scopes[index].isUp)
+            if let epochs = world.setting.epochs { number(epochs - world.scopes[index].epoch) }
+            // What gates that are still to be made will ask.
+            let isGateless = (world.jobs.count..<world.setting.jobs.count).contains { job in
+                world.scope(job) == index && !world.gates[world.places[job]].exists
+            }
+            guard isGateless, world.setting.release != .immediate, let record = world.core.conditions[index] else { return }
+            for moment in [record.edgeAt == .past ? .past : record.edgeAt + GateState.settlingTime, record.calmAt] { time(moment) }
         }
 
         private mutating func job(_ index: Int, _ world: CoreWorld) {
@@ -83,22 +103,25 @@ struct CoreFingerprint: Hashable {
                 case .unsatisfied: 4
                 }
             number(phase << 4 | interruption)
+            let isRunning = job.phase == .running
             flags(
-                job.isCancelled, job.hasToldOfWaiting, job.lastWasConnectivity, job.lastWasCharged, job.isInLine,
-                job.history.started > 0,
-                world.core.timers.isArmed(world.key(index).index), world.jobs[index].isProbe)
+                job.isCancelled, !isRunning && job.lastWasConnectivity, !isRunning && job.lastWasCharged, job.isInLine,
+                job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
             number(Int(job.history.charged))
-            number(Int(job.history.pass.rawValue))
-            flags(job.history.round == world.core.gates[job.gate].round)
+            if isRunning {
+                number(Int(job.history.pass.rawValue))
+                let gate = world.core.gates[job.gate]
+                flags(job.history.round == gate.round, gate.successEpoch == job.history.armedScopeEpoch)
+            }
             for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
                 time(moment)
             }
             // Before the first attempt nothing was armed.
             if job.history.started > 0 {
-                number(world.epoch(index) - Int(job.history.armedEpoch))
-                number(scope.epoch - Int(job.history.armedScopeEpoch))
-                flags(scope.nudges != Int(job.history.armedNudges))
+                flags(
+                    world.epoch(index) != job.history.armedEpoch, scope.epoch != job.history.armedScopeEpoch,
+                    scope.nudges != job.history.armedNudges)
             }
             turn(job.turn)
             guard let limit = world.setting.jobs[index].variant.waitLimit else { return }
@@ -106,10 +129,10 @@ struct CoreFingerprint: Hashable {
         }
 
         private mutating func gate(_ index: Int, _ world: CoreWorld) {
-            guard index < world.jobs.count, let place = place(index, world) else { return bytes.append(254) }
+            guard world.isOfInterest(gate: index), let place = place(index, world) else { return bytes.append(254) }
             let gate = world.core.gates[place]
             flags(
-                gate.hasCanary, gate.hasUntold, gate.phase == .probing, gate.phase == .ramping,
+                gate.hasCanary, gate.phase == .probing, gate.phase == .ramping,
                 world.core.gateTimers.isArmed(place),
                 world.gates[index].isProbing)
             number(gate.bypassing)
@@ -121,16 +144,16 @@ struct CoreFingerprint: Hashable {
             number(min(gate.failures, 2))
             number(min(gate.overloads, ReleaseRules.mostOverloads))
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
-            let scope = world.scopes[world.scope(index)]
-            number(gate.successEpoch.map { scope.epoch - Int($0) } ?? 100)
             turn(gate.ready)
-            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] { time(moment) }
+            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.calmAt, gate.spreadUntil, gate.dueAt] {
+                time(moment)
+            }
             for run in gate.countedRuns {
                 // Those that have ended are thrown away unseen.
                 guard let runner = world.jobs.firstIndex(where: { $0.key == run.key && $0.started == run.attempt }),
                     world.jobs[runner].state == .running
                 else { continue }
-                number(runner)
+                number(order.firstIndex(of: runner) ?? 0)
                 time(run.start + ReleaseRules.longRun)
             }
         }

@@ -7,7 +7,7 @@ struct CoreWorld {
     /// What is explored.
     struct Setting: Sendable {
         /// One job; jobs are submitted in the order of their numbers.
-        struct Job: Sendable {
+        struct Job: Equatable, Sendable {
             var variant = Variant(most: 2)
             var scope = 0
             /// The other conditions that it waits for.
@@ -40,8 +40,8 @@ struct CoreWorld {
         var maxConcurrent: Int?
         var jobs: [Job]
         var scopes = 2
-        /// How often each scope may become satisfied or change.
-        var epochs = 3
+        /// How often each scope may become satisfied or change; `nil` for as often as can be.
+        var epochs: Int? = 3
         var nudges = 1
         var cancellations = 1
         var failures = Failure.allCases
@@ -122,6 +122,8 @@ struct CoreWorld {
     let setting: Setting
     /// By job: its place among the gates.
     let places: [Int]
+    /// The orders of all jobs that no rule can tell apart.
+    let orders: [[Int]]
     var core: RetryBusCore
     var now = 0
     var scopes: [Scope]
@@ -135,6 +137,13 @@ struct CoreWorld {
         self.setting = setting
         let names = setting.jobs.map { "\($0.scope) \($0.destination ?? "")" }
         places = names.map { name in names.firstIndex(of: name) ?? 0 }
+        orders = setting.jobs.indices.reduce([[]]) { orders, _ in
+            orders.flatMap { order in
+                setting.jobs.indices.filter { !order.contains($0) && setting.jobs[$0] == setting.jobs[order.count] }.map {
+                    order + [$0]
+                }
+            }
+        }
         core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: 1)
         // The first is there, the others come.
         scopes = (0..<setting.scopes).map { Scope(isUp: $0 == 0) }
@@ -172,15 +181,28 @@ struct CoreWorld {
     /// Whether a gate may hold it.
     func isGated(_ job: Int) -> Bool { mode(job) == .wait }
 
+    /// The jobs that have not ended, and those that are still to come.
+    private var jobsToCome: some Sequence<Int> {
+        setting.jobs.indices.lazy.filter { $0 >= jobs.count || jobs[$0].state != .ended }
+    }
+
+    /// Whether any job still asks for a scope.
+    func isOfInterest(scope: Int) -> Bool {
+        jobsToCome.contains { self.scope($0) == scope || setting.jobs[$0].others.contains(scope) }
+    }
+
+    /// Whether any job is still to go through the gate of a place.
+    func isOfInterest(gate place: Int) -> Bool { jobsToCome.contains { places[$0] == place } }
+
     // MARK: - Steps
 
     /// What may happen next.
     func steps() -> [Step] {
         var steps: [Step] = []
         if jobs.count < setting.jobs.count { steps.append(.submit) }
-        for (index, scope) in scopes.enumerated() {
+        for (index, scope) in scopes.enumerated() where isOfInterest(scope: index) {
             if scope.isUp { steps.append(.down(index)) }
-            if scope.epoch < setting.epochs { steps.append(scope.isUp ? .edge(index) : .up(index)) }
+            if scope.epoch < setting.epochs ?? .max { steps.append(scope.isUp ? .edge(index) : .up(index)) }
             if nudgesLeft > 0 { steps.append(.nudge(index)) }
         }
         for (index, job) in jobs.enumerated() {

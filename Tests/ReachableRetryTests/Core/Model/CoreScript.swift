@@ -38,7 +38,7 @@ enum CoreStep: Sendable {
 }
 
 /// A policy, and what the model has to know of it.
-struct Variant: Sendable {
+struct Variant: Equatable, Sendable {
     enum Mode: Sendable {
         case wait
         case accelerate
