@@ -113,6 +113,45 @@ import Testing
         }
     }
 
+    /// Nobody listens at the port, and the name is longer than any may be, so that looking it up needs no network.
+    @Test(arguments: [true, false]) func aRefusalOrALostNameInAnOutageIsNotCharged(isRefusal: Bool) async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            var request = try exchange.request()
+            if isRefusal {
+                exchange.server.stop()
+            } else {
+                request.url = try #require(URL(string: "http://\(String(repeating: "a", count: 64)).invalid/"))
+            }
+            let options = HTTPRetryOptions.with {
+                $0.id = "job"
+                // Just before it is sent, the cable goes.
+                $0.adapt = { [network = exchange.network] request, attempt in
+                    if attempt.number == 1 { try network.pull("eth0") }
+                    return request
+                }
+            }
+            let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 1)
+            let loading = Task { [request] in
+                try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
+            }
+            let code: URLError.Code = isRefusal ? .cannotConnectToHost : .cannotFindHost
+            let parked = try await exchange.bus.parked("job")
+            #expect((parked.lastError as? URLError)?.code == code && parked.unmet == ["internet"])
+            #expect(parked.attempts == 1 && parked.charged == 0 && parked.connectivityFailures == 1)
+            // Without an outage the same costs the one attempt that the job has, once the network has had time to settle.
+            exchange.clock.advance(by: .seconds(1))
+            try exchange.network.plug("eth0")
+            if !isRefusal {
+                #expect(try await exchange.bus.parked("job").connectivityFailures == 2)
+                exchange.clock.advance(by: .seconds(31))
+            }
+            let error = try await #require(throws: URLError.self) { _ = try await loading.value }
+            #expect(error.code == code)
+        }
+    }
+
     @Test(arguments: [
         Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
         .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),
