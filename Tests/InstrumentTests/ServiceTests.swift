@@ -78,6 +78,29 @@ import Testing
         }
     }
 
+    /// A service that waits for its job, as long as that takes.
+    private struct Uploads: Service {
+        let bench: Bench
+
+        func run() async throws {
+            for await _ in bench.monitor.transitions { break }
+            await #expect(throws: CancellationError.self) { try await bench.bus.retry(id: "upload") { _ in } }
+            try await gracefulShutdown()
+        }
+    }
+
+    @Test func inAGroupTheBusEndsTheJobsThatServicesBeforeItWaitFor() async throws {
+        let bench = try Bench(online: false)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [.init(service: bench.monitor), .init(service: Uploads(bench: bench)), .init(service: bench.bus)],
+                logger: .init(label: "group") { _ in bench.log }))
+        let running = Task { try await group.run() }
+        #expect(try await bench.bus.parked("upload").unmet == ["internet"])
+        await group.triggerGracefulShutdown()
+        try await running.value
+    }
+
     @Test func inAGroupTheBusDrainsBeforeTheMonitorEnds() async throws {
         let bench = try Bench()
         let group = ServiceGroup(

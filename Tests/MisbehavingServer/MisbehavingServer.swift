@@ -20,6 +20,7 @@ public final class MisbehavingServer: Sendable {
     /// The port that it listens at.
     public let port: UInt16
     private let descriptor: Int32
+    private let keepsBodies: Bool
     private let answer: @Sendable (Request) -> Reply
     private let progress: @Sendable (Request, Int) -> Void
     private let state = Mutex(State())
@@ -29,14 +30,17 @@ public final class MisbehavingServer: Sendable {
     /// - Parameters:
     ///   - address: where it listens, an IPv4 address.
     ///   - port: the port; 0 has the system choose one.
+    ///   - keepsBodies: whether `answer` gets the bodies of requests, too.
     ///   - prepare: runs first on the thread that opens the socket, to take it somewhere else.
     ///   - progress: is told how much of a request's body has arrived, and may hold up the rest.
     ///   - answer: decides what becomes of a request; called by the connections' threads.
     public init(
-        at address: String = "127.0.0.1", port: UInt16 = 0, prepare: @escaping @Sendable () throws -> Void = {},
+        at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false,
+        prepare: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in },
         answer: @escaping @Sendable (Request) -> Reply
     ) throws {
+        self.keepsBodies = keepsBodies
         self.progress = progress
         self.answer = answer
         let opened = Mutex<Result<(Int32, UInt16), any Error>?>(nil)
@@ -117,7 +121,10 @@ public final class MisbehavingServer: Sendable {
                 return request
             }
             guard var request = taken, readBody(&request, connection) else { return }
-            state.withLock { [request] in $0.requests[request.number - 1] = request }
+            state.withLock { [request] state in
+                state.requests[request.number - 1] = request
+                state.requests[request.number - 1].body = []
+            }
             guard act(answer(request), connection, isHead: request.method == "HEAD") else { return }
         }
     }
@@ -129,6 +136,7 @@ public final class MisbehavingServer: Sendable {
             guard let bytes = connection.read(), !bytes.isEmpty else { return false }
             request.length += bytes.count
             for byte in bytes { request.sum &+= UInt64(byte) }
+            if keepsBodies { request.body += bytes }
             progress(request, request.length)
         }
         return true

@@ -36,8 +36,10 @@ public struct Request: Sendable {
     public var path: String
     /// By names in lower case.
     public var headers: [String: String]
-    /// How long the body is; it is not kept.
+    /// How long the body is.
     public var length = 0
+    /// The body itself, while it is answered; only if the server was told to keep bodies.
+    public var body: [UInt8] = []
     /// The sum of the body's bytes.
     public var sum: UInt64 = 0
 

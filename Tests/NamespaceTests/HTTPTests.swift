@@ -42,17 +42,56 @@ struct HTTPTests {
         #expect(server.requests.map(\.firstByte) == [nil, 70_000])
     }
 
-    /// With a path that is there, and after nothing has been reached yet: the network is given time to come up.
-    @Test func aNameThatIsNotFoundIsBlamedOnTheNetworkWhileThatIsNew() async throws {
+    /// The path has been there since before anybody looked: nothing suggests that it is the network that is to blame.
+    @Test func aNameThatIsNotFoundIsTheServersFault() async throws {
         let network = try await CabledNetwork.withFarEnd()
-        let child = try network.request("get", "name.invalid")
-        var failed: String?
-        for await line in child.lines where line.hasPrefix("failed") {
-            failed = line
-            break
-        }
-        #expect(failed == "failed 1 connectivity uncharged -1003" || failed == "failed 1 server charged -1003", "\(failed ?? "")")
-        child.signal(SIGKILL)
+        let story = try await network.request("get", "name.invalid", "--attempts", "1").story()
+        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1003"], "\(story)")
+        #expect(story.contains("error -1003 URLError"), "\(story)")
+    }
+
+    /// Nothing has been reached since the reconnect, which was just now: the network is given time to come up.
+    @Test func aNameThatIsNotFoundAfterAReconnectIsTheNetworksFault() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        try await network.pull()
+        let child = try network.request("get", "name.invalid", "--attempts", "1")
+        defer { child.signal(SIGKILL) }
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
+        try await network.plug()
+        #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
+        #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
+        #expect(await lines.next(isolation: #isolation) == "backingOff 1")
+    }
+
+    @Test func aNameThatIsLostWithTheCableIsLookedUpAgainWhenThatIsBack() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let child = try network.request("get", "name.invalid", "--attempts", "1")
+        defer { child.signal(SIGKILL) }
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
+        try await network.pull()
+        #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
+        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 1")
+        try await network.plug()
+        #expect(await lines.next(isolation: #isolation) == "attemptStarted 2")
+    }
+
+    /// What the far end answers is lost until the cable has been out and in: then the connection is refused.
+    @Test func aRefusalAcrossAnOutageIsNotCharged() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        try await network.far.ip("route add blackhole 192.0.2.10/32")
+        let child = try network.request("get", "192.0.2.1", "--attempts", "1")
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
+        try await network.pull()
+        try await network.plug()
+        try await network.far.ip("route del blackhole 192.0.2.10/32")
+        var story: [String] = []
+        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        #expect(
+            story.filter { $0.hasPrefix("failed") } == ["failed 1 connectivity uncharged -1004", "failed 2 server charged -1004"],
+            "\(story)")
     }
 
     @Test func startedOfflineItWaitsForTheCable() async throws {

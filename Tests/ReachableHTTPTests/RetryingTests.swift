@@ -113,6 +113,38 @@ import Testing
         }
     }
 
+    /// Nobody listens at the port, and the name is longer than any may be, so that looking it up needs no network.
+    @Test(arguments: [true, false]) func aRefusalOrALostNameInAnOutageIsNotCharged(isRefusal: Bool) async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            var request = try exchange.request()
+            if isRefusal {
+                exchange.server.stop()
+            } else {
+                request.url = try #require(URL(string: "http://\(String(repeating: "a", count: 64)).invalid/"))
+            }
+            let options = HTTPRetryOptions.with {
+                $0.id = "job"
+                // Just before it is sent, the cable goes.
+                $0.adapt = { [network = exchange.network] request, attempt in
+                    if attempt.number == 1 { try network.pull("eth0") }
+                    return request
+                }
+            }
+            let events = exchange.bus.events
+            let loading = Task { [request] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options)
+            }
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect((failed.error as? URLError)?.code == (isRefusal ? .cannotConnectToHost : .cannotFindHost))
+            #expect(failed.failureClass == .connectivity && !failed.isCharged)
+            #expect(try await exchange.bus.parked("job").unmet == ["internet"])
+            loading.cancel()
+            _ = await loading.result
+        }
+    }
+
     @Test(arguments: [
         Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
         .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),

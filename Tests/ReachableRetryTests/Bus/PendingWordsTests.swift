@@ -54,6 +54,44 @@ import Testing
         }
     }
 
+    /// An interface that is all right but for one thing, and routes that say no.
+    @Test func eachReasonHasItsWords() async throws {
+        try await Scenario().run { scenario in
+            let network = scenario.network
+            func expect(_ words: String, after change: () throws -> Void) async throws {
+                try change()
+                await scenario.settle()
+                #expect(reasons(scenario) == ["waits for the network: \(words)"])
+            }
+            try network.setOperationalState("eth0", .dormant)
+            await scenario.submit("a", .scenario, .ok())
+            try await expect("eth0 is dormant (dormant)") {}
+            try await expect("eth0's address is still being checked for duplicates (addressTentative)") {
+                try network.removeAddress("eth0", "192.0.2.10/24")
+                try network.addAddress("eth0", "2001:db8::10/64", isTentative: true)
+                try network.setOperationalState("eth0", .up)
+            }
+            try await expect("a route says unreachable (unreachable)") {
+                try network.addRoute(to: "default", type: .unreachable)
+                try network.addAddress("eth0", "192.0.2.10/24")
+            }
+            try await expect("a route says prohibited (prohibited)") {
+                try network.replaceRoute(to: "default", type: .prohibit)
+            }
+            try await expect("a route is a blackhole (blackhole)") {
+                try network.replaceRoute(to: "default", type: .blackhole)
+            }
+        }
+    }
+
+    @Test func aHostWithoutAnAddressIsSaidToHaveNone() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("a", .scenario, to: .host("nas.example"), .ok())
+            await scenario.advance(to: .seconds(2))
+            #expect(reasons(scenario) == ["waits for a way to nas.example: the host's name has no address (unresolved)"])
+        }
+    }
+
     @Test func aMonitorThatHasNotLookedYetIsSaidToBe() async throws {
         let network = SimulatedNetwork.online()
         network.failNextRequests(.max, errno: 16)
@@ -98,11 +136,37 @@ import Testing
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(5)))
             await scenario.submit("a", policy, .fails(Trouble.unreachable, after: .zero), .ok())
             await scenario.submit("b", policy, .fails(Trouble.unanswered, after: .zero), .ok())
+            await scenario.submit("c", policy, .fails(Trouble.timedOut, after: .zero), .ok())
             await scenario.advance(to: .zero)
             #expect(
                 reasons(scenario) == [
                     "backs off for 5 s after an unreachable network", "backs off for 5 s after a host that could not be reached",
+                    "backs off for 5 s after a connection that timed out",
                 ])
+        }
+    }
+
+    @Test func aLifeThatHasNotBegunIsSaidToBeDue() async throws {
+        try await Scenario().run { scenario in
+            let running = Task { try await scenario.bus.job(id: "a") { _ in }.repeating(every: .seconds(10)).run() }
+            try await scenario.bus.parked("a")
+            scenario.clock.advance(by: .milliseconds(1500))
+            #expect(reasons(scenario) == ["is due in 8.5 s"])
+            running.cancel()
+            _ = await running.result
+        }
+    }
+
+    /// A backoff of the caller's is asked while the job has failed and waits for nothing yet.
+    @Test func aDelayThatIsBeingDecidedOnIsSaidToBe() async throws {
+        try await Scenario().run { scenario in
+            let seen = Mutex<[String]>([])
+            let backoff = Backoff.custom { [bus = scenario.bus] _ in
+                seen.withLock { $0 = bus.pending.map(\.reason) }
+                return .zero
+            }
+            await scenario.submit("a", .scenario.backoff(backoff), .fails(after: .zero), .ok(after: .zero))
+            #expect(seen.withLock { $0 } == ["its delay is being decided on"])
         }
     }
 

@@ -23,6 +23,7 @@ enum Trouble: Error, Hashable {
     case unreachable
     case unanswered
     case refused
+    case timedOut
 
     /// Tells the bus what they mean.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
@@ -34,6 +35,7 @@ enum Trouble: Error, Hashable {
             case .unreachable: 101
             case .unanswered: 113
             case .refused: 111
+            case .timedOut: 110
             default: nil
             }
         }

@@ -1,0 +1,53 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Programs that embed the libraries, as packages of others would: nothing here uses more than what is public.
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+
+func library(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-reachability") }
+
+let package = Package(
+    name: "swift-reachability-examples",
+    dependencies: [
+        .package(name: "swift-reachability", path: "..", traits: ["ServiceLifecycle"]),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // A service that uploads what is in a directory.
+        .executableTarget(
+            name: "uploader",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), argumentParser, logging,
+                serviceLifecycle, unixSignals,
+            ]),
+        // A library that brings photos to a server, and knows neither files nor HTTP; its tests; and a command around it.
+        .target(name: "SyncEngine", dependencies: [library("Reachability"), library("ReachableRetry")]),
+        .testTarget(
+            name: "SyncEngineTests",
+            dependencies: ["SyncEngine", library("Reachability"), library("ReachableRetry"), library("ReachabilityTesting")]),
+        .executableTarget(
+            name: "photo-sync",
+            dependencies: [
+                "SyncEngine", library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), argumentParser,
+            ]),
+        // A server to try them with. What it is made of are links to the tests of the package above.
+        .executableTarget(name: "inbox", dependencies: ["MisbehavingServer", argumentParser]),
+        .target(name: "MisbehavingServer"),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+for target in package.targets {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ]
+}

@@ -1,0 +1,1 @@
+../../../Tests/MisbehavingServer/MisbehavingServer.swift

@@ -1,0 +1,45 @@
+import ArgumentParser
+import Foundation
+import MisbehavingServer
+
+/// The command `inbox`.
+@main struct InboxCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inbox",
+        abstract: "A server to try the examples with: keeps what is PUT to it, and lists it.",
+        discussion: """
+            PUT /NAME keeps the body as a file of that name, GET / lists the names, one a line. It is made for tests: it keeps each
+            body in memory until it is whole.
+
+            EXAMPLES
+              inbox /tmp/inbox
+              inbox /tmp/inbox --listen 192.0.2.1:80 --token sesame --busy 2
+            """)
+
+    @Argument(help: "The directory that the files go to.", transform: URL.init(fileURLWithPath:))
+    var directory: URL
+
+    @Option(help: ArgumentHelp("An IPv4 address and a port.", valueName: "address:port"))
+    var listen = "127.0.0.1:8080"
+
+    @Option(help: ArgumentHelp("Refuse requests that do not come with this bearer token.", valueName: "token"))
+    var token: String?
+
+    @Option(help: ArgumentHelp("Answer so many requests first that they should come again in a second.", valueName: "n"))
+    var busy = 0
+
+    func run() throws {
+        let parts = listen.split(separator: ":")
+        guard parts.count == 2, let port = UInt16(parts[1]) else {
+            throw ValidationError("--listen takes an address and a port, such as 127.0.0.1:8080")
+        }
+        let store = try Store(directory, token: token, busy: busy)
+        let server = try MisbehavingServer(at: String(parts[0]), port: port, keepsBodies: true) { store.answer($0) }
+        say("listens at http://\(parts[0]):\(server.port)/")
+        // The server has threads of its own; a signal ends them all.
+        while true { pause() }
+    }
+}
+
+/// Writes a line at once, also into a pipe.
+func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }

@@ -1,0 +1,45 @@
+import Foundation
+import Reachability
+import ReachableRetry
+
+/// Writes a line for each thing that happens to a job.
+struct EventPrinter {
+    private let bus: RetryBus
+    private let events: AsyncStream<RetryEvent>
+
+    /// Listens from now on.
+    init(_ bus: RetryBus) { (self.bus, events) = (bus, bus.events) }
+
+    /// Writes until the bus is shut down.
+    func run() async {
+        for await event in events { write("\(event.job): \(words(event))") }
+    }
+
+    private func words(_ event: RetryEvent) -> String {
+        switch event.kind {
+        case .waitingForConnectivity: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
+        case .attemptStarted: "attempt \(event.attempt) starts (\(event.trigger?.rawValue ?? "first"))"
+        case .attemptFailed: "attempt \(event.attempt) failed\(event.failure.map(words) ?? "")"
+        case .backingOff: "backs off for \(seconds(event.delay ?? .zero))"
+        case .succeeded: "done, \(seconds(event.waited)) of waiting"
+        case .gaveUp: "gave up: \(event.story?.reason.rawValue ?? "")"
+        default: event.kind.rawValue
+        }
+    }
+
+    private func words(_ failure: RetryEvent.Failure) -> String {
+        let fault =
+            switch failure.failureClass {
+            case .connectivity: "the network's fault"
+            case .transient: "a passing fault"
+            case .server: "the server's fault"
+            case .permanent: "for good"
+            }
+        return " (\(fault), \(failure.isCharged ? "charged" : "not charged")): \(failure.error)"
+    }
+
+    private func seconds(_ duration: Duration) -> String { String(format: "%.1f s", duration / .seconds(1)) }
+
+    /// At once, also into a pipe.
+    private func write(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import Foundation
+import FoundationNetworking
+import ReachableHTTP
+import SyncEngine
+
+/// A server of photos, over HTTP.
+///
+/// Each call is one request: when to make another one is the engine's to say.
+struct HTTPPhotoServer: PhotoServer {
+    let url: URL
+    let folder: URL
+    var session = URLSession.shared
+
+    func names(token: String) async throws -> Set<String> {
+        let (data, response) = try await session.data(for: request("GET", url, token))
+        try check(response)
+        return Set(String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init))
+    }
+
+    func store(_ photo: Photo, token: String) async throws {
+        let request = request("PUT", url.appendingPathComponent(photo.name), token)
+        let (_, response) = try await session.upload(for: request, fromFile: folder.appendingPathComponent(photo.name))
+        try check(response)
+    }
+
+    private func request(_ method: String, _ url: URL, _ token: String) -> URLRequest {
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        return request
+    }
+
+    private func check(_ response: URLResponse) throws {
+        guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
+        guard !(200...299 ~= response.statusCode) else { return }
+        let delay = response.value(forHTTPHeaderField: "Retry-After").flatMap {
+            RetryAfter.delay($0, now: .seconds(Date().timeIntervalSince1970))
+        }
+        throw Refusal(status: response.statusCode, retryAfter: delay)
+    }
+
+    /// The error of the system that an error of `URLSession` stands for, as far as it matters whose fault it is.
+    ///
+    /// On Linux nothing says "offline": a name cannot be found then, as if there were none. What the network has been doing, the
+    /// bus knows.
+    static func systemError(_ error: any Error) -> Int32? {
+        switch error {
+        case URLError.cannotFindHost: EAI_AGAIN
+        case URLError.cannotConnectToHost: ECONNREFUSED
+        case URLError.timedOut: ETIMEDOUT
+        default: nil
+        }
+    }
+
+    /// Reads the URL of a server.
+    static func url(_ text: String) throws -> URL {
+        guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else {
+            throw ValidationError("it takes a URL such as http://127.0.0.1:8080/")
+        }
+        return url
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import Reachability
+
+/// What sort of device a link message tells of.
+@Suite struct InterfaceKindTests {
+    /// A link message as the kernel writes it: RTM_NEWLINK with a hardware type, a name, and a kind if it is no hardware.
+    private func kind(_ hardware: UInt16, _ kind: String? = nil, name: String = "x0") -> NetworkInterface.Kind? {
+        func attribute(_ type: UInt16, _ payload: [UInt8]) -> [UInt8] {
+            RouteFrame.bytes(UInt16(4 + payload.count)) + RouteFrame.bytes(type) + payload
+                + [UInt8](repeating: 0, count: -payload.count & 3)
+        }
+        func text(_ text: String) -> [UInt8] { Array(text.utf8) + [0] }
+        // ifinfomsg: family, hardware type, index, flags, changed flags. IFLA_IFNAME; IFLA_LINKINFO with IFLA_INFO_KIND.
+        var body: [UInt8] = [0, 0] + RouteFrame.bytes(hardware) + RouteFrame.bytes(Int32(7)) + RouteFrame.bytes(UInt32(0x1_1043))
+        body += RouteFrame.bytes(UInt32.max) + attribute(3, text(name))
+        if let kind { body += attribute(18, attribute(1, text(kind))) }
+        let header = RouteFrame.bytes(UInt32(16 + body.count)) + RouteFrame.bytes(UInt16(16)) + [UInt8](repeating: 0, count: 10)
+        var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+        (header + body).withUnsafeBytes { batch.append(datagram: $0) }
+        guard case .link(let interface)? = batch.events.first?.payload else { return nil }
+        return interface.kind
+    }
+
+    /// Hardware types are those of linux/if_arp.h.
+    @Test(
+        arguments: [
+            (1, "wired"), (772, "loopback"), (512, "tunnel"), (0xfffe, "tunnel"), (519, "tunnel"), (32, "other"), (824, "other"),
+            (801, "other"), (65535, "other"),
+        ] as [(UInt16, String)])
+    func hardwareIsToldByItsType(type: UInt16, expected: String) {
+        #expect(kind(type)?.rawValue == expected)
+    }
+
+    @Test(arguments: [
+        "tun", "wireguard", "gre", "gretap", "ip6gre", "ip6gretap", "ipip", "ip6tnl", "sit", "vti", "vti6", "xfrm", "ppp",
+        "erspan", "geneve", "vxlan",
+    ])
+    func tunnelsAreToldByTheirKind(kind: String) {
+        for hardware: UInt16 in [1, 0xfffe, 768, 776] { #expect(self.kind(hardware, kind) == .tunnel, "\(hardware)") }
+    }
+
+    @Test(arguments: ["veth", "bridge", "bond", "vlan", "macvlan", "dummy", "team", "vrf", "something new"])
+    func whatIsMadeOfSoftwareIsVirtual(kind: String) {
+        for hardware: UInt16 in [1, 0xfffe] { #expect(self.kind(hardware, kind) == .virtual, "\(hardware)") }
+    }
+
+    @Test func modemsAreCellular() {
+        #expect(kind(519, "wwan") == .cellular && kind(1, "wwan") == .cellular)
+    }
+
+    @Test func theLoopbackDeviceIsTheLoopbackDeviceWhateverItsKind() { #expect(kind(772, "dummy") == .loopback) }
+}

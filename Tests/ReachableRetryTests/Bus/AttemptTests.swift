@@ -1,0 +1,78 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What an operation is told of its attempt.
+@Suite(.timeLimit(.minutes(10))) struct AttemptTests {
+    /// Keeps the epochs of a job's attempts.
+    private final class Epochs: Sendable {
+        private let epochs = Mutex<[UInt64]>([])
+
+        func note(_ attempt: Attempt) { epochs.withLock { $0.append(attempt.epoch) } }
+
+        /// How much later each attempt's epoch is than the one before.
+        var steps: [UInt64] {
+            let epochs = epochs.withLock { $0 }
+            return zip(epochs.dropFirst(), epochs).map { $0 &- $1 }
+        }
+    }
+
+    @Test func theEpochCountsTheReconnectsBetweenAttempts() async throws {
+        try await Scenario().run { scenario in
+            let epochs = Epochs()
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(10)))
+            let task = Task {
+                try await scenario.bus.retry(policy, id: "job") { attempt in
+                    epochs.note(attempt)
+                    if attempt.number < 4 { throw Trouble.other }
+                }
+            }
+            try await scenario.bus.parked("job")
+            scenario.clock.advance(by: .seconds(10))
+            try await scenario.bus.parked("job")
+            // The delay is voided at once: what comes next is this attempt's.
+            try scenario.network.pull("eth0")
+            try scenario.network.plug("eth0")
+            try await scenario.bus.parked("job")
+            scenario.clock.advance(by: .seconds(10))
+            try await task.value
+            #expect(epochs.steps == [0, 1, 0])
+        }
+    }
+
+    @Test func reconnectsDuringAnAttemptAreTheNextOnes() async throws {
+        try await Scenario().run { scenario in
+            let epochs = Epochs()
+            try await scenario.bus.retry(.scenario) { attempt in
+                epochs.note(attempt)
+                guard attempt.number == 1 else { return }
+                for _ in 1...2 {
+                    try scenario.network.pull("eth0")
+                    try scenario.network.plug("eth0")
+                }
+                throw Trouble.other
+            }
+            #expect(epochs.steps == [2])
+        }
+    }
+
+    @Test func otherConditionsCountToo() async throws {
+        try await Scenario().run { scenario in
+            let epochs = Epochs()
+            let login = ConditionSource("logged in", isSatisfied: true)
+            let task = Task {
+                try await scenario.bus.retry(.scenario, when: [login.condition], id: "job") { attempt in
+                    epochs.note(attempt)
+                    if attempt.number == 1 { throw Trouble.other }
+                }
+            }
+            try await scenario.bus.parked("job")
+            login.set(false)
+            login.set(true)
+            try await task.value
+            #expect(epochs.steps == [1])
+        }
+    }
+}
