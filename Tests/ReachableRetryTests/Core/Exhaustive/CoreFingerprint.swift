@@ -3,8 +3,8 @@
 /// What is alike of two states in which the same may happen next.
 ///
 /// The core holds absolute times, growing numbers and the remains of lists. Here a time is its rank among those that are to come,
-/// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are left
-/// out, and so are what only stories tell and what nobody will ask again: a scope and a gate without jobs.
+/// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are
+/// left out, and so are what only stories tell and what nobody will ask again: a scope and a gate without jobs.
 struct CoreFingerprint: Hashable {
     private(set) var bytes: [UInt8] = []
 
