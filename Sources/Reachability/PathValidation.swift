@@ -2,10 +2,10 @@
 public enum PathValidation: Hashable, Sendable, CustomStringConvertible {
     /// The far end answered as expected.
     case validated
-    /// Somebody on the way answers in its place; the URL of a page where the user can change that.
+    /// Somebody on the way answers in its place; the URL of a page where the user can change that, if it is known.
     ///
     /// It comes from the network: do not trust it, and escape it before it reaches a terminal.
-    case captivePortal(String)
+    case captivePortal(String?)
     /// There was no answer, or none that says anything: why not, in words.
     case failed(String)
 
@@ -13,7 +13,7 @@ public enum PathValidation: Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .validated: "validated"
-        case .captivePortal(let page): "behind a captive portal: \(page)"
+        case .captivePortal(let page): "behind a captive portal" + (page.map { ": \($0)" } ?? "")
         case .failed(let reason): "validation failed: \(reason)"
         }
     }

@@ -16,7 +16,7 @@ extension ReachabilityMonitor {
         init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
             collect(outcome, &guarded)
-            if let found = outcome.answer { answer = (found, guarded.validationRequests.removeAll()) }
+            if let found = outcome.validation?.answer { answer = (found, guarded.validationRequests.removeAll()) }
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }

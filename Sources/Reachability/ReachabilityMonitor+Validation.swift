@@ -5,9 +5,9 @@ extension ReachabilityMonitor {
 
     /// Whether the internet is satisfied, and its far end validated: for jobs that a captive portal would only confuse.
     ///
-    /// Its epoch grows when that becomes so. It is unsatisfied from a change of the path until the new one is validated, and
+    /// Its epoch grows when that becomes so. It is unsatisfied from a new epoch of the internet until its path is validated, and
     /// finished when the monitor has ended. Without ``Configuration/validator`` it is finished from the start and never satisfied:
-    /// jobs that require it fail instead of waiting for ever.
+    /// jobs that require it fail instead of waiting for ever. It keeps the monitor.
     public var validatedCondition: Condition {
         let storage = guarded.withLock { guarded -> ConditionStorage? in
             guard guarded.phase != .ended, let validation = guarded.core.validation else { return nil }
@@ -19,7 +19,7 @@ extension ReachabilityMonitor {
         let finished = Condition.State(isFinished: true)
         return Condition(
             "validated internet",
-            storage ?? ConditionStorage(finished, isReachability: configuration.validator != nil, isKnown: false))
+            storage ?? ConditionStorage(finished, isReachability: configuration.validator != nil, isKnown: false), lifetime: self)
     }
 
     /// Has the far end of the path to the internet validated now, and returns what was found.
@@ -58,18 +58,23 @@ extension ReachabilityMonitor {
 
     // MARK: - The source's thread
 
+    func perform(_ validation: MonitorCore.Outcome.Validation) {
+        if validation.step?.cancels == true { cancelValidation() }
+        if let number = validation.step?.start { startValidation(number, of: validation.path) }
+    }
+
     /// Starts a validation, which tells its end to the source's thread.
-    func startValidation(_ start: MonitorCore.Outcome.Start) {
+    private func startValidation(_ number: UInt64, of path: NetworkPath) {
         guard let validator = configuration.validator else { return }
         // Others' code may hold it up for as long as it likes: it does not keep the monitor.
         let task = Task.detached { [weak self] in
             let finding: PathValidation
             do {
-                finding = try await validator.validate(start.path)
+                finding = try await validator.validate(path)
             } catch {
                 finding = .failed("\(error)")
             }
-            self?.finishValidation(start.number, finding)
+            self?.finishValidation(number, finding)
         }
         guarded.withLock { $0.validation = task }
     }

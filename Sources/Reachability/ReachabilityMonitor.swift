@@ -53,7 +53,7 @@ public final class ReachabilityMonitor: Sendable {
         var validatedCondition: ConditionStorage?
         /// Those who wait for a validation.
         var validationRequests = Broadcast<Int, ValidationRequest>()
-        /// The validation that runs.
+        /// The validation that was started last.
         var validation: Task<Void, Never>?
         var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
         /// What those were last told.
@@ -204,8 +204,7 @@ public final class ReachabilityMonitor: Sendable {
             return (outcome, Deliveries(outcome, &guarded, instruments))
         }
         deliveries.perform()
-        if outcome.cancelsValidation { cancelValidation() }
-        if let start = outcome.validation { startValidation(start) }
+        if let validation = outcome.validation { perform(validation) }
         for host in outcome.hosts { source.resolve(host) }
         return outcome.wait
     }

@@ -12,14 +12,15 @@ public import Reachability
 ///
 /// Each validation is one `GET`, in a session of its own: without cookies, caches, credentials, or a connection that is left from
 /// before. Redirects are not followed, and of the body no more is read than can be expected. Ask a server of your own, or one whose
-/// owner invites that. Use `http`: a portal cannot answer in the place of an `https` server, so there it only counts as failed.
+/// owner invites that. Use `http`: a portal cannot answer in the place of an `https` server, so there it only counts as failed. The
+/// server must not redirect by itself, to `https` for instance: that looks like a portal.
 ///
 /// | What comes | What it counts as |
 /// |---|---|
 /// | the expected status and body | `validated` |
-/// | a redirect | `captivePortal` with the URL that it leads to |
-/// | another status from 200 to 299, another body, or 511 (RFC 6585) | `captivePortal` with the URL that was asked for |
-/// | another status, or no response | `failed` |
+/// | a redirect | `captivePortal` with the URL that it leads to, if that is one of HTTP |
+/// | another status from 200 to 399, another body, or 511 (RFC 6585) | `captivePortal` with the URL that was asked for |
+/// | another status, or no response | `failed`: a server in trouble is no portal |
 ///
 /// A browser that opens the URL that was asked for gets the portal's page, too.
 public struct HTTPPathValidator: PathValidator {
@@ -32,13 +33,14 @@ public struct HTTPPathValidator: PathValidator {
     ///
     /// - Parameters:
     ///   - url: what is asked for, over `http` or `https`.
-    ///   - expectedStatus: the status of the right answer; with 204, "no content", a body is no matter.
+    ///   - expectedStatus: the status of the right answer; `nil` for 200 if a body is expected, otherwise for 204, "no content".
     ///   - expectedBody: the body of the right answer, in UTF-8; white space around it does not count. `nil` for any: with a status
-    ///     that portals use for their pages, such as 200, portals would go unseen.
+    ///     that portals use for their pages, such as 200, portals would go unseen. Of a redirect no body is looked at.
     ///   - timeout: how long the server may be silent, rounded up to whole seconds. How long the whole may take is limited by
     ///     `ReachabilityMonitor.Configuration.validationTimeout`.
-    public init(url: URL, expectedStatus: Int = 204, expectedBody: String? = nil, timeout: Duration = .seconds(10)) {
-        (self.url, self.expectedStatus) = (url, expectedStatus)
+    public init(url: URL, expectedStatus: Int? = nil, expectedBody: String? = nil, timeout: Duration = .seconds(10)) {
+        self.url = url
+        self.expectedStatus = expectedStatus ?? (expectedBody == nil ? 204 : 200)
         self.expectedBody = expectedBody.map { ProbeVerdict.trimmed($0.utf8) }
         // In milliseconds it has to fit an Int; an hour of silence is for ever.
         self.timeout = min(max((timeout / .seconds(1)).rounded(.up), 1), 3600)
@@ -50,7 +52,7 @@ public struct HTTPPathValidator: PathValidator {
     /// - Throws: `CancellationError` when the task is cancelled; then the request is cancelled, too.
     public func validate(_ path: NetworkPath) async throws -> PathValidation {
         var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: timeout)
-        guard request.isHTTP else { return .failed("\(url) is no URL of HTTP") }
+        guard url.isHTTP else { return .failed("\(url) is no URL of HTTP") }
         // What lies between is to ask the server, too, and to leave the body as it is.
         request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")

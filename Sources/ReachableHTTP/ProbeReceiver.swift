@@ -63,14 +63,18 @@ final class ProbeReceiver: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        let (waiting, finding) = run.withLock { ($0.waiting.take(), $0.verdict.end()) }
-        if let error { waiting?.resume(throwing: error) } else { waiting?.resume(returning: finding) }
+        guard let waiting = run.withLock({ $0.waiting.take() }) else { return }
+        if let error { return waiting.resume(throwing: error) }
+        // Foundation tells nobody of a redirect that names no place.
+        waiting.resume(returning: task.response.flatMap(judge) ?? run.withLock { $0.verdict.end() })
     }
 
     private func judge(_ response: URLResponse) -> PathValidation? {
         guard let response = response as? HTTPURLResponse else { return nil }
         let location = response.value(forHTTPHeaderField: "Location").flatMap { URL(string: $0, relativeTo: response.url) }
-        return run.withLock { $0.verdict.begin(status: response.statusCode, location: location?.absoluteString) }
+        // A portal may say anything, and somebody may open it.
+        let page = location.flatMap { $0.isHTTP ? $0.absoluteString : nil }
+        return run.withLock { $0.verdict.begin(status: response.statusCode, location: page) }
     }
 
     /// Tells the verdict, if there is one, and has the rest left unread.

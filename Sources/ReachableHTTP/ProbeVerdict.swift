@@ -7,18 +7,23 @@ struct ProbeVerdict: Sendable {
     private let expectedStatus: Int
     private let expectedBody: [UInt8]?
     private var body: [UInt8] = []
+    private var hasHead = false
 
     /// How much white space around the expected body is put up with.
     private static let slack = 1024
 
+    /// Makes a verdict before anything has arrived.
+    ///
+    /// - Parameter body: the expected body without white space around it; `nil` for any. Of redirects, bodies are not seen.
     init(url: String, status: Int, body: [UInt8]?) {
-        (self.url, expectedStatus, expectedBody) = (url, status, body)
+        (self.url, expectedStatus, expectedBody) = (url, status, 300...399 ~= status ? nil : body)
     }
 
     /// Takes in a response's head; returns the verdict, unless it depends on the body.
     ///
-    /// - Parameter location: where the response leads, as an absolute URL.
-    func begin(status: Int, location: String?) -> PathValidation? {
+    /// - Parameter location: where the response leads, as an absolute URL of HTTP.
+    mutating func begin(status: Int, location: String?) -> PathValidation? {
+        hasHead = true
         if status == expectedStatus { return expectedBody == nil ? .validated : nil }
         return switch status {
         case 300...399: .captivePortal(location ?? url)
@@ -34,9 +39,10 @@ struct ProbeVerdict: Sendable {
         return body.count > limit ? .captivePortal(url) : nil
     }
 
-    /// The verdict about the whole body.
+    /// The verdict about all that has arrived.
     func end() -> PathValidation {
-        expectedBody == nil || Self.trimmed(body) == expectedBody ? .validated : .captivePortal(url)
+        guard hasHead else { return .failed("\(url) sent no response of HTTP") }
+        return expectedBody == nil || Self.trimmed(body) == expectedBody ? .validated : .captivePortal(url)
     }
 
     /// A body without the white space around it.

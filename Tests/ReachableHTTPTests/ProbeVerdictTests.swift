@@ -10,6 +10,18 @@ import Testing
         ProbeVerdict(url: Self.url, status: status, body: body.map { ProbeVerdict.trimmed($0.utf8) })
     }
 
+    /// One whose head was right.
+    private func begun(_ body: String = "ok") -> ProbeVerdict {
+        var verdict = verdict(200, body)
+        #expect(verdict.begin(status: 200, location: nil) == nil)
+        return verdict
+    }
+
+    private func begin(_ verdict: ProbeVerdict, _ status: Int, _ location: String?) -> PathValidation? {
+        var verdict = verdict
+        return verdict.begin(status: status, location: location)
+    }
+
     @Test(
         arguments: [
             (302, "http://portal.example/", PathValidation.captivePortal("http://portal.example/")),
@@ -19,33 +31,41 @@ import Testing
             (-1, nil, .failed("\(url) answered with status -1")),
         ] as [(Int, String?, PathValidation)])
     func anotherStatusIsAVerdictByItself(_ status: Int, _ location: String?, _ finding: PathValidation) {
-        #expect(verdict().begin(status: status, location: location) == finding)
-        #expect(verdict(418, nil).begin(status: status, location: location) == finding)
+        for other in [verdict(), verdict(418, nil)] { #expect(begin(other, status, location) == finding) }
     }
 
     @Test func theExpectedStatusNeedsTheBodyThatIsExpectedWithIt() {
-        #expect(verdict(204, nil).begin(status: 204, location: nil) == .validated)
-        #expect(verdict(302, nil).begin(status: 302, location: "http://portal.example/") == .validated)
-        #expect(verdict().begin(status: 200, location: nil) == nil)
+        #expect(begin(verdict(204, nil), 204, nil) == .validated)
+        #expect(begin(verdict(), 200, nil) == nil)
+    }
+
+    @Test func ofARedirectThatIsExpectedTheBodyIsNoMatter() {
+        for body in [nil, "ok"] { #expect(begin(verdict(302, body), 302, "http://portal.example/") == .validated) }
+    }
+
+    @Test func withoutAHeadNothingIsValidated() {
+        for verdict in [verdict(200, nil), verdict(200, "")] {
+            #expect(verdict.end() == .failed("\(Self.url) sent no response of HTTP"))
+        }
     }
 
     @Test(arguments: [
         ("ok", true), (" \r\nok\n", true), ("o", false), ("", false), ("OK", false), ("okay", false), ("o k", false),
     ])
     func theBodyIsComparedWithoutWhiteSpaceAroundIt(_ body: String, _ isRight: Bool) {
-        var verdict = verdict()
+        var verdict = begun()
         for byte in body.utf8 { #expect(verdict.receive([byte]) == nil) }
         #expect(verdict.end() == (isRight ? .validated : .captivePortal(Self.url)))
     }
 
     @Test func anEmptyBodyCanBeExpected() {
-        #expect(verdict(200, "").end() == .validated)
-        var other = verdict(200, "")
+        #expect(begun("").end() == .validated)
+        var other = begun("")
         #expect(other.receive("x".utf8) == nil && other.end() == .captivePortal(Self.url))
     }
 
     @Test func noMoreIsReadThanCanBeRight() {
-        var verdict = verdict()
+        var verdict = begun()
         #expect(verdict.receive(Array(repeating: 0x20, count: 1024)) == nil && verdict.receive("ok".utf8) == nil)
         #expect(verdict.end() == .validated)
         #expect(verdict.receive("!".utf8) == .captivePortal(Self.url))

@@ -2,7 +2,7 @@ extension MonitorCore {
     /// The last evaluation of a scope, if there was one.
     package func path(_ scope: Scope) -> NetworkPath? {
         guard var path = scopes[scope]?.level.path else { return nil }
-        if scope == .internet, let finding = validation?.finding { path.validation = finding }
+        if let finding = validation?.finding, scope == .internet { path.validation = finding }
         return path
     }
 

@@ -1,8 +1,20 @@
+extension MonitorCore.Outcome {
+    /// What is to be done about validations.
+    package struct Validation: Sendable {
+        /// What those are told who have asked for one.
+        package var answer: ValidationState.Answer?
+        package var step: ValidationState.Step?
+        /// The path that is to be validated.
+        package var path: NetworkPath
+    }
+}
+
+/// Without a validator, each of these is a comparison and no more.
 extension MonitorCore {
     /// Tells the validation how the internet is, once it has been evaluated.
     mutating func noteLevelForValidation(_ plan: Plan) {
-        guard validation != nil, let level = scopes[.internet]?.level, level.path != nil else { return }
-        validation?.observe(level.state, at: plan.now)
+        guard validation != nil, let place = scopes.index(forKey: .internet), scopes.values[place].level.path != nil else { return }
+        validation?.observe(scopes.values[place].level.state, at: plan.now)
     }
 
     /// Publishes what was found in this batch about the path as it was published before.
@@ -16,11 +28,10 @@ extension MonitorCore {
     }
 
     /// Says what is to be done with the validator, and what those are told who have asked.
-    mutating func concludeValidation(_ outcome: inout Outcome) {
+    mutating func concludeValidation(_ plan: Plan, _ outcome: inout Outcome) {
         guard validation != nil else { return }
-        outcome.answer = validation?.takeAnswer()
-        guard let step = validation?.takeStep() else { return }
-        outcome.cancelsValidation = step.cancels
-        if let number = step.start, let path = path(.internet) { outcome.validation = Outcome.Start(number: number, path: path) }
+        let (answer, step) = (validation?.takeAnswer(), validation?.takeStep(at: plan.now))
+        guard answer != nil || step != nil, let path = path(.internet) else { return }
+        outcome.validation = Outcome.Validation(answer: answer, step: step, path: path)
     }
 }

@@ -87,17 +87,7 @@ package struct MonitorCore: Sendable {
         /// How long until the monitor wants an empty batch.
         package var wait: Duration?
 
-        /// A validation to be started.
-        package struct Start: Sendable {
-            package var number: UInt64
-            package var path: NetworkPath
-        }
-
-        /// Whether the validation that runs is to be cancelled.
-        package var cancelsValidation = false
-        package var validation: Start?
-        /// What those are told who have asked for a validation.
-        package var answer: ValidationState.Answer?
+        package var validation: Validation?
 
         mutating func tell(_ scope: Scope, _ publication: ScopeState.Publication, _ now: Duration, _ wallTime: Duration) {
             let key = StreamKey(scope: scope, isRaw: publication.isRaw)
@@ -156,7 +146,8 @@ package struct MonitorCore: Sendable {
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
         if configuration.validator != nil {
-            validation = ValidationState(timeout: configuration.validationTimeout, interval: configuration.revalidationInterval)
+            validation = ValidationState(
+                timeout: configuration.validationTimeout, longestPause: configuration.revalidationInterval)
         }
         retain(.internet)
     }
@@ -296,7 +287,7 @@ package struct MonitorCore: Sendable {
         let urgency = urgency()
         let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
         var wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
-        concludeValidation(&outcome)
+        concludeValidation(plan, &outcome)
         if let next = validation?.next { wake = Duration.earlier(wake, next) }
         outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome

@@ -1,7 +1,7 @@
 /// When to have the internet validated, and what was found.
 ///
 /// Pure: it is told the time. What comes from other threads (``request()``, ``arrive(_:_:)``) is only noted; the rest happens in
-/// the order of a batch: ``advance(to:)``, ``observe(_:at:)``, then ``takeAnswer()`` and ``takeStep()``.
+/// the order of a batch: ``advance(to:)``, ``observe(_:at:)``, ``noteOtherWay(at:)``, then ``takeAnswer()`` and ``takeStep(at:)``.
 package struct ValidationState: Equatable, Sendable {
     /// What is to be done with the validator.
     package struct Step: Equatable, Sendable {
@@ -39,8 +39,11 @@ package struct ValidationState: Equatable, Sendable {
         var finding: PathValidation
     }
 
+    /// The pause after the first failure, and the least between two validations that nobody asked for: links may flap.
+    package static let shortestPause = Duration.seconds(1)
+
     private let timeout: Duration
-    private let interval: Duration?
+    private let longestPause: Duration?
     /// The internet's condition; `nil` before its first evaluation.
     private var level: Condition.State?
     /// What was found about the present path; `nil` if nothing was yet.
@@ -51,21 +54,24 @@ package struct ValidationState: Equatable, Sendable {
     private var run: Run?
     private var arrival: Arrival?
     private var lastNumber: UInt64 = 0
-    /// When to look again whether a portal has opened.
-    private var revalidation: Duration?
+    private var lastStart: Duration?
+    /// When to look next without being asked.
+    private var due: Duration?
+    /// How long to wait after the next failure.
+    private var pause = shortestPause
     private var hasRequests = false
     private var epoch: UInt64 = 0
     /// What the condition was last told.
     private var told: Condition.State?
 
     /// Makes a state in which nothing is known.
-    package init(timeout: Duration, interval: Duration?) {
+    package init(timeout: Duration, longestPause: Duration?) {
         self.timeout = max(timeout, .milliseconds(1))
-        self.interval = interval.map { max($0, .seconds(1)) }
+        self.longestPause = longestPause.map { max($0, Self.shortestPause) }
     }
 
     /// When there is something to do.
-    package var next: Duration? { Duration.earlier(attempt?.deadline, revalidation) }
+    package var next: Duration? { Duration.earlier(attempt?.deadline, due) }
 
     /// Whether the internet is satisfied and validated, as a condition shows it.
     package var condition: Condition.State { Condition.State(isSatisfied: finding == .validated, epoch: epoch) }
@@ -89,9 +95,9 @@ package struct ValidationState: Equatable, Sendable {
             if attempt?.number == arrival.number { conclude(arrival.finding, at: now) }
         }
         if let attempt, attempt.deadline <= now { conclude(.failed("no answer within \(timeout)"), at: now) }
-        let isDue = revalidation.map { $0 <= now } ?? false
+        let isDue = due.map { $0 <= now } ?? false
         guard isDue || hasRequests, verdict == nil, attempt == nil, level?.isSatisfied == true else { return }
-        want(at: now)
+        begin(at: now)
     }
 
     /// Takes in the internet's level and epoch after an evaluation.
@@ -100,8 +106,17 @@ package struct ValidationState: Equatable, Sendable {
     package mutating func observe(_ state: Condition.State, at now: Duration) {
         guard state != level else { return }
         level = state
-        (finding, verdict, attempt, revalidation) = (nil, nil, nil, nil)
-        if state.isSatisfied { want(at: now) }
+        (finding, verdict, attempt, due, pause) = (nil, nil, nil, nil, Self.shortestPause)
+        if state.isSatisfied { look(at: now) }
+    }
+
+    /// Packets go another way at the same level and epoch: over another gateway, or over one family more or less.
+    ///
+    /// What was found stands until somebody has looked again, for connections may still hold, too; what is under way is dropped.
+    package mutating func noteOtherWay(at now: Duration) {
+        guard level?.isSatisfied == true else { return }
+        attempt = nil
+        look(at: now)
     }
 
     /// The condition, if it has changed.
@@ -112,7 +127,7 @@ package struct ValidationState: Equatable, Sendable {
     }
 
     /// What is to be done with the validator, if anything.
-    package mutating func takeStep() -> Step? {
+    package mutating func takeStep(at now: Duration) -> Step? {
         var step = Step()
         if let run, !run.isCancelled, run.number != attempt?.number {
             self.run?.isCancelled = true
@@ -122,6 +137,7 @@ package struct ValidationState: Equatable, Sendable {
             lastNumber += 1
             attempt?.number = lastNumber
             run = Run(number: lastNumber)
+            lastStart = now
             step.start = lastNumber
         }
         return step == Step() ? nil : step
@@ -135,14 +151,22 @@ package struct ValidationState: Equatable, Sendable {
         return answer
     }
 
-    private mutating func want(at now: Duration) {
+    /// The path is another one.
+    private mutating func look(at now: Duration) {
+        let earliest = lastStart.map { $0.saturatingAdd(Self.shortestPause) } ?? now
+        if earliest <= now || hasRequests { begin(at: now) } else { due = earliest }
+    }
+
+    private mutating func begin(at now: Duration) {
         attempt = Attempt(deadline: now.saturatingAdd(timeout))
-        revalidation = nil
+        due = nil
     }
 
     private mutating func conclude(_ finding: PathValidation, at now: Duration) {
         if finding == .validated && self.finding != .validated { epoch &+= 1 }
-        (self.finding, verdict, attempt) = (finding, finding, nil)
-        revalidation = finding == .validated ? nil : interval.map { now.saturatingAdd($0) }
+        (self.finding, verdict, attempt, due) = (finding, finding, nil, nil)
+        guard finding != .validated, let longestPause else { return pause = Self.shortestPause }
+        due = now.saturatingAdd(pause)
+        pause = min(pause.saturatingAdd(pause), longestPause)
     }
 }

@@ -2,6 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
+/// A monitor that was given a validator.
 @Suite(.timeLimit(.minutes(10))) struct ValidationTests {
     /// A running monitor whose validator says what the body wants.
     private func withValidator(
@@ -40,16 +41,16 @@ import Testing
     @Test func aPortalThatOpensIsFoundAtTheNextLook() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            await validator.nextCall()?.answer(.captivePortal("http://portal.example/"))
-            _ = try await raw.next()
-            clock.advance(by: .seconds(59))
+            await validator.nextCall()?.answer(.captivePortal(nil))
+            #expect(try await raw.next().cause == Cause(.validation, "behind a captive portal"))
+            clock.advance(by: .milliseconds(999))
             #expect(validator.callCount == 1)
-            clock.advance(by: .seconds(1))
+            clock.advance(by: .milliseconds(1))
             let call = try #require(await validator.nextCall())
-            #expect(call.path.validation == .captivePortal("http://portal.example/"))
+            #expect(call.path.validation == .captivePortal(nil))
             call.answer(.validated)
             let opened = try await raw.next()
-            #expect(opened.kinds == .validationChanged && opened.current.validation == .validated && opened.at == .seconds(60))
+            #expect(opened.kinds == .validationChanged && opened.current.validation == .validated && opened.at == .seconds(1))
             #expect(monitor.validatedCondition.state == .init(isSatisfied: true, epoch: 1))
             clock.advance(by: .seconds(86_400))
             #expect(validator.callCount == 2, "what is validated is left alone")
@@ -65,6 +66,7 @@ import Testing
             try network.pull("eth0")
             first.answer(.captivePortal("http://portal.example/"))
             try network.plug("eth0")
+            clock.advance(by: .seconds(1))
             await validator.nextCall()?.answer(.validated)
             #expect(try await raw.next().kinds == .offline)
             let online = try await raw.next()
@@ -80,25 +82,50 @@ import Testing
         try await withValidator { monitor, network, clock, validator in
             var damped = try await Listener(monitor.transitions)
             await validator.nextCall()?.answer(.validated)
-            _ = try await damped.next()
+            #expect(try await damped.next().kinds == .validationChanged)
             try network.pull("eth0")
             try network.plug("eth0")
             let back = try await damped.next()
             #expect(back.kinds == [.reestablished, .validationChanged] && back.current.validation == nil)
+            clock.advance(by: .seconds(1))
             await validator.nextCall()?.answer(.validated)
             #expect(try await damped.next().kinds == .validationChanged)
         }
     }
 
-    @Test func aChangeThatLeavesTheEpochLeavesTheFinding() async throws {
+    @Test func aLinkThatFlapsIsValidatedOnceASecond() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.validated)
-            _ = try await raw.next()
+            #expect(try await raw.next().kinds == .validationChanged)
+            for _ in 1...9 {
+                clock.advance(by: .milliseconds(100))
+                try network.pull("eth0")
+                try network.plug("eth0")
+            }
+            #expect(validator.callCount == 1 && monitor.path.isSatisfied)
+            clock.advance(by: .milliseconds(100))
+            #expect(await validator.nextCall()?.path == monitor.path)
+        }
+    }
+
+    @Test func overAnotherGatewayItIsValidatedAgainAndStandsMeanwhile() async throws {
+        try await withValidator { monitor, network, clock, validator in
+            var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
+            var address = try await Listener(monitor.transitions(to: .address(ip("198.51.100.1")), raw: true))
+            await validator.nextCall()?.answer(.validated)
+            #expect(try await raw.next().kinds == .validationChanged)
+            clock.advance(by: .seconds(1))
             try network.replaceRoute(to: "default", via: "192.0.2.2", dev: "eth0")
             let change = try await raw.next()
-            #expect(change.kinds == .gatewayChanged && change.current.validation == .validated)
-            #expect(monitor.path == change.current && validator.callCount == 1)
+            #expect(change.kinds == .gatewayChanged && change.current.validation == .validated && monitor.path == change.current)
+            let other = try await address.next()
+            #expect(other.kinds == .gatewayChanged && other.current.validation == nil, "nobody has looked there")
+            let call = try #require(await validator.nextCall())
+            #expect(call.path == change.current && monitor.validatedCondition.state.isSatisfied)
+            call.answer(.captivePortal("http://portal.example/"))
+            #expect(try await raw.next().current.validation == .captivePortal("http://portal.example/"))
+            #expect(monitor.validatedCondition.state == .init(isSatisfied: false, epoch: 1))
         }
     }
 
@@ -132,7 +159,7 @@ import Testing
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.validated)
-            _ = try await raw.next()
+            #expect(try await raw.next().kinds == .validationChanged)
             let asking = Task { (try await monitor.validate(), monitor.path.validation) }
             await validator.nextCall()?.answer(.failed("gone"))
             let (answer, known) = try await asking.value
@@ -156,9 +183,13 @@ import Testing
 
     @Test func whoAsksMayLeave() async throws {
         try await withValidator { monitor, network, clock, validator in
+            _ = await validator.nextCall()
+            let before = monitor.usage
             let asking = Task { try await monitor.validate() }
+            while monitor.usage == before { await Task.yield() }
             asking.cancel()
             await #expect(throws: CancellationError.self) { try await asking.value }
+            #expect(monitor.usage == before && validator.callCount == 1)
         }
     }
 
@@ -179,10 +210,30 @@ import Testing
         }
     }
 
+    /// What it costs those who have none: no state, no wake-up, no effect.
+    @Test func withoutAValidatorTheCoreHasNothingToDo() {
+        var core = MonitorCore(ReachabilityMonitor.Configuration())
+        let plan = core.receive(NetworkEventBatch(now: .zero, wallTime: .zero))
+        let settlement = core.settle(plan, .init())
+        #expect(core.conclude(plan, .init(), settlement).validation == nil && core.validation == nil)
+    }
+
+    /// Tells when its call has ended, and whether it was cancelled.
+    private struct WatchedValidator: PathValidator {
+        let scripted = ScriptedValidator()
+        let ended = AsyncStream.makeStream(of: Bool.self)
+
+        func validate(_ path: NetworkPath) async throws -> PathValidation {
+            defer { ended.continuation.yield(Task.isCancelled) }
+            return try await scripted.validate(path)
+        }
+    }
+
     @Test func theEndEndsTheValidationAndThoseWhoWaitForIt() async throws {
-        let validator = ScriptedValidator()
+        let watched = WatchedValidator()
+        let validator = watched.scripted
         var configuration = ReachabilityMonitor.Configuration()
-        configuration.validator = validator
+        configuration.validator = watched
         let monitor = ReachabilityMonitor(SimulatedNetwork.online(clock: ManualClock()), configuration: configuration)
         let running = Task { try await monitor.run() }
         let condition = monitor.validatedCondition
@@ -192,6 +243,10 @@ import Testing
         try await running.value
         let error = await #expect(throws: ReachabilityError.self) { try await asking.value }
         #expect(error?.code == .ended)
+        for await isCancelled in watched.ended.stream {
+            #expect(isCancelled)
+            break
+        }
         #expect(condition.state.isFinished && monitor.validatedCondition.state.isFinished && validator.callCount == 1)
         await #expect(throws: ReachabilityError.self) { try await monitor.validate() }
     }
