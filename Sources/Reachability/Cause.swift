@@ -41,6 +41,8 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         public static let eventsLost = Kind(rawValue: "eventsLost")
         /// The name of a host was looked up.
         public static let hostLookedUp = Kind(rawValue: "hostLookedUp")
+        /// A validator has looked at the far end.
+        public static let validation = Kind(rawValue: "validation")
         /// The machine woke from suspension.
         public static let resumed = Kind(rawValue: "resumed")
     }

@@ -17,6 +17,7 @@ public struct NetworkPath: Hashable, Sendable {
         var ipv4: FamilyPath
         var ipv6: FamilyPath
         var interface: NetworkInterface?
+        var validation: PathValidation?
     }
 
     /// The content, shared by copies: a path is copied with each transition to each listener.
@@ -57,13 +58,24 @@ public struct NetworkPath: Hashable, Sendable {
         set { own().content.interface = newValue }
     }
 
+    /// What a validator found at the far end of this path; `nil` if nobody looked, or if it is not known yet.
+    ///
+    /// Only of the internet, as ``ReachabilityMonitor/path`` and ``ReachabilityMonitor/transitions`` show it, and only if
+    /// ``ReachabilityMonitor/Configuration/validator`` is set. It says nothing about ``status``.
+    public var validation: PathValidation? {
+        get { storage.content.validation }
+        set { own().content.validation = newValue }
+    }
+
     /// Makes a path.
     public init(
         status: Status, offlineReason: OfflineReason? = nil, ipv4: FamilyPath = .init(), ipv6: FamilyPath = .init(),
-        interface: NetworkInterface? = nil
+        interface: NetworkInterface? = nil, validation: PathValidation? = nil
     ) {
         storage = Storage(
-            Content(status: status, offlineReason: offlineReason, ipv4: ipv4, ipv6: ipv6, interface: interface))
+            Content(
+                status: status, offlineReason: offlineReason, ipv4: ipv4, ipv6: ipv6, interface: interface,
+                validation: validation))
     }
 
     /// The storage, copied if another path has it, too.

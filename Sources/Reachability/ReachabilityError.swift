@@ -33,6 +33,10 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let invalidRecording = Code(rawValue: "invalidRecording")
         /// A recording was asked what nobody asked while it was made.
         public static let notRecorded = Code(rawValue: "notRecorded")
+        /// The monitor has no validator.
+        public static let noValidator = Code(rawValue: "noValidator")
+        /// There is no path to what is to be reached.
+        public static let unsatisfied = Code(rawValue: "unsatisfied")
     }
 
     /// The sort of failure.
@@ -71,6 +75,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         case .fileFailed: "Check the path, its permissions, and the space left on the disk."
         case .invalidRecording: "It takes a file from `reachability-watch record` of this version or before, or from rtmon(8)."
         case .notRecorded: "The recording knows no answer to that: ask what was asked while it was made, or record anew."
+        case .noValidator: "Set one in the monitor's configuration."
+        case .unsatisfied: "Wait until the internet is satisfied."
         default: ""
         }
     }

@@ -29,6 +29,21 @@ extension ReachabilityMonitor {
         ///
         /// At least a second. The system's resolver does not tell how long its answers hold.
         public var hostRefreshInterval: Duration? = .seconds(60)
+        /// What finds out whether the far end of the internet's path answers; `nil` for nobody, so that nothing is sent.
+        ///
+        /// Once set, it is called when the path to the internet changes, once a second at the most; while nothing
+        /// better than a portal was found, again and again (``revalidationInterval``); and on ``ReachabilityMonitor/validate()``.
+        /// What it finds is in ``NetworkPath/validation``.
+        public var validator: (any PathValidator)?
+        /// How long a validation may take before it counts as failed.
+        ///
+        /// At least a millisecond. It includes the wait for the end of a validation that was cancelled.
+        public var validationTimeout: Duration = .seconds(10)
+        /// How long at most after a validation that did not succeed the next one follows, for portals open; `nil` for never.
+        ///
+        /// At least a second. On each path the first pause is a second, and each later one twice as long as that before it, up to
+        /// this. After a success there is no other validation before the path changes or somebody asks.
+        public var revalidationInterval: Duration? = .seconds(60)
         /// How many transitions wait for a listener that is slow; then the oldest are dropped.
         ///
         /// At least 1.

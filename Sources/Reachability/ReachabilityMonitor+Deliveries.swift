@@ -4,6 +4,7 @@ extension ReachabilityMonitor {
         private var transitions: [(Transition, [Listener])] = []
         private var finishedConditions: [ConditionStorage] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
+        private var answer: (ValidationState.Answer?, [ValidationRequest]) = (nil, [])
         private var finished: [Listener] = []
         private var report: MonitorInstruments.Report?
         private let instruments: MonitorInstruments?
@@ -15,6 +16,7 @@ extension ReachabilityMonitor {
         init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
             collect(outcome, &guarded)
+            if let found = outcome.validation?.answer { answer = (found, guarded.validationRequests.removeAll()) }
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
                 transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
@@ -35,8 +37,10 @@ extension ReachabilityMonitor {
             let listeners = guarded.healthListeners.removeAll()
             health = [(guarded.core.health, listeners)]
             finishedHealth = listeners
-            finishedConditions = Array(guarded.conditions.values)
+            answer = (nil, guarded.validationRequests.removeAll())
+            finishedConditions = Array(guarded.conditions.values) + [guarded.validatedCondition].compactMap(\.self)
             guarded.conditions = [:]
+            guarded.validatedCondition = nil
         }
 
         private mutating func collect(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
@@ -51,6 +55,10 @@ extension ReachabilityMonitor {
             for storage in finishedConditions { storage.finish() }
             for (transition, listeners) in transitions {
                 for listener in listeners { listener.yield(transition) }
+            }
+            for request in answer.1 {
+                if let found = answer.0 { request.yield(found) }
+                request.finish()
             }
             for (health, listeners) in health {
                 for listener in listeners { listener.yield(health) }
@@ -70,9 +78,12 @@ extension ReachabilityMonitor.Guarded {
     }
 
     /// The conditions that changed, of those that somebody has.
-    func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
-        if conditions.isEmpty { return [] }
+    mutating func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
         var changes: [ConditionChange] = []
+        if core.validation != nil, let state = core.validation?.takeCondition(), let validatedCondition {
+            changes.append(ConditionChange(storage: validatedCondition, state: state))
+        }
+        if conditions.isEmpty { return changes }
         for entry in settlement.entries where entry.observation.conditionChanged {
             guard let storage = conditions[answers.paths[entry.position].scope] else { continue }
             changes.append(ConditionChange(storage: storage, state: entry.observation.state))

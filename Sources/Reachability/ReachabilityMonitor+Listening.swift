@@ -89,7 +89,7 @@ extension ReachabilityMonitor {
     /// How many streams, conditions and listeners are kept, for tests that look for leaks; the internet's own watch does not count.
     package var usage: Int {
         guarded.withLock { guarded in
-            guarded.broadcast.count + guarded.healthListeners.count
+            guarded.broadcast.count + guarded.healthListeners.count + guarded.validationRequests.count
                 + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
         }
     }

@@ -14,8 +14,8 @@ public import ServiceLifecycle
 /// ```
 ///
 /// A monitor asks the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the answer may have
-/// changed; it sends no packets. Everything is safe to use from any thread. Transitions are made and told by one thread, in
-/// order.
+/// changed; it sends no packets, unless it is given a ``PathValidator``. Everything is safe to use from any thread. Transitions
+/// are made and told by one thread, in order.
 ///
 /// ## Topics
 /// ### Running
@@ -30,6 +30,9 @@ public import ServiceLifecycle
 /// - ``transitions(to:raw:)``
 /// - ``condition(for:)``
 /// - ``waitUntilSatisfied(_:)``
+/// ### Validating
+/// - ``validatedCondition``
+/// - ``validate()``
 public final class ReachabilityMonitor: Sendable {
     typealias Listener = AsyncStream<Transition>.Continuation
 
@@ -46,6 +49,12 @@ public final class ReachabilityMonitor: Sendable {
         var isExpected = false
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
+        /// Whether the internet is validated, once somebody wanted to know.
+        var validatedCondition: ConditionStorage?
+        /// Those who wait for a validation.
+        var validationRequests = Broadcast<Int, ValidationRequest>()
+        /// The validation that was started last.
+        var validation: Task<Void, Never>?
         var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
         /// What those were last told.
         var toldHealth = MonitorHealth()
@@ -195,6 +204,7 @@ public final class ReachabilityMonitor: Sendable {
             return (outcome, Deliveries(outcome, &guarded, instruments))
         }
         deliveries.perform()
+        if let validation = outcome.validation { perform(validation) }
         for host in outcome.hosts { source.resolve(host) }
         return outcome.wait
     }
@@ -206,6 +216,7 @@ public final class ReachabilityMonitor: Sendable {
             return Deliveries(ending: outcome, &guarded, instruments)
         }
         deliveries.perform()
+        cancelValidation()
     }
 }
 

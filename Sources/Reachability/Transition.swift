@@ -29,6 +29,8 @@ public struct Transition: Sendable {
         public static let resynced = Kinds(rawValue: 1 << 9)
         /// Still unsatisfied, for another reason.
         public static let reasonChanged = Kinds(rawValue: 1 << 10)
+        /// Another ``NetworkPath/validation``, while satisfied before and after.
+        public static let validationChanged = Kinds(rawValue: 1 << 11)
 
         /// The stable names of the members, as in JSON.
         public var names: [String] {
@@ -37,7 +39,7 @@ public struct Transition: Sendable {
 
         static let allNames = [
             "online", "offline", "familyGained", "familyLost", "interfaceChanged", "gatewayChanged", "sourceChanged",
-            "reestablished", "resumed", "resynced", "reasonChanged",
+            "reestablished", "resumed", "resynced", "reasonChanged", "validationChanged",
         ]
     }
 

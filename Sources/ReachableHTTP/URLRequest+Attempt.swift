@@ -13,7 +13,7 @@ extension URLRequest {
     }
 
     /// Whether it is a request of HTTP.
-    var isHTTP: Bool { ["http", "https"].contains(url?.scheme?.lowercased()) }
+    var isHTTP: Bool { url?.isHTTP == true }
 
     mutating func add(_ idempotency: HTTPIdempotency) {
         switch idempotency.kind {
@@ -40,4 +40,9 @@ extension URLRequest {
 
     /// What a request has of which nobody has set it.
     private static let defaultTimeout: TimeInterval = 60
+}
+
+extension URL {
+    /// Whether it is one of HTTP.
+    var isHTTP: Bool { ["http", "https"].contains(scheme?.lowercased()) }
 }

@@ -41,7 +41,7 @@ import Testing
         let names = Set(all.map { name, labels in name + labels.map { "{\($0.0)=\($0.1)}" }.joined() })
         let kinds = [
             "online", "offline", "familyGained", "familyLost", "interfaceChanged", "gatewayChanged", "sourceChanged",
-            "reestablished", "resumed", "resynced", "reasonChanged",
+            "reestablished", "resumed", "resynced", "reasonChanged", "validationChanged",
         ]
         let reasons = ["permanent", "attempts", "budget", "deadline", "waitLimit", "conditionEnded", "shutDown"]
         let expected =

@@ -110,6 +110,21 @@ struct HTTPTests {
         #expect(rest.contains("ok 200 5"), "\(rest)")
     }
 
+    @Test func behindAPortalARequestWaitsUntilItIsOpen() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let server = try network.serve { request in
+            request.number == 1 ? .respond(302, ["Location": "http://portal.invalid/"]) : .respond(204)
+        }
+        defer { server.stop() }
+        let story = try await network.request("get", "192.0.2.1", "--validate").story()
+        #expect(story.contains("behind a captive portal: http://portal.invalid/") && story.contains("validated"), "\(story)")
+        #expect(story.contains("attemptStarted 1") && story.contains("ok 204 0"), "\(story)")
+        // Behind the portal it would have been led astray.
+        #expect(!story.contains { $0.hasPrefix("failed") }, "\(story)")
+        let own = try #require(server.requests.firstIndex { $0.headers["cache-control"] == nil }, "\(server.requests)")
+        #expect(own >= 2, "two validations come first")
+    }
+
     /// The server holds up each of the first three uploads in the midst until the cable is out.
     @Test func anUploadSurvivesAPulledCableThreeTimes() async throws {
         let network = try await CabledNetwork.withFarEnd()

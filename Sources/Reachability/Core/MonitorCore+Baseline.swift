@@ -1,6 +1,10 @@
 extension MonitorCore {
     /// The last evaluation of a scope, if there was one.
-    package func path(_ scope: Scope) -> NetworkPath? { scopes[scope]?.level.path }
+    package func path(_ scope: Scope) -> NetworkPath? {
+        guard var path = scopes[scope]?.level.path else { return nil }
+        if let finding = validation?.finding, scope == .internet { path.validation = finding }
+        return path
+    }
 
     /// The condition of a scope as of its last evaluation.
     package func condition(_ scope: Scope) -> Condition.State { scopes[scope]?.level.state ?? Condition.State() }

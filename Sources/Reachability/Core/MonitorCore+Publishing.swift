@@ -33,23 +33,29 @@ extension MonitorCore {
                 Settlement.Entry(
                     position: position, order: scopes.values[place].order, observation: observation, resumed: resumed))
         }
+        noteLevelForValidation(plan)
         return settlement
     }
 
     /// Publishes what of a verdict is news.
     mutating func report(_ entry: Settlement.Entry, _ answers: Answers, _ plan: Plan, _ outcome: inout Outcome) {
-        let (scope, path) = (answers.paths[entry.position].scope, answers.paths[entry.position].path)
+        let scope = answers.paths[entry.position].scope
+        var path = answers.paths[entry.position].path
         // It may have been released since.
         guard let place = scopes.index(forKey: scope), scopes.values[place].order == entry.order else { return }
         let log = log
         let circumstances = ScopeState.Circumstances(now: plan.now, resumed: entry.resumed, resynced: resynced)
         let details = answers.paths[entry.position].details
         scopes.values[place].describe(path, isComplete: details.isEmpty)
+        if let finding = validation?.finding, scope == .internet { path.validation = finding }
         let news = scopes.values[place].report(path, entry.observation, circumstances) {
             log.best(from: entry.observation.old, to: path) ?? Cause(.audit, "a periodic check found it")
         }
         if let publication = news.raw {
-            if scope == .internet { hosts.notePathChange(at: plan.now) }
+            if scope == .internet {
+                hosts.notePathChange(at: plan.now)
+                validation?.noteOtherWay(at: plan.now)
+            }
             if !plan.isExplained && !isPolled { health.missedByEvents += 1 }
             outcome.tell(scope, publication, plan.now, plan.wallTime)
         }

@@ -87,6 +87,8 @@ package struct MonitorCore: Sendable {
         /// How long until the monitor wants an empty batch.
         package var wait: Duration?
 
+        package var validation: Validation?
+
         mutating func tell(_ scope: Scope, _ publication: ScopeState.Publication, _ now: Duration, _ wallTime: Duration) {
             let key = StreamKey(scope: scope, isRaw: publication.isRaw)
             transitions.append(Telling(key: key, publication: publication, now: now, wallTime: wallTime))
@@ -123,6 +125,8 @@ package struct MonitorCore: Sendable {
     var resumed: Set<Scope> = []
     var resynced = false
     var hosts: HostBook
+    /// What is known of the far end; `nil` without a validator.
+    package var validation: ValidationState?
     /// The addresses that the scopes ask about, and those that the source was last told.
     var index = DestinationIndex()
     var destinations: Set<IPAddress>?
@@ -141,6 +145,10 @@ package struct MonitorCore: Sendable {
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
+        if configuration.validator != nil {
+            validation = ValidationState(
+                timeout: configuration.validationTimeout, longestPause: configuration.revalidationInterval)
+        }
         retain(.internet)
     }
 
@@ -213,6 +221,7 @@ package struct MonitorCore: Sendable {
     /// Takes in a batch and says what must be asked now.
     package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
         count(batch)
+        validation?.advance(to: batch.now)
         indexDestinations()
         let hadHints = apply(batch.events, at: batch.now)
         settleHosts(at: batch.now)
@@ -257,6 +266,7 @@ package struct MonitorCore: Sendable {
     package mutating func conclude(_ plan: Plan, _ answers: Answers, _ settlement: Settlement) -> Outcome {
         var outcome = Outcome()
         noteFailures(answers, plan)
+        tellValidation(plan, &outcome)
         if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
             for entry in settlement.entries { report(entry, answers, plan, &outcome) }
             if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
@@ -276,7 +286,9 @@ package struct MonitorCore: Sendable {
         // While all requests fail everything waits for the next attempt: what is due already would be asked for again and again.
         let urgency = urgency()
         let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
-        let wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
+        var wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
+        concludeValidation(plan, &outcome)
+        if let next = validation?.next { wake = Duration.earlier(wake, next) }
         outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }

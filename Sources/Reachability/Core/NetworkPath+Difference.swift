@@ -13,6 +13,7 @@ extension NetworkPath {
             var kinds: Transition.Kinds = []
             for family in IPAddress.Family.allCases { kinds.formUnion(self[family].kinds(since: old[family])) }
             if interface?.identity != old.interface?.identity { kinds.insert(.interfaceChanged) }
+            if validation != old.validation { kinds.insert(.validationChanged) }
             return kinds
         }
     }

@@ -98,6 +98,12 @@ package struct ScopeState: Equatable, Sendable {
         return publication(content, isRaw: false)
     }
 
+    /// What was found about the path that was published last, for each kind of stream.
+    package mutating func revalidate(_ finding: PathValidation, _ cause: Cause) -> [Publication] {
+        let contents = [(true, raw.revalidate(finding, cause)), (false, damped.revalidate(finding, cause))]
+        return contents.compactMap { isRaw, content in content.map { publication($0, isRaw: isRaw) } }
+    }
+
     package mutating func end(_ cause: Cause) -> [Publication] {
         let contents = [(true, raw.end(cause)), (false, damped.end(cause))]
         return contents.compactMap { isRaw, content in content.map { publication($0, isRaw: isRaw) } }

@@ -57,6 +57,13 @@ package struct TransitionReducer: Equatable, Sendable {
         return publish(path, kinds, cause())
     }
 
+    /// Takes in what was found about the path that was published last.
+    package mutating func revalidate(_ finding: PathValidation, _ cause: Cause) -> Publication? {
+        guard var path = published, hold == nil, path.isSatisfied, path.validation != finding else { return nil }
+        path.validation = finding
+        return publish(path, .validationChanged, cause)
+    }
+
     /// The end: listeners are told that nothing is known any more.
     package mutating func end(_ cause: Cause) -> Publication? {
         published == nil || published?.status == .unknown ? nil : publish(.unknown, [], cause)

@@ -45,6 +45,19 @@ import Testing
         #expect(moved.kinds == [.reestablished, .interfaceChanged, .sourceChanged] && moved.sequence == 2)
     }
 
+    @Test func aFindingIsToldOnceAndOnlyOfAPathThatIsThere() {
+        var reducer = reducer()
+        let publication = reducer.revalidate(.validated, cause)
+        #expect(publication?.kinds == .validationChanged && publication?.sequence == 1)
+        #expect(publication?.previous?.validation == nil && publication?.current.validation == .validated)
+        let repeated = reducer.revalidate(.validated, cause)
+        _ = reduce(&reducer, .offline(), at: .seconds(1))
+        let held = reducer.revalidate(.captivePortal(nil), cause)
+        #expect(reduce(&reducer, .offline(), at: .seconds(2))?.kinds == .offline)
+        let offline = reducer.revalidate(.captivePortal(nil), cause)
+        #expect(repeated == nil && held == nil && offline == nil && reducer.sequence == 2)
+    }
+
     @Test func withoutGraceALossIsToldAtOnce() {
         var reducer = reducer(grace: .zero)
         #expect(reduce(&reducer, .offline(), at: .zero)?.kinds == .offline)

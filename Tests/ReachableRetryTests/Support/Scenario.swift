@@ -61,12 +61,16 @@ final class Scenario: Sendable {
     let bus: RetryBus
     let log = Mutex(Log())
 
-    init(online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered) {
+    init(
+        online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered,
+        validator: (any PathValidator)? = nil
+    ) {
         network = SimulatedNetwork.online(clock: clock)
         if !online { try? network.pull("eth0") }
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = auditInterval
         configuration.auditIntervalWhileUnsatisfied = auditInterval
+        configuration.validator = validator
         monitor = ReachabilityMonitor(network, configuration: configuration)
         var busConfiguration = RetryBus.Configuration()
         busConfiguration.releasePolicy = release
