@@ -55,7 +55,9 @@ public struct HTTPRetryClassifier: Sendable {
             if let status = failure.status, statuses.contains(status) {
                 return .retry(.server(retryAfter: failure.retryAfter(maximum: maximumRetryAfter)))
             }
-            if let code = failure.errorCode, errorCodes.contains(code) { return Self.opinion(onErrorCode: code) }
+            if let code = failure.errorCode, errorCodes.contains(code) {
+                return failure.systemError.map { .retryAsSystemError($0) } ?? Self.opinion(onErrorCode: code)
+            }
             return .noOpinion
         }
     }

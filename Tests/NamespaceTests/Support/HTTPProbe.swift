@@ -2,6 +2,14 @@ import Foundation
 import MisbehavingServer
 import Reachability
 
+/// Who makes requests.
+enum HTTPClientKind: String, Sendable, CaseIterable {
+    case urlSession
+    #if AsyncHTTPClient
+    case asyncHTTPClient
+    #endif
+}
+
 /// Requests from within a machine to a server at the other end of its first cable.
 extension CabledNetwork {
     /// A machine that is online, with an address of the far end's at the other side of the cable.
@@ -21,11 +29,16 @@ extension CabledNetwork {
     }
 
     /// Starts a request in the machine; it writes a line for each thing that happens.
-    func request(_ kind: String, _ host: String = "192.0.2.1", _ options: String...) throws -> Child {
+    func request(
+        _ kind: String, by client: HTTPClientKind, _ host: String = "192.0.2.1", _ options: String...
+    ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
         return try Child(
-            ["ip", "netns", "exec", near.name, "env", "RES_OPTIONS=timeout:1 attempts:1", probe, kind, "http://\(host)/"] + options)
+            [
+                "ip", "netns", "exec", near.name, "env", "RES_OPTIONS=timeout:1 attempts:1", probe, kind, "http://\(host)/",
+                "--client", client.rawValue,
+            ] + options)
     }
 }
 
