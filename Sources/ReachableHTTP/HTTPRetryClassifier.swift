@@ -44,7 +44,7 @@ public struct HTTPRetryClassifier: Sendable {
     /// - Parameters:
     ///   - methods: the methods, which are case-sensitive.
     ///   - statuses: the statuses; these are the server's fault.
-    ///   - errorCodes: the codes of `URLError`.
+    ///   - errorCodes: the codes of `URLError`; whose fault such an error is, ``HTTPFailure/systemError`` says if it is known.
     ///   - maximumRetryAfter: for how long a server's `Retry-After` is heeded at most.
     public init(
         methods: Set<String> = idempotentMethods, statuses: Set<Int> = passingStatuses,

@@ -38,8 +38,12 @@ struct HTTPTests {
         defer { server.stop() }
         let story = try await network.request("download", by: client).story()
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
-        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok 206 200000 \(sum)"), "\(story)")
-        #expect(server.requests.map(\.firstByte) == [nil, 70_000])
+        let rest = server.requests.last?.firstByte
+        let status = rest == nil ? 200 : 206
+        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok \(status) 200000 \(sum)"), "\(story)")
+        // Who polls for errors first may hear of the reset before it has read what came earlier, and loses that.
+        #expect(client == .urlSession ? rest == 70_000 : rest ?? 0 <= 70_000)
+        #expect(server.requests.count == 2)
     }
 
     /// With a path that is there, and after nothing has been reached yet: the network is given time to come up.

@@ -130,9 +130,11 @@ extension HTTPClient {
     private func exchange(
         _ request: HTTPClientRequest, upTo maxBytes: Int
     ) async throws -> HTTPExchange<Void, HTTPClientStatusError> {
+        // As much as a buffer can have.
+        let limit = min(max(0, maxBytes), Int(UInt32.max))
         var response = try await execute(request, deadline: .distantFuture)
-        guard response.isSuccess else { return .refusal(try await HTTPClientStatusError(reading: response, upTo: maxBytes)) }
-        response.body = .bytes(try await response.body.collect(upTo: maxBytes))
+        guard response.isSuccess else { return .refusal(try await HTTPClientStatusError(reading: response, upTo: limit)) }
+        response.body = .bytes(try await response.body.collect(upTo: limit))
         return .value((), response)
     }
 

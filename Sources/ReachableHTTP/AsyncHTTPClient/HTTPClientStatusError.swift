@@ -29,9 +29,10 @@ public struct HTTPClientStatusError: Error, Sendable {
     /// Reads a response's body, up to a limit.
     init(reading response: HTTPClientResponse, upTo limit: Int) async throws {
         var body = ByteBuffer()
-        for try await part in response.body {
-            body.writeImmutableBuffer(
-                part.getSlice(at: part.readerIndex, length: min(part.readableBytes, limit - body.readableBytes)) ?? part)
+        for try await var part in response.body {
+            if let slice = part.readSlice(length: min(part.readableBytes, limit - body.readableBytes)) {
+                body.writeImmutableBuffer(slice)
+            }
             if body.readableBytes >= limit { break }
         }
         self.init(response: response, body: body)

@@ -79,7 +79,9 @@ import Testing
         }
     }
 
-    @Test func aRefusedConnectionIsTheServersFaultAndTheClientDoesNotTryAgain() async throws {
+    /// The name has more than one address, which the client tries all.
+    @Test(arguments: ["127.0.0.1", "localhost"])
+    func aRefusedConnectionIsTheServersFaultAndTheClientDoesNotTryAgain(host: String) async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200)
         } _: { exchange, client in
@@ -87,8 +89,8 @@ import Testing
             exchange.server.stop()
             let start = ContinuousClock.now
             await #expect(throws: (any Error).self) {
-                _ = try await client.execute(
-                    exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
+                let request = HTTPClientRequest(url: "http://\(host):\(exchange.server.port)/")
+                _ = try await client.execute(request, retrying: .steady.backoff(.immediate), on: exchange.bus)
             }
             #expect(ContinuousClock.now - start < .seconds(10), "left to itself the client takes ten seconds for each attempt")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
@@ -187,10 +189,12 @@ import Testing
         try await Exchange.run(by: .steady) { _ in
             .respond(200, [:], "0123456789")
         } _: { exchange, client in
-            await #expect(throws: NIOTooManyBytesError.self) {
-                _ = try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus, upTo: 9)
+            for limit in [9, 0, -1] {
+                await #expect(throws: NIOTooManyBytesError.self) {
+                    _ = try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus, upTo: limit)
+                }
             }
-            #expect(exchange.server.requests.count == 1)
+            #expect(exchange.server.requests.count == 3)
         }
     }
 
