@@ -9,7 +9,7 @@ import Testing
 
 /// What the library's page shows, and what it says about that.
 @Suite(.timeLimit(.minutes(5))) struct GuideTests {
-    @Test(arguments: [("ReachableHTTP", "PhotoService"), ("AsyncHTTPClient", "Backup")])
+    @Test(arguments: [("ReachableHTTP", "PhotoService"), ("HTTPClientRequests", "Backup")])
     func itShowsTheFileThatIsCompiledHere(page: String, example: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = folder.deletingLastPathComponent().deletingLastPathComponent()
