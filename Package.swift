@@ -8,6 +8,10 @@ let serviceLifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"]))
 let tracing = Target.Dependency.product(
     name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
+let asyncHTTPClient = [
+    ("AsyncHTTPClient", "async-http-client"), ("NIOCore", "swift-nio"), ("NIOHTTP1", "swift-nio"), ("NIOPosix", "swift-nio"),
+    ("NIOSSL", "swift-nio-ssl"),
+].map { Target.Dependency.product(name: $0.0, package: $0.1, condition: .when(traits: ["AsyncHTTPClient"])) }
 
 let package = Package(
     name: "swift-reachability",
@@ -19,6 +23,7 @@ let package = Package(
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
     traits: [
+        .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
         .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
         .trait(name: "Tracing", description: "Jobs are spans of swift-distributed-tracing."),
     ],
@@ -28,6 +33,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
         // swift-subprocess names paths with its types.
@@ -49,7 +57,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle,
             ]
         ),
-        .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"]),
+        .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"] + asyncHTTPClient),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry"]),
         .executableTarget(
             name: "reachability-watch",
@@ -65,7 +73,8 @@ let package = Package(
         .testTarget(name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
-            name: "ReachableHTTPTests", dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"]),
+            name: "ReachableHTTPTests",
+            dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"] + asyncHTTPClient),
         .testTarget(
             name: "InstrumentTests",
             dependencies: [
@@ -90,7 +99,8 @@ let package = Package(
         .target(name: "MisbehavingServer", path: "Tests/MisbehavingServer"),
         // Requests from within a network namespace: Foundation's threads are born where the process is.
         .executableTarget(
-            name: "http-probe", dependencies: ["Reachability", "ReachableHTTP", "ReachableRetry"], path: "Tests/HTTPProbe"),
+            name: "http-probe", dependencies: ["Reachability", "ReachableHTTP", "ReachableRetry"] + asyncHTTPClient,
+            path: "Tests/HTTPProbe"),
         .testTarget(
             name: "ReachabilityWatchTests",
             dependencies: [

@@ -14,30 +14,21 @@ final class DownloadReceiver: NSObject, URLSessionDataDelegate {
         var refusal = Data()
         /// What went wrong here, rather than on the way.
         var failure: (any Error)?
-        var waiting: CheckedContinuation<HTTPExchange<URL>, any Error>?
+        var waiting: CheckedContinuation<HTTPExchange<URL, HTTPStatusError>, any Error>?
         var isStarted = false
         var isCancelled = false
     }
 
-    /// How much is kept of the body of a response that is none of the download.
-    private static let refusalLimit = 1 << 20
-
-    private let location: URL
-    private let file: FileHandle
+    let file: DownloadFile
     private let run = Mutex(Run(partial: PartialDownload()))
 
-    /// Makes a receiver, and its file, which only this user may read.
     init(in directory: URL = FileManager.default.temporaryDirectory) throws {
-        location = directory.appendingPathComponent("\(UUID().uuidString).download")
-        let isMade = FileManager.default.createFile(
-            atPath: location.path, contents: nil, attributes: [.posixPermissions: 0o600])
-        guard isMade else { throw CocoaError(.fileWriteUnknown) }
-        file = try FileHandle(forWritingTo: location)
+        file = try DownloadFile(in: directory)
         super.init()
     }
 
     /// Makes one attempt.
-    func receive(_ request: URLRequest, from session: URLSession) async throws -> HTTPExchange<URL> {
+    func receive(_ request: URLRequest, from session: URLSession) async throws -> HTTPExchange<URL, HTTPStatusError> {
         try Task.checkCancellation()
         let task = session.dataTask(with: prepare(request))
         return try await withTaskCancellationHandler {
@@ -60,27 +51,13 @@ final class DownloadReceiver: NSObject, URLSessionDataDelegate {
         }
     }
 
-    /// Puts something else in the place of what has arrived.
-    func replaceAll(with data: Data) throws -> URL {
-        try file.truncate(atOffset: 0)
-        try file.write(contentsOf: data)
-        return location
-    }
-
-    func remove() { try? FileManager.default.removeItem(at: location) }
-
     /// What is sent in this attempt.
     private func prepare(_ request: URLRequest) -> URLRequest {
         var request = request
-        let mayResume = request.httpMethod == "GET" && request.value(forHTTPHeaderField: "Range") == nil
-        if mayResume, request.value(forHTTPHeaderField: "Accept-Encoding") == nil {
-            request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
-        }
-        let fields = run.withLock { run in
+        run.withLock { run in
             run = Run(partial: run.partial)
-            return run.partial.resume(isAllowed: mayResume)
+            request.resume(&run.partial)
         }
-        for field in fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
         return request
     }
 
@@ -100,7 +77,7 @@ final class DownloadReceiver: NSObject, URLSessionDataDelegate {
         }
         switch body {
         case .append, .refusal: break
-        case .restart: tryWriting(dataTask) { try file.truncate(atOffset: 0) }
+        case .restart: tryWriting(dataTask) { try file.clear() }
         case .mismatch: fail(dataTask, URLError(.badServerResponse))
         }
         completionHandler(.allow)
@@ -108,11 +85,11 @@ final class DownloadReceiver: NSObject, URLSessionDataDelegate {
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let body = run.withLock { run in
-            if run.body == .refusal { run.refusal += data.prefix(Self.refusalLimit - run.refusal.count) }
+            if run.body == .refusal { run.refusal += data.prefix(DownloadFile.refusalLimit - run.refusal.count) }
             return run.failure == nil ? run.body : .mismatch
         }
         guard body == .append || body == .restart else { return }
-        guard tryWriting(dataTask, { try file.write(contentsOf: data) }) else { return }
+        guard tryWriting(dataTask, { try file.append(data) }) else { return }
         run.withLock { $0.partial.receive(data.count) }
     }
 
@@ -126,8 +103,8 @@ final class DownloadReceiver: NSObject, URLSessionDataDelegate {
             waiting.resume(throwing: error)
         } else if let response = task.response as? HTTPURLResponse {
             switch run.body {
-            case .refusal: waiting.resume(returning: .refusal(run.refusal, response))
-            case _ where run.partial.isComplete: waiting.resume(returning: .value(location, response))
+            case .refusal: waiting.resume(returning: .refusal(HTTPStatusError(response: response, data: run.refusal)))
+            case _ where run.partial.isComplete: waiting.resume(returning: .value(file.location, response))
             // Less than was asked for, though whole by itself: the rest is for the next attempt.
             default: waiting.resume(throwing: URLError(.networkConnectionLost))
             }

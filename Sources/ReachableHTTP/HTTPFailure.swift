@@ -8,8 +8,12 @@ public struct HTTPFailure: Sendable {
     public var isIdempotent: Bool
     /// The response's status; `nil` if there was no response.
     public var status: Int?
-    /// Why there was no whole response, as a code of `URLError`; `nil` if there was one, or if the error is of another kind.
+    /// Why there was no whole response, as a code of `URLError` whichever client it is; `nil` if there was one, or if the
+    /// error is of another kind.
     public var errorCode: Int?
+    /// The system's error behind ``errorCode``, an `errno` or one of getaddrinfo(3)'s, which are negative; `nil` if the client does
+    /// not tell it, as `URLSession` never does.
+    public var systemError: Int32?
     /// The error; `nil` if there was a response.
     public var error: (any Error)?
     /// When it was noticed, since the beginning of 1970 in UTC.
@@ -19,10 +23,10 @@ public struct HTTPFailure: Sendable {
     /// Makes a failure; names of header fields are compared without regard to case.
     public init(
         method: String, isIdempotent: Bool = false, status: Int? = nil, headers: [String: String] = [:], errorCode: Int? = nil,
-        error: (any Error)? = nil, time: Duration
+        systemError: Int32? = nil, error: (any Error)? = nil, time: Duration
     ) {
         (self.method, self.isIdempotent, self.status) = (method, isIdempotent, status)
-        (self.errorCode, self.error, self.time) = (errorCode, error, time)
+        (self.errorCode, self.systemError, self.error, self.time) = (errorCode, systemError, error, time)
         self.headers = Dictionary(headers.map { ($0.key.lowercased(), $0.value) }) { first, _ in first }
     }
 

@@ -44,7 +44,7 @@ public struct HTTPRetryClassifier: Sendable {
     /// - Parameters:
     ///   - methods: the methods, which are case-sensitive.
     ///   - statuses: the statuses; these are the server's fault.
-    ///   - errorCodes: the codes of `URLError`.
+    ///   - errorCodes: the codes of `URLError`; whose fault such an error is, ``HTTPFailure/systemError`` says if it is known.
     ///   - maximumRetryAfter: for how long a server's `Retry-After` is heeded at most.
     public init(
         methods: Set<String> = idempotentMethods, statuses: Set<Int> = passingStatuses,
@@ -55,7 +55,9 @@ public struct HTTPRetryClassifier: Sendable {
             if let status = failure.status, statuses.contains(status) {
                 return .retry(.server(retryAfter: failure.retryAfter(maximum: maximumRetryAfter)))
             }
-            if let code = failure.errorCode, errorCodes.contains(code) { return Self.opinion(onErrorCode: code) }
+            if let code = failure.errorCode, errorCodes.contains(code) {
+                return failure.systemError.map { .retryAsSystemError($0) } ?? Self.opinion(onErrorCode: code)
+            }
             return .noOpinion
         }
     }

@@ -2,13 +2,16 @@ public import FoundationNetworking
 public import Reachability
 public import ReachableRetry
 
-/// How requests are repeated, besides what a `RetryPolicy` says.
-public struct HTTPRetryOptions: Sendable {
+/// How requests of `URLSession` are repeated, besides what a `RetryPolicy` says.
+public typealias HTTPRetryOptions = HTTPRequestRetryOptions<URLRequest>
+
+/// How requests of an HTTP client are repeated, besides what a `RetryPolicy` says.
+public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     /// What becomes of a response with a status of 400 or above that is not followed by another attempt.
     public enum ErrorStatuses: Hashable, Sendable {
-        /// It is returned like any other response, as `URLSession` does.
+        /// It is returned like any other response, as clients do.
         case returned
-        /// It is thrown as ``HTTPStatusError``.
+        /// It is thrown, by `URLSession`'s functions as ``HTTPStatusError``.
         case thrown
     }
 
@@ -25,7 +28,7 @@ public struct HTTPRetryOptions: Sendable {
     /// For what does not last as long as a job may wait, such as a token or a signature. What it throws is an error of the attempt:
     /// of the network if that was away or changed meanwhile, otherwise a passing one, unless the policy knows better. Called by
     /// the job's task, with the attempt's timeout running.
-    public var adapt: (@Sendable (URLRequest, Attempt) async throws -> URLRequest)?
+    public var adapt: (@Sendable (Request, Attempt) async throws -> Request)?
     /// What has to be reached; by default the internet.
     ///
     /// For a server nearby use `Scope.host(_:)` or `Scope.address(_:)`.

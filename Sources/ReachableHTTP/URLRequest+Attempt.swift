@@ -2,28 +2,21 @@ internal import Foundation
 internal import FoundationNetworking
 internal import ReachableRetry
 
-extension URLRequest {
-    static let idempotencyKey = "Idempotency-Key"
+extension URLRequest: RepeatableRequest {
+    typealias Refusal = HTTPStatusError
 
-    /// The server that it goes to, as host and port: what jobs to the same one share a gate by.
-    var destination: String? {
-        guard let url, let host = url.host()?.lowercased(), !host.isEmpty else { return nil }
-        let port = url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80)
-        return host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
-    }
+    var verb: String { httpMethod ?? "GET" }
+
+    var destination: String? { url?.destination }
+
+    func field(_ name: String) -> String? { value(forHTTPHeaderField: name) }
+
+    mutating func setField(_ name: String, _ value: String) { setValue(value, forHTTPHeaderField: name) }
+
+    static func fault(of error: any Error) -> ConnectionFault { ConnectionFault((error as? URLError)?.errorCode) }
 
     /// Whether it is a request of HTTP.
     var isHTTP: Bool { url?.isHTTP == true }
-
-    mutating func add(_ idempotency: HTTPIdempotency) {
-        switch idempotency.kind {
-        case .method, .assured: return
-        case .generated:
-            guard value(forHTTPHeaderField: Self.idempotencyKey) == nil else { return }
-            setValue(UUID().uuidString, forHTTPHeaderField: Self.idempotencyKey)
-        case .given(let key): setValue(key, forHTTPHeaderField: Self.idempotencyKey)
-        }
-    }
 
     /// Sets how long the server may be silent, in whole seconds: of other numbers Foundation cuts off the fraction, and a request
     /// with half a second fails at once.
@@ -45,4 +38,12 @@ extension URLRequest {
 extension URL {
     /// Whether it is one of HTTP.
     var isHTTP: Bool { ["http", "https"].contains(scheme?.lowercased()) }
+}
+
+extension HTTPStatusError: HTTPRefusal {
+    var fields: [String: String] {
+        response.allHeaderFields.reduce(into: [:]) { fields, field in
+            if let name = field.key as? String, let value = field.value as? String { fields[name] = value }
+        }
+    }
 }

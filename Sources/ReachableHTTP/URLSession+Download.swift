@@ -25,15 +25,17 @@ extension URLSession {
     public func download(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (URL, HTTPURLResponse) {
-        let job = try HTTPJob(request, policy, options, self)
         let receiver = try DownloadReceiver()
         let session = URLSession(configuration: configuration, delegate: receiver, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
         do {
-            return try await job.run(
-                on: bus, exchange: { try await receiver.receive($0, from: session) }, body: { try receiver.replaceAll(with: $0) })
+            return try await run(request, policy, options, on: bus) {
+                try await receiver.receive($0, from: session)
+            } body: {
+                try receiver.file.replaceAll(with: $0.data)
+            }
         } catch {
-            receiver.remove()
+            receiver.file.remove()
             throw error
         }
     }

@@ -28,15 +28,18 @@ extension URLSession {
     public func data(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        let job = try HTTPJob(request, policy, options, self)
-        return try await job.run(on: bus, exchange: { try await HTTPExchange(data(for: $0)) }, body: \.self)
+        try await run(request, policy, options, on: bus) {
+            try await HTTPExchange(data(for: $0))
+        } body: {
+            $0.data
+        }
     }
 
     /// Uploads data, and tries again until that succeeds; each attempt sends all of it.
     ///
     /// - Parameters:
     ///   - request: where to, over `http` or `https`. Its method should be one that may be repeated, such as `PUT`; for others see
-    ///     ``HTTPRetryOptions/idempotency``.
+    ///     ``HTTPRequestRetryOptions/idempotency``.
     ///   - data: the body.
     ///   - policy: when to try again, and when to give up.
     ///   - bus: where it waits for the network and for its turn.
@@ -47,15 +50,18 @@ extension URLSession {
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        let job = try HTTPJob(request, policy, options, self)
-        return try await job.run(on: bus, exchange: { try await HTTPExchange(upload(for: $0, from: data)) }, body: \.self)
+        try await run(request, policy, options, on: bus) {
+            try await HTTPExchange(upload(for: $0, from: data))
+        } body: {
+            $0.data
+        }
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
     ///
     /// - Parameters:
     ///   - request: where to, over `http` or `https`. Its method should be one that may be repeated, such as `PUT`; for others see
-    ///     ``HTTPRetryOptions/idempotency``.
+    ///     ``HTTPRequestRetryOptions/idempotency``.
     ///   - file: what is sent, as it is when an attempt starts.
     ///   - policy: when to try again, and when to give up.
     ///   - bus: where it waits for the network and for its turn.
@@ -66,7 +72,25 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        let job = try HTTPJob(request, policy, options, self)
-        return try await job.run(on: bus, exchange: { try await HTTPExchange(upload(for: $0, fromFile: file)) }, body: \.self)
+        try await run(request, policy, options, on: bus) {
+            try await HTTPExchange(upload(for: $0, fromFile: file))
+        } body: {
+            $0.data
+        }
+    }
+
+    func run<Body>(
+        _ request: URLRequest, _ policy: RetryPolicy, _ options: HTTPRetryOptions, on bus: RetryBus,
+        exchange: (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>, body: (HTTPStatusError) throws -> Body
+    ) async throws -> (Body, HTTPURLResponse) {
+        guard request.isHTTP else { throw URLError(.unsupportedURL) }
+        let timeout = configuration.timeoutIntervalForRequest
+        return try await HTTPJob(request, policy, options).run(
+            on: bus,
+            exchange: { request in
+                var request = request
+                request.setTimeout(policy, timeout)
+                return try await exchange(request)
+            }, body: body)
     }
 }

@@ -4,9 +4,13 @@ import Reachability
 import ReachableHTTP
 import ReachableRetry
 
+#if AsyncHTTPClient
+import AsyncHTTPClient
+#endif
+
 /// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
 ///
-///     http-probe get|download|upload URL [--size BYTES] [--attempts N] [--interrupt] [--validate]
+///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--validate]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -32,7 +36,7 @@ import ReachableRetry
         do {
             tell("ok \(try await result(on: bus, monitor))")
         } catch {
-            tell("error \((error as? URLError)?.errorCode ?? 0) \(type(of: error))")
+            tell("error \(code(of: error)) \(type(of: error))")
         }
         await bus.shutdown(drain: nil)
         await telling.value
@@ -48,28 +52,20 @@ import ReachableRetry
 
     private static func result(on bus: RetryBus, _ monitor: ReachabilityMonitor) async throws -> String {
         guard let url else { throw CocoaError(.formatting) }
-        func option(_ name: String) -> Int? {
-            words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first }.flatMap { Int($0) }
-        }
-        var policy = RetryPolicy(.constant(.milliseconds(50))).giveUpAfter(maxAttempts: option("--attempts") ?? 5)
+        func option(_ name: String) -> String? { words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first } }
+        var policy = RetryPolicy(.constant(.milliseconds(50)))
+            .giveUpAfter(maxAttempts: option("--attempts").flatMap { Int($0) } ?? 5)
         if words.contains("--interrupt") { policy = policy.interruptsAttemptWhenUnsatisfied(grace: .zero) }
         var options = HTTPRetryOptions()
         if isValidated { options.conditions = [monitor.validatedCondition] }
-        var request = URLRequest(url: url)
-        switch words[0] {
-        case "upload":
-            request.httpMethod = "PUT"
-            let data = Data(repeating: 7, count: option("--size") ?? 0)
-            let (_, response) = try await URLSession.shared.upload(for: request, from: data, retrying: policy, on: bus)
-            return "\(response.statusCode)"
-        case "download":
-            let (file, response) = try await URLSession.shared.download(for: request, retrying: policy, on: bus)
-            defer { try? FileManager.default.removeItem(at: file) }
-            let data = try Data(contentsOf: file)
-            return "\(response.statusCode) \(data.count) \(data.reduce(into: UInt64(0)) { $0 += UInt64($1) })"
-        default:
-            let (data, response) = try await URLSession.shared.data(for: request, retrying: policy, on: bus, options: options)
-            return "\(response.statusCode) \(data.count)"
+        let errand = Errand(
+            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0, policy: policy, bus: bus, options: options)
+        switch option("--client") {
+        case nil, "urlSession": return try await errand.runByURLSession()
+        #if AsyncHTTPClient
+        case "asyncHTTPClient": return try await errand.runByAsyncHTTPClient()
+        #endif
+        default: throw CocoaError(.featureUnsupported)
         }
     }
 
@@ -80,8 +76,22 @@ import ReachableRetry
             case .server(let delay): delay.map { "server \($0.components.seconds)" } ?? "server"
             default: "\(failure.failureClass)"
             }
-        let code = (failure.error as? URLError)?.errorCode ?? (failure.error as? HTTPStatusError)?.status ?? 0
-        tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code)")
+        tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
+    }
+
+    /// A status, or an error of a connection in the words of `URLError`; 0 for what is neither.
+    private static func code(of error: any Error) -> Int {
+        switch error {
+        case let error as URLError: return error.errorCode
+        case let error as HTTPStatusError: return error.status
+        #if AsyncHTTPClient
+        case let error as HTTPClientStatusError: return error.status
+        case is CancellationError, is RetryError: return 0
+        default: return ConnectionFault(error).errorCode ?? 0
+        #else
+        default: return 0
+        #endif
+        }
     }
 
     private static func tell(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }

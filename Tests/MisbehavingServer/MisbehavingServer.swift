@@ -60,6 +60,9 @@ public final class MisbehavingServer: Sendable {
     /// The requests so far, in the order in which their heads arrived.
     public var requests: [Request] { state.withLock { $0.requests } }
 
+    /// How many connections are open.
+    public var connectionCount: Int { state.withLock { $0.connections.count } }
+
     /// Stops listening, and ends all connections.
     public func stop() {
         let connections = state.withLock { state in
@@ -157,6 +160,9 @@ public final class MisbehavingServer: Sendable {
             connection.resetOnClose()
         case .stopShort(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
+        case .stallAfter(let status, let headers, let body, let count):
+            connection.write(head(status, headers, body.count) + body.prefix(count))
+            connection.untilGone()
         case .reset: connection.resetOnClose()
         case .stall: connection.untilGone()
         }

@@ -6,6 +6,8 @@ public enum Reply: Sendable {
     case breakOff(Int, [String: String] = [:], body: [UInt8], after: Int)
     /// It answers, and closes the connection politely after a part of the body.
     case stopShort(Int, [String: String] = [:], body: [UInt8], after: Int)
+    /// It answers, and says nothing more after a part of the body until the client is gone.
+    case stallAfter(Int, [String: String] = [:], body: [UInt8], count: Int)
     /// It resets the connection.
     case reset
     /// It says nothing until the client is gone.

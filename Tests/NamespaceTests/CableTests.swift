@@ -1,11 +1,6 @@
 import Reachability
 import Testing
 
-extension Tag {
-    /// Needs the real kernel.
-    @Tag static var kernel: Self
-}
-
 /// What happens to links and the addresses on them.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct CableTests {

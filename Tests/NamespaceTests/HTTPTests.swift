@@ -9,52 +9,58 @@ import Testing
 struct HTTPTests {
     private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-    @Test func aRefusedConnectionIsTheServersFault() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aRefusedConnectionIsTheServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
-        let story = try await network.request("get", "192.0.2.1", "--attempts", "2").story()
+        let story = try await network.request("get", by: client, "192.0.2.1", "--attempts", "2").story()
         #expect(
             story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1004", "failed 2 server charged -1004"],
             "\(story)")
-        #expect(story.contains("error -1004 URLError"), "\(story)")
+        #expect(story.contains { $0.hasPrefix("error -1004") }, "\(story)")
     }
 
-    @Test func aServersDelayIsWaitedOut() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aServersDelayIsWaitedOut(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { $0.number == 1 ? .respond(503, ["Retry-After": "1"]) : .respond(200, [:], "hello") }
         defer { server.stop() }
         let clock = ContinuousClock()
         let start = clock.now
-        let story = try await network.request("get").story()
+        let story = try await network.request("get", by: client).story()
         #expect(story.contains("failed 1 server 1 charged 503") && story.contains("ok 200 5"), "\(story)")
         #expect(clock.now - start >= .seconds(1))
     }
 
-    @Test func aDownloadGoesOnWhereItWasReset() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aDownloadGoesOnWhereItWasReset(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { request in
             request.number == 1
                 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 70_000) : .part(of: Self.body, tag: "\"a\"", request)
         }
         defer { server.stop() }
-        let story = try await network.request("download").story()
+        let story = try await network.request("download", by: client).story()
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
-        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok 206 200000 \(sum)"), "\(story)")
-        #expect(server.requests.map(\.firstByte) == [nil, 70_000])
+        let rest = server.requests.last?.firstByte
+        let status = rest == nil ? 200 : 206
+        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok \(status) 200000 \(sum)"), "\(story)")
+        // Who polls for errors first may hear of the reset before it has read what came earlier, and loses that.
+        #expect(client == .urlSession ? rest == 70_000 : rest ?? 0 <= 70_000)
+        #expect(server.requests.count == 2)
     }
 
     /// The path has been there since before anybody looked: nothing suggests that it is the network that is to blame.
-    @Test func aNameThatIsNotFoundIsTheServersFault() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsNotFoundIsTheServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
-        let story = try await network.request("get", "name.invalid", "--attempts", "1").story()
+        let story = try await network.request("get", by: client, "name.invalid", "--attempts", "1").story()
         #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1003"], "\(story)")
-        #expect(story.contains("error -1003 URLError"), "\(story)")
+        #expect(story.contains { $0.hasPrefix("error -1003 ") }, "\(story)")
     }
 
     /// Nothing has been reached since the reconnect, which was just now: the network is given time to come up.
-    @Test func aNameThatIsNotFoundAfterAReconnectIsTheNetworksFault() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsNotFoundAfterAReconnectIsTheNetworksFault(client: HTTPClientKind)
+        async throws
+    {
         let network = try await CabledNetwork.withFarEnd()
         try await network.pull()
-        let child = try network.request("get", "name.invalid", "--attempts", "1")
+        let child = try network.request("get", by: client, "name.invalid", "--attempts", "1")
         defer { child.signal(SIGKILL) }
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
@@ -64,9 +70,11 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "backingOff 1")
     }
 
-    @Test func aNameThatIsLostWithTheCableIsLookedUpAgainWhenThatIsBack() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsLostWithTheCableIsLookedUpAgainWhenThatIsBack(client: HTTPClientKind)
+        async throws
+    {
         let network = try await CabledNetwork.withFarEnd()
-        let child = try network.request("get", "name.invalid", "--attempts", "1")
+        let child = try network.request("get", by: client, "name.invalid", "--attempts", "1")
         defer { child.signal(SIGKILL) }
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
@@ -78,10 +86,10 @@ struct HTTPTests {
     }
 
     /// What the far end answers is lost until the cable has been out and in: then the connection is refused.
-    @Test func aRefusalAcrossAnOutageIsNotCharged() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func aRefusalAcrossAnOutageIsNotCharged(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.far.ip("route add blackhole 192.0.2.10/32")
-        let child = try network.request("get", "192.0.2.1", "--attempts", "1")
+        let child = try network.request("get", by: client, "192.0.2.1", "--attempts", "1")
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
         try await network.pull()
@@ -94,12 +102,12 @@ struct HTTPTests {
             "\(story)")
     }
 
-    @Test func startedOfflineItWaitsForTheCable() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func startedOfflineItWaitsForTheCable(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { _ in .respond(200, [:], "hello") }
         defer { server.stop() }
         try await network.near.ip("link set cable0 down")
-        let child = try network.request("get")
+        let child = try network.request("get", by: client)
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
         #expect(server.requests.isEmpty)
@@ -126,7 +134,7 @@ struct HTTPTests {
     }
 
     /// The server holds up each of the first three uploads in the midst until the cable is out.
-    @Test func anUploadSurvivesAPulledCableThreeTimes() async throws {
+    @Test(arguments: HTTPClientKind.allCases) func anUploadSurvivesAPulledCableThreeTimes(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let (reached, reachedIn) = AsyncStream.makeStream(of: Int.self)
         let held = Mutex(0)
@@ -145,7 +153,7 @@ struct HTTPTests {
             .respond(201)
         }
         defer { server.stop() }
-        let child = try network.request("upload", "192.0.2.1", "--size", "\(size)", "--interrupt", "--attempts", "1")
+        let child = try network.request("upload", by: client, "192.0.2.1", "--size", "\(size)", "--interrupt", "--attempts", "1")
         var lines = child.lines.makeAsyncIterator()
         var story: [String] = []
         var pulls = reached.makeAsyncIterator()

@@ -121,7 +121,7 @@ import Testing
         func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
         let receiver = try DownloadReceiver(in: folder)
         #expect(try files().count == 1)
-        receiver.remove()
+        receiver.file.remove()
         #expect(try files().isEmpty)
         try await Exchange.run { _ in
             .reset

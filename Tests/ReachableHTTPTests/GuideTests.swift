@@ -9,14 +9,19 @@ import Testing
 
 /// What the library's page shows, and what it says about that.
 @Suite(.timeLimit(.minutes(5))) struct GuideTests {
-    @Test func itShowsTheFileThatIsCompiledHere() throws {
+    @Test(arguments: [("ReachableHTTP", "PhotoService"), ("HTTPClientRequests", "Backup")])
+    func itShowsTheFileThatIsCompiledHere(page: String, example: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = folder.deletingLastPathComponent().deletingLastPathComponent()
-        let page = root.appendingPathComponent("Sources/ReachableHTTP/ReachableHTTP.docc/ReachableHTTP.md")
+        let page = root.appendingPathComponent("Sources/ReachableHTTP/ReachableHTTP.docc/\(page).md")
         let shown = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
-        let compiled = try String(contentsOf: folder.appendingPathComponent("Guide/PhotoService.swift"), encoding: .utf8)
+        var compiled = try String(contentsOf: folder.appendingPathComponent("Guide/\(example).swift"), encoding: .utf8)
+        let trait = (begin: "#if AsyncHTTPClient\n", end: "#endif\n")
+        if compiled.hasPrefix(trait.begin), compiled.hasSuffix(trait.end) {
+            compiled = String(compiled.dropFirst(trait.begin.count).dropLast(trait.end.count))
+        }
         #expect(shown == [compiled])
     }
 

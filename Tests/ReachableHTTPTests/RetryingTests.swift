@@ -122,7 +122,8 @@ import Testing
             if isRefusal {
                 exchange.server.stop()
             } else {
-                request.url = try #require(URL(string: "http://\(String(repeating: "a", count: 64)).invalid/"))
+                let unknown = try #require(URL(string: "http://\(String(repeating: "a", count: 64)).invalid/"))
+                request.url = unknown
             }
             let options = HTTPRetryOptions.with {
                 $0.id = "job"

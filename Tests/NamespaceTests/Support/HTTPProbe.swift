@@ -2,6 +2,14 @@ import Foundation
 import MisbehavingServer
 import Reachability
 
+/// Who makes requests.
+enum HTTPClientKind: String, Sendable, CaseIterable {
+    case urlSession
+    #if AsyncHTTPClient
+    case asyncHTTPClient
+    #endif
+}
+
 /// Requests from within a machine to a server at the other end of its first cable.
 extension CabledNetwork {
     /// A machine that is online, with an address of the far end's at the other side of the cable.
@@ -23,14 +31,20 @@ extension CabledNetwork {
     /// Starts a request in the machine; it writes a line for each thing that happens.
     ///
     /// Names are looked up at an address on the cable that nobody has: that takes a second, and finds nothing.
-    func request(_ kind: String, _ host: String = "192.0.2.1", _ options: String...) throws -> Child {
+    func request(
+        _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", _ options: String...
+    ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
         // ip-netns(8) gives the command a mount namespace of its own, so that nobody else sees this file there.
         let servers = marker("resolv.conf")
         try "nameserver 192.0.2.53\noptions timeout:1 attempts:1\n".write(toFile: servers, atomically: true, encoding: .utf8)
         let script = #"mount --bind "$0" /etc/resolv.conf && rm "$0" && exec "$@""#
-        return try Child(["ip", "netns", "exec", near.name, "sh", "-c", script, servers, probe, kind, "http://\(host)/"] + options)
+        return try Child(
+            [
+                "ip", "netns", "exec", near.name, "sh", "-c", script, servers, probe, kind, "http://\(host)/", "--client",
+                client.rawValue,
+            ] + options)
     }
 }
 

@@ -1,0 +1,75 @@
+#if AsyncHTTPClient
+internal import AsyncHTTPClient
+internal import Foundation
+internal import FoundationNetworking
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+
+extension ConnectionFault {
+    /// What an error of `HTTPClient` stands for, or one of what it is made of.
+    ///
+    /// What is of none of the types known here comes from further below, such as from a stream of HTTP/2, and is unknown in the
+    /// words of `URLError`: another attempt may help. The system's errors are taken as such.
+    package init(_ error: any Error) {
+        switch error {
+        case let error as HTTPClientError: self.init(error)
+        case let error as IOError: self.init(systemError: error.errnoCode)
+        case let error as NIOConnectionError: self.init(error)
+        case let error as ChannelError: self.init(error)
+        case let error as HTTPParserError: self.init(error == .invalidEOFState ? Self.lost : Self.unreadable)
+        case let error as NIOSSLError: self.init(error)
+        case is NIOSSLExtraError: self.init(Self.untrusted)
+        case is SocketAddressError.UnknownHost: self.init(URLError.Code.cannotFindHost.rawValue)
+        case let error as URLError: self.init(error.errorCode)
+        // Nothing of the connection's: a body that is too long, and files.
+        case is NIOTooManyBytesError: self.init(nil)
+        case _ where (error as NSError).domain == NSCocoaErrorDomain: self.init(nil)
+        default: self.init(URLError.Code.unknown.rawValue)
+        }
+    }
+
+    private init(_ error: HTTPClientError) {
+        switch error {
+        case .connectTimeout, .tlsHandshakeTimeout, .socksHandshakeTimeout, .httpProxyHandshakeTimeout, .deadlineExceeded:
+            self.init(URLError.Code.timedOut.rawValue)
+        // EAGAIN, as the system reports a silence on a connection that is there: it need not be the server's fault.
+        case .readTimeout, .writeTimeout, .getConnectionFromPoolTimeout:
+            self.init(URLError.Code.timedOut.rawValue, systemError: 11)
+        case .remoteConnectionClosed, .uncleanShutdown: self.init(Self.lost)
+        case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue)
+        // What the caller has to change.
+        default: self.init(nil)
+        }
+    }
+
+    /// A name stands for several addresses, which were all tried.
+    private init(_ error: NIOConnectionError) {
+        let faults = error.connectionErrors.map { ConnectionFault($0.error) }
+        self = ConnectionFault(anyOf: faults) ?? ConnectionFault(URLError.Code.cannotFindHost.rawValue)
+    }
+
+    private init(_ error: ChannelError) {
+        switch error {
+        case .connectTimeout: self.init(URLError.Code.timedOut.rawValue)
+        case .eof, .ioOnClosedChannel, .alreadyClosed, .inputClosed, .outputClosed: self.init(Self.lost)
+        default: self.init(URLError.Code.unknown.rawValue)
+        }
+    }
+
+    private init(_ error: NIOSSLError) {
+        switch error {
+        case .uncleanShutdown: self.init(Self.lost)
+        case .unableToValidateCertificate, .noCertificateToValidate: self.init(Self.untrusted)
+        // The reason is in the words only.
+        case .handshakeFailed(let reason) where "\(reason)".contains("CERTIFICATE_VERIFY_FAILED"): self.init(Self.untrusted)
+        default: self.init(URLError.Code.secureConnectionFailed.rawValue)
+        }
+    }
+
+    private static let lost = URLError.Code.networkConnectionLost.rawValue
+    private static let unreadable = URLError.Code.cannotParseResponse.rawValue
+    private static let untrusted = URLError.Code.serverCertificateUntrusted.rawValue
+}
+#endif

@@ -1,0 +1,77 @@
+import Foundation
+import FoundationNetworking
+import ReachableHTTP
+import ReachableRetry
+
+#if AsyncHTTPClient
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+#endif
+
+/// What is asked for.
+struct Errand {
+    let kind: String
+    let url: URL
+    let size: Int
+    let policy: RetryPolicy
+    let bus: RetryBus
+    let options: HTTPRetryOptions
+
+    /// What an upload sends of.
+    private static let byte: UInt8 = 7
+
+    func runByURLSession() async throws -> String {
+        var request = URLRequest(url: url)
+        switch kind {
+        case "upload":
+            request.httpMethod = "PUT"
+            let data = Data(repeating: Self.byte, count: size)
+            let (_, response) = try await URLSession.shared.upload(for: request, from: data, retrying: policy, on: bus)
+            return "\(response.statusCode)"
+        case "download":
+            let (file, response) = try await URLSession.shared.download(for: request, retrying: policy, on: bus)
+            return try describe(response.statusCode, file)
+        default:
+            let (data, response) = try await URLSession.shared.data(for: request, retrying: policy, on: bus, options: options)
+            return "\(response.statusCode) \(data.count)"
+        }
+    }
+
+    #if AsyncHTTPClient
+    func runByAsyncHTTPClient() async throws -> String {
+        let client = HTTPClient(configuration: HTTPClient.Configuration().leavingRetriesToBus())
+        let result: Result<String, any Error>
+        do {
+            result = .success(try await run(by: client))
+        } catch {
+            result = .failure(error)
+        }
+        try await client.shutdown()
+        return try result.get()
+    }
+
+    private func run(by client: HTTPClient) async throws -> String {
+        var request = HTTPClientRequest(url: url.absoluteString)
+        switch kind {
+        case "upload":
+            request.method = .PUT
+            let bytes = ByteBuffer(repeating: Self.byte, count: size)
+            let response = try await client.upload(request, from: bytes, retrying: policy, on: bus)
+            return "\(response.status.code)"
+        case "download":
+            let (file, response) = try await client.download(request, retrying: policy, on: bus)
+            return try describe(Int(response.status.code), file)
+        default:
+            let response = try await client.execute(request, retrying: policy, on: bus, options: options)
+            return "\(response.status.code) \(try await response.body.collect(upTo: .max).readableBytes)"
+        }
+    }
+    #endif
+
+    private func describe(_ status: Int, _ file: URL) throws -> String {
+        defer { try? FileManager.default.removeItem(at: file) }
+        let data = try Data(contentsOf: file)
+        return "\(status) \(data.count) \(data.reduce(into: UInt64(0)) { $0 += UInt64($1) })"
+    }
+}

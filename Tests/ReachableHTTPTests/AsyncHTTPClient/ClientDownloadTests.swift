@@ -1,0 +1,124 @@
+#if AsyncHTTPClient
+import AsyncHTTPClient
+import Foundation
+import MisbehavingServer
+import NIOCore
+import NIOHTTP1
+import ReachableRetry
+import Testing
+
+@testable import ReachableHTTP
+
+/// Downloads by async-http-client from a real server that breaks off: the same as `DownloadTests`.
+@Suite(.timeLimit(.minutes(5))) struct ClientDownloadTests {
+    private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    private static let policy = RetryPolicy.steady.backoff(.immediate)
+
+    private func download(
+        _ exchange: Exchange, _ client: HTTPClient, _ options: HTTPClientRetryOptions = .init()
+    ) async throws -> (Data, HTTPClientResponse) {
+        let (file, response) = try await client.download(
+            exchange.clientRequest(), retrying: Self.policy, on: exchange.bus, options: options)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return (try Data(contentsOf: file), response)
+    }
+
+    @Test func itGoesOnWhereItBrokeOff() async throws {
+        try await Exchange.run(by: .steady) { request in
+            switch request.number {
+            case 1: .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
+            case 2: .respond(503, ["ETag": "\"other\""], "busy")
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange, client in
+            let (data, response) = try await download(exchange, client)
+            #expect(Array(data) == Self.body && response.status == .partialContent)
+            #expect(try await response.text.isEmpty, "the body is in the file")
+            let requests = exchange.server.requests
+            #expect(requests.map { $0.headers["range"] } == [nil, "bytes=30000-", "bytes=30000-"])
+            #expect(requests.map { $0.headers["if-range"] } == [nil, "\"a\"", "\"a\""])
+            #expect(requests.allSatisfy { $0.headers["accept-encoding"] == "identity" })
+        }
+    }
+
+    @Test func partsAddUp() async throws {
+        try await Exchange.run(by: .steady) { request in
+            let first = request.firstByte ?? 0
+            let rest = Array(Self.body[first...])
+            let range = "bytes \(first)-99999/100000"
+            return switch request.number {
+            case 1: .stopShort(200, ["ETag": "\"a\""], body: rest, after: 30_000)
+            case 2: .stopShort(206, ["ETag": "\"a\"", "Content-Range": range], body: rest, after: 20_000)
+            // Whole by itself, and less than was asked for.
+            case 3: .respond(206, ["ETag": "\"a\"", "Content-Range": "bytes 50000-59999/100000"], body: Array(rest[..<10_000]))
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange, client in
+            let data = try await download(exchange, client).0
+            #expect(Array(data) == Self.body)
+            #expect(exchange.server.requests.map(\.firstByte) == [nil, 30_000, 50_000, 60_000])
+        }
+    }
+
+    @Test func whatHasChangedStartsAnew() async throws {
+        let other = Array(Self.body[..<10_000].reversed())
+        try await Exchange.run(by: .steady) { request in
+            request.number == 1
+                ? .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .part(of: other, tag: "\"b\"", request)
+        } _: { exchange, client in
+            let data = try await download(exchange, client).0
+            #expect(Array(data) == other, "nothing is left of what was longer")
+        }
+    }
+
+    @Test(arguments: [
+        Reply.respond(206, ["Content-Range": "bytes 0-9/100000"], "0123456789"), .respond(416, [:], "no"),
+    ])
+    func whatDoesNotFitStartsAnew(reply: Reply) async throws {
+        try await Exchange.run(by: .steady) { request in
+            switch request.number {
+            case 1: .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
+            case 2: reply
+            default: .part(of: Self.body, tag: "\"a\"", request)
+            }
+        } _: { exchange, client in
+            let data = try await download(exchange, client).0
+            #expect(Array(data) == Self.body)
+            #expect(exchange.server.requests.map(\.firstByte) == [nil, 30_000, nil])
+        }
+    }
+
+    @Test func anErrorStatusIsReturnedOrThrown() async throws {
+        try await Exchange.run(by: .steady) { request in
+            request.number == 1
+                ? .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .respond(410, [:], "gone")
+        } _: { exchange, client in
+            let (data, response) = try await download(exchange, client)
+            #expect(data == Data("gone".utf8) && response.status == .gone)
+            let error = try await #require(throws: HTTPClientStatusError.self) {
+                _ = try await download(exchange, client, .with { $0.errorStatuses = .thrown })
+            }
+            #expect(error.status == 410 && error.body == ByteBuffer(string: "gone"))
+        }
+    }
+
+    @Test func whatFailsLeavesNoFile() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
+        let file = try DownloadFile(in: folder)
+        #expect(try files().count == 1)
+        try await Exchange.run(by: .steady) { _ in
+            .reset
+        } _: { exchange, client in
+            await #expect(throws: (any Error).self) {
+                _ = try await client.download(
+                    exchange.clientRequest(), to: file, retrying: Self.policy, on: exchange.bus, options: .init())
+            }
+            #expect(exchange.server.requests.count == 4)
+        }
+        #expect(try files().isEmpty)
+    }
+}
+#endif

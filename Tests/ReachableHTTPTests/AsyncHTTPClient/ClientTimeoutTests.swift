@@ -1,0 +1,124 @@
+#if AsyncHTTPClient
+import AsyncHTTPClient
+import Foundation
+import MisbehavingServer
+import NIOCore
+import NIOHTTP1
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Testing
+
+/// Requests of async-http-client that a server does not answer, and that nobody wants any more.
+@Suite(.timeLimit(.minutes(5))) struct ClientTimeoutTests {
+    private func untilAsked(_ count: Int, _ exchange: Exchange) async {
+        while exchange.server.requests.count < count { await Task.yield() }
+    }
+
+    @Test func theAttemptsTimeoutIsThePolicys() async throws {
+        try await Exchange.run(by: .steady) {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange, client in
+            let loading = Task {
+                try await client.execute(
+                    exchange.clientRequest(), retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus,
+                    options: .job)
+            }
+            await untilAsked(1, exchange)
+            #expect(exchange.bus.pending.map(\.state) == [.running])
+            exchange.clock.advance(by: .milliseconds(1500))
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.lastError as? RetryError == .attemptTimedOut && parked.charged == 1)
+            exchange.clock.advance(by: .seconds(1))
+            #expect(try await loading.value.text == "ok")
+        }
+    }
+
+    @Test func aBodyThatDoesNotComeIsPartOfItsAttempt() async throws {
+        try await Exchange.run(by: .steady) {
+            $0.number == 1
+                ? .stallAfter(200, ["ETag": "\"a\""], body: [UInt8](repeating: 7, count: 1000), count: 500)
+                : .part(of: [UInt8](repeating: 7, count: 1000), tag: "\"a\"", $0)
+        } _: { exchange, client in
+            let loading = Task {
+                try await client.download(
+                    exchange.clientRequest(), retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: .job)
+            }
+            await untilAsked(1, exchange)
+            exchange.clock.advance(by: .seconds(2))
+            #expect(try await exchange.bus.parked("job").lastError as? RetryError == .attemptTimedOut)
+            exchange.clock.advance(by: .seconds(1))
+            let (file, _) = try await loading.value
+            defer { try? FileManager.default.removeItem(at: file) }
+            #expect(try Data(contentsOf: file).count == 1000)
+        }
+    }
+
+    @Test func whatTimedOutAndMayNotBeSentTwiceIsSentOnce() async throws {
+        try await Exchange.run(by: .steady) { _ in
+            .stall
+        } _: { exchange, client in
+            let loading = Task {
+                try await client.execute(
+                    exchange.clientRequest(.POST), retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: .job)
+            }
+            await untilAsked(1, exchange)
+            exchange.clock.advance(by: .seconds(2))
+            await #expect(throws: RetryError.attemptTimedOut) { _ = try await loading.value }
+            #expect(exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test func theWholeIsLimitedByThePolicy() async throws {
+        try await Exchange.run(by: .steady) { _ in
+            .stall
+        } _: { exchange, client in
+            let loading = Task {
+                try await client.execute(
+                    exchange.clientRequest(), retrying: .steady.giveUpAfter(elapsed: .seconds(7)), on: exchange.bus)
+            }
+            await untilAsked(1, exchange)
+            exchange.clock.advance(by: .seconds(7))
+            await #expect(throws: RetryError.deadline) { _ = try await loading.value }
+        }
+    }
+
+    /// In real time, which is the client's.
+    @Test func silenceIsEndedByTheClientsTimeout() async throws {
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.read = .milliseconds(200)
+        #expect(configuration.leavingRetriesToBus().timeout.read == .milliseconds(200), "what was set stays")
+        try await Exchange.run(by: configuration.leavingRetriesToBus()) {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange, client in
+            let events = exchange.bus.events
+            let response = try await client.execute(
+                exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
+            #expect(try await response.text == "ok")
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failed.error as? HTTPClientError == .readTimeout && failed.failureClass == .transient && failed.isCharged)
+        }
+    }
+
+    @Test func aConfigurationLeavesRetriesToTheBus() {
+        let configuration = HTTPClient.Configuration.steady
+        #expect(!configuration.connectionPool.retryConnectionEstablishment && configuration.timeout.read == .seconds(60))
+    }
+
+    @Test func whoCancelsEndsTheRequest() async throws {
+        try await Exchange.run(by: .steady) { _ in
+            .stall
+        } _: { exchange, client in
+            let loading = Task { try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
+            let downloading = Task { try await client.download(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
+            await untilAsked(2, exchange)
+            loading.cancel()
+            downloading.cancel()
+            await #expect(throws: CancellationError.self) { _ = try await loading.value }
+            await #expect(throws: CancellationError.self) { _ = try await downloading.value }
+            #expect(exchange.bus.pending.isEmpty)
+            while exchange.server.connectionCount > 0 { await Task.yield() }
+        }
+    }
+}
+#endif

@@ -1,0 +1,47 @@
+import Foundation
+import FoundationNetworking
+import ReachableHTTP
+import Testing
+
+/// What the system's errors are called in the words of `URLError`.
+@Suite struct ConnectionFaultTests {
+    @Test func theSystemsErrors() {
+        let names: [(URLError.Code, [Int32])] = [
+            (.notConnectedToInternet, [ENETDOWN, ENETUNREACH]), (.timedOut, [ETIMEDOUT]),
+            (.cannotConnectToHost, [EADDRNOTAVAIL, ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH]),
+            (.networkConnectionLost, [EPIPE, ENETRESET, ECONNABORTED, ECONNRESET, ENOTCONN, ESHUTDOWN]),
+        ]
+        for number in Int32(-11)...133 {
+            let code = names.first { $0.1.contains(number) }?.0 ?? .unknown
+            #expect(ConnectionFault(systemError: number) == ConnectionFault(code.rawValue, systemError: number), "\(number)")
+        }
+    }
+
+    /// All of them are followed by another attempt, and the bus is to judge by the number.
+    @Test func theyAreJudgedAsSuch() {
+        for number in [ENETUNREACH, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ETIMEDOUT, EMFILE] {
+            let fault = ConnectionFault(systemError: number)
+            func opinion(_ method: String) -> HTTPRetryOpinion {
+                HTTPRetryClassifier.standard.opinion(
+                    on: HTTPFailure(method: method, errorCode: fault.errorCode, systemError: fault.systemError, time: .zero))
+            }
+            #expect(opinion("GET") == .retryAsSystemError(number) && opinion("POST") == .noOpinion)
+        }
+        let unlisted = HTTPRetryClassifier(errorCodes: [-1005])
+        let refused = HTTPFailure(method: "GET", errorCode: -1004, systemError: ECONNREFUSED, time: .zero)
+        #expect(unlisted.opinion(on: refused) == .noOpinion, "the caller's list is of codes")
+    }
+
+    @Test(arguments: [
+        (of: [], is: nil as Int32?), (of: [ENETUNREACH], is: ENETUNREACH), (of: [ENETUNREACH, ECONNREFUSED], is: ECONNREFUSED),
+        (of: [EHOSTUNREACH, ECONNREFUSED], is: ECONNREFUSED), (of: [ENETUNREACH, EHOSTUNREACH], is: EHOSTUNREACH),
+        (of: [ENETDOWN, ENETUNREACH], is: ENETDOWN), (of: [ETIMEDOUT, ENETUNREACH, EHOSTUNREACH], is: ETIMEDOUT),
+    ])
+    func ofSeveralTheOneCountsThatSaysMost(of numbers: [Int32], is number: Int32?) {
+        #expect(ConnectionFault(anyOf: numbers.map { ConnectionFault(systemError: $0) })?.systemError == number)
+    }
+
+    @Test func aTimeoutSaysMoreThanThatThereIsNoWay() {
+        #expect(ConnectionFault(anyOf: [ConnectionFault(systemError: ENETUNREACH), ConnectionFault(-1001)])?.errorCode == -1001)
+    }
+}
