@@ -34,6 +34,12 @@ public protocol NetworkSource: Sendable {
     /// The default cannot: ``HostAnswer/failed``.
     func addresses(of host: String) -> HostAnswer
 
+    /// Says that conditions have just been told of a change; what streams are told is still to be put together.
+    ///
+    /// Called within `deliver`. A source whose thread runs tasks can let those go on that wait for a condition. The default does
+    /// nothing.
+    func didTellConditions()
+
     /// All links with their addresses, read now. Callable from any thread.
     func interfaces() throws(ReachabilityError) -> [NetworkInterface]
 
@@ -62,6 +68,9 @@ extension NetworkSource {
 
     /// Does nothing: all events are delivered.
     public func watch(_ destinations: Set<IPAddress>) {}
+
+    /// Does nothing.
+    public func didTellConditions() {}
 
     /// Does nothing: the host stays unresolved.
     public func resolve(_ host: String) {}

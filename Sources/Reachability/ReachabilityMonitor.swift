@@ -198,6 +198,7 @@ public final class ReachabilityMonitor: Sendable {
             return (settlement, guarded.changes(settlement, answers))
         }
         for change in changes { change.storage.replace(change.state) }
+        if !changes.isEmpty { source.didTellConditions() }
         readDetails(&answers)
         let (outcome, deliveries) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers, settlement)

@@ -11,6 +11,7 @@ import AsyncHTTPClient
 /// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
 ///
 ///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--validate]
+///         [--transitions]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -25,6 +26,7 @@ import AsyncHTTPClient
         let validations = monitor.transitions(to: .internet, raw: true)
         let watching = Task {
             for await transition in validations {
+                if words.contains("--transitions") { tell(transition.current.isSatisfied ? "online" : "offline") }
                 if let validation = transition.current.validation { tell("\(validation)") }
             }
         }

@@ -71,6 +71,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func theEndOfAMonitorIsNewsIfSomethingFailed(hasFailed: Bool) async throws {
+        let bench = try Bench()
+        let running = Task { try await bench.monitor.run() }
+        for await _ in bench.monitor.transitions { break }
+        if hasFailed {
+            bench.network.stop(throwing: ReachabilityError(.netlinkUnavailable, operation: "test"))
+            await #expect(throws: ReachabilityError.self) { try await running.value }
+        } else {
+            running.cancel()
+            try await running.value
+        }
+        let end = try #require(bench.entries("reachability.mode").last)
+        #expect(end.metadata["reachability.mode"] == "blind" && end.level == (hasFailed ? .info : .debug))
+    }
+
     @Test func whatIsBelowTheLevelIsNotWritten() async throws {
         try await Bench(level: .info).run { bench in
             let job = try await bench.submitWaiting("job", failing: Trouble.other)

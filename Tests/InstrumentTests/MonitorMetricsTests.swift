@@ -70,6 +70,6 @@ import Testing
         try await bench.run { _ in }
         #expect(try bench.metrics.expectMeter("reachability.satisfied").lastValue == 0)
         let last = try #require(bench.entries("reachability.mode").last)
-        #expect(last.level == .info && last.metadata["reachability.mode"] == "blind")
+        #expect(last.level == .debug && last.metadata["reachability.mode"] == "blind")
     }
 }

@@ -89,11 +89,14 @@ struct HTTPTests {
     @Test(arguments: HTTPClientKind.allCases) func aRefusalAcrossAnOutageIsNotCharged(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.far.ip("route add blackhole 192.0.2.10/32")
-        let child = try network.request("get", by: client, "192.0.2.1", "--attempts", "1")
+        let child = try network.request("get", by: client, "192.0.2.1", "--attempts", "1", "--transitions")
         var lines = child.lines.makeAsyncIterator()
-        #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
+        while let line = await lines.next(isolation: #isolation), line != "attemptStarted 1" {}
+        // Each is told after the bus knows of it.
         try await network.pull()
+        while let line = await lines.next(isolation: #isolation), line != "offline" {}
         try await network.plug()
+        while let line = await lines.next(isolation: #isolation), line != "online" {}
         try await network.far.ip("route del blackhole 192.0.2.10/32")
         var story: [String] = []
         while let line = await lines.next(isolation: #isolation) { story.append(line) }

@@ -69,6 +69,36 @@ struct HotPathTests {
         #expect(end.0.current.status == .unknown)
         await listener.value
     }
+
+    @Test func aTaskThatWaitsForAConditionGoesOnBeforeStreamsAreTold() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let monitor = ReachabilityMonitor(kernel)
+        let condition = monitor.condition(for: .internet)
+        let running = Task { try await monitor.run() }
+        let (heard, continuation) = AsyncStream.makeStream(of: (Bool, Int?, String).self)
+        let waiting = Task(executorPreference: kernel.executor) {
+            for await state in condition.updates {
+                continuation.yield((state.isSatisfied, monitor.path.ipv4.prefixLength, threadName()))
+            }
+            continuation.finish()
+        }
+        var iterator = heard.makeAsyncIterator()
+        // The first is the state that it came to, or what was found first.
+        while let news = await iterator.next(isolation: #isolation), !news.0 {}
+        for _ in 1...5 {
+            try await network.near.ip("route del default")
+            #expect(try #require(await iterator.next(isolation: #isolation)).0 == false)
+            try await network.near.ip("route add default via 192.0.2.1 dev cable0")
+            let gain = try #require(await iterator.next(isolation: #isolation))
+            // What streams are told with it has not been read yet.
+            #expect(gain.0 && gain.1 == nil && gain.2 == "reachability", "\(gain)")
+        }
+        running.cancel()
+        try await running.value
+        await waiting.value
+    }
 }
 
 /// The name that the kernel knows the calling thread by (proc(5)).

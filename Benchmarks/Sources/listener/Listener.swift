@@ -13,6 +13,7 @@ enum Listener {
         case "condition": try await condition()
         case "delivered": try await delivered()
         case "executor": try await executor()
+        case "executor-stream": try await executorStream()
         case "stream": try await stream()
         case "view": try await view()
         case "first-verdict": try await firstVerdict()
@@ -50,8 +51,21 @@ enum Listener {
         try await monitor.run()
     }
 
-    /// A task that prefers the reader's thread has its transition.
+    /// A task that prefers the reader's thread goes on, for its condition has changed.
     private static func executor() async throws {
+        let stamps = Stamps()
+        let network = KernelNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let condition = monitor.condition(for: .internet)
+        let listening = Task(executorPreference: network.executor) {
+            for await state in condition.updates { stamps.note(state.isSatisfied) }
+        }
+        try await monitor.run()
+        await listening.value
+    }
+
+    /// A task that prefers the reader's thread has its transition.
+    private static func executorStream() async throws {
         let stamps = Stamps()
         let network = KernelNetwork()
         let monitor = ReachabilityMonitor(network)

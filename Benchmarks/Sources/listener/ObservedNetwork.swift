@@ -20,6 +20,7 @@ final class ObservedNetwork: NetworkSource {
     }
 
     func wake() { kernel.wake() }
+    func didTellConditions() { kernel.didTellConditions() }
     func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
     func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }

@@ -16,7 +16,7 @@ struct MonitorLog: Sendable {
         let (new, old) = (report.health, report.oldHealth)
         if new.mode != old.mode {
             logger.log(
-                level: new.mode == .polling || new.mode == .blind ? .info : .debug,
+                level: new.mode == .polling || new.failure != nil ? .info : .debug,
                 "the monitor's way to hear of changes is another",
                 error: new.failure, metadata: ["reachability.mode": "\(new.mode.rawValue)"])
         }

@@ -49,18 +49,18 @@ public final class KernelNetwork: NetworkSource {
     ///
     /// ```swift
     /// Task(executorPreference: network.executor) {
-    ///     for await transition in monitor.transitions { … }
+    ///     for await state in monitor.condition(for: .internet).updates { … }
     /// }
     /// ```
     ///
-    /// Such a task is resumed by the thread that has just reached the verdict, right after the delivery: no other thread has to
-    /// wake up. The price is that a job which computes for long, or blocks, holds up the reader and with it everybody who listens.
+    /// Such a task is resumed by the thread that has just reached the verdict: no other thread has to wake up. The price is that a
+    /// job which computes for long, or blocks, holds up the reader and with it everybody who listens.
     ///
-    /// Jobs run in the order in which they were enqueued, one at a time, after all listeners have been told; jobs that these
-    /// enqueue wait until the network has been looked after. While ``run(deliver:)`` is not running, before it as well as after
-    /// its end, jobs run on the default pool, and so does what was still waiting when it ended: a task may always prefer this
-    /// executor and goes on in any case. Tasks with an actor's isolation run where the actor says (SE-0417). Safe to use from any
-    /// thread.
+    /// Jobs run in the order in which they were enqueued, one at a time: once conditions have been told of a change, which is
+    /// earliest, and again when all listeners have; jobs that these enqueue wait until the network has been looked after. While
+    /// ``run(deliver:)`` is not running, before it as well as after its end, jobs run on the default pool, and so does what was
+    /// still waiting when it ended: a task may always prefer this executor and goes on in any case. Tasks with an actor's isolation
+    /// run where the actor says (SE-0417). Safe to use from any thread.
     public var executor: any TaskExecutor { equipment.executor }
 
     /// Reads events on a thread of its own and delivers them until the task is cancelled; once at a time.
@@ -139,6 +139,9 @@ public final class KernelNetwork: NetworkSource {
             try datagrams.routes(to: queries)
         }
     }
+
+    /// Runs the jobs of ``executor``: those that a condition has resumed need not wait until streams have been told.
+    public func didTellConditions() { _ = equipment.executor.runJobs() }
 
     /// Has a host looked up by the system (getaddrinfo(3)), on a thread of its own and in the source's network namespace.
     ///

@@ -1,9 +1,9 @@
 internal import Glibc
 internal import Synchronization
 
-/// Runs the jobs of tasks on the reader's thread, between deliveries.
+/// Runs the jobs of tasks on the reader's thread, between deliveries and between their phases.
 ///
-/// What the reader's own thread enqueues, such as a listener that a transition has resumed, waits for the end of the delivery and
+/// What the reader's own thread enqueues, such as a listener that a transition has resumed, waits for the end of the phase and
 /// costs no wake-up. Other threads wake the reader, once for all they enqueue until it looks. While nobody reads, jobs run on the
 /// default pool: none is ever lost. Safe to use from any thread.
 package final class ReaderExecutor: TaskExecutor {

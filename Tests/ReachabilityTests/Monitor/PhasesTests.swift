@@ -32,6 +32,27 @@ import Testing
         }
     }
 
+    @Test func theSourceHearsWhenConditionsHaveBeenToldAndBeforeItIsAskedForDetails() async throws {
+        let log = Log()
+        let network = SimulatedNetwork.online(clock: ManualClock())
+        let monitor = ReachabilityMonitor(PhaseLog(network: network, log: log))
+        let condition = monitor.condition(for: .internet)
+        let observer = condition.storage.observe { log.append("condition") }
+        let running = Task { try await monitor.run() }
+        try await network.untilRunning()
+        _ = log.take()
+        try network.removeRoute(to: "default")
+        #expect(log.take() == ["condition", "told"])
+        try network.addRoute(to: "default", via: "192.0.2.1")
+        #expect(log.take() == ["condition", "told", "details"])
+        // Nobody has anything to hear of that.
+        try network.addRoute(to: "203.0.113.0/24", via: "192.0.2.1")
+        #expect(log.take() == [])
+        condition.storage.removeObserver(observer)
+        running.cancel()
+        try await running.value
+    }
+
     @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
     func whatConditionsWereToldHoldsWhenStreamsHaveBeenTold(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
@@ -118,6 +139,21 @@ import Testing
         #expect(core.baseline(key, now: .zero, wallTime: .zero) == nil)
         plan = core.receive(NetworkEventBatch(now: .milliseconds(1), wallTime: .zero))
         #expect(plan.questions.map(\.scope) == [other])
+    }
+}
+
+/// A network that notes in which order it is told and asked.
+private struct PhaseLog: NetworkSource {
+    let network: SimulatedNetwork
+    let log: Log
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
+    func wake() { network.wake() }
+    func didTellConditions() { log.append("told") }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+        if query.wantsMatch { log.append("details") }
+        return try network.route(to: query)
     }
 }
 
