@@ -1,5 +1,6 @@
 import Foundation
 import FoundationNetworking
+import Reachability
 import ReachableHTTP
 import ReachableRetry
 
@@ -16,7 +17,8 @@ struct Errand {
     let size: Int
     let policy: RetryPolicy
     let bus: RetryBus
-    let options: HTTPRetryOptions
+    /// What a request for data waits for, besides the network.
+    let conditions: [Condition]
 
     /// What an upload sends of.
     private static let byte: UInt8 = 7
@@ -33,6 +35,8 @@ struct Errand {
             let (file, response) = try await URLSession.shared.download(for: request, retrying: policy, on: bus)
             return try describe(response.statusCode, file)
         default:
+            var options = HTTPRetryOptions()
+            options.conditions = conditions
             let (data, response) = try await URLSession.shared.data(for: request, retrying: policy, on: bus, options: options)
             return "\(response.statusCode) \(data.count)"
         }
@@ -63,6 +67,8 @@ struct Errand {
             let (file, response) = try await client.download(request, retrying: policy, on: bus)
             return try describe(Int(response.status.code), file)
         default:
+            var options = HTTPClientRetryOptions()
+            options.conditions = conditions
             let response = try await client.execute(request, retrying: policy, on: bus, options: options)
             return "\(response.status.code) \(try await response.body.collect(upTo: .max).readableBytes)"
         }

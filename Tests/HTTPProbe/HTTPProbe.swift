@@ -58,10 +58,9 @@ import AsyncHTTPClient
         var policy = RetryPolicy(.constant(.milliseconds(50)))
             .giveUpAfter(maxAttempts: option("--attempts").flatMap { Int($0) } ?? 5)
         if words.contains("--interrupt") { policy = policy.interruptsAttemptWhenUnsatisfied(grace: .zero) }
-        var options = HTTPRetryOptions()
-        if isValidated { options.conditions = [monitor.validatedCondition] }
         let errand = Errand(
-            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0, policy: policy, bus: bus, options: options)
+            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0, policy: policy, bus: bus,
+            conditions: isValidated ? [monitor.validatedCondition] : [])
         switch option("--client") {
         case nil, "urlSession": return try await errand.runByURLSession()
         #if AsyncHTTPClient
