@@ -102,7 +102,9 @@ import Testing
         } _: { exchange, client in
             let events = exchange.bus.events
             await #expect(throws: (any Error).self) {
-                _ = try await client.upload(exchange.clientRequest(.PUT), fromFile: file, retrying: .steady, on: exchange.bus)
+                // Nobody moves this clock: were it repeated, it would be at once.
+                let policy = RetryPolicy.steady.backoff(.immediate)
+                _ = try await client.upload(exchange.clientRequest(.PUT), fromFile: file, retrying: policy, on: exchange.bus)
             }
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect(failed.failureClass == .permanent, "\(failed)")
