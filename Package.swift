@@ -88,7 +88,7 @@ let package = Package(
                     condition: .when(traits: ["ServiceLifecycle"])),
             ]
         ),
-        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink"], exclude: ["Fixtures"]),
+        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink", "CSandbox"], exclude: ["Fixtures"]),
         .testTarget(
             name: "NamespaceTests",
             dependencies: [

@@ -137,6 +137,11 @@ static void use_events(void) {
     cnl_event_clear(event);
     cnl_clock_steps_clear(steps);
     check(cnl_wait(waited, 2, 1000) == 0, "a cleared event");
+    const int32_t set = cnl_wait_set_open();
+    check(set >= 0 && cnl_wait_set_add(set, event, 3) == 0 && cnl_wait_set(set, 1000) == 0, "an idle set");
+    cnl_event_signal(event);
+    check(cnl_wait_set(set, -1) == 1 << 3, "a set with a signalled event");
+    cnl_wait_set_close(set);
     cnl_clock_steps_close(steps);
     cnl_event_close(event);
     check(cnl_monotonic_time() > 0 && cnl_boot_time() > 0 && cnl_wall_time() > 0, "clocks");

@@ -53,10 +53,16 @@ int32_t csandbox_restrict(csandbox_refusal refusal) {
         LOAD(NUMBER), UNLESS(SYS_socket, 1),
         REFUSE(EPERM), ALLOW,
     };
+    struct sock_filter no_precise_wait[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 3),
+        LOAD(NUMBER), UNLESS(SYS_epoll_pwait2, 1),
+        REFUSE(ENOSYS), ALLOW,
+    };
     switch (refusal) {
     case CSANDBOX_NO_MULTICAST: return install(no_multicast, sizeof no_multicast / sizeof no_multicast[0]);
     case CSANDBOX_NO_NETLINK: return install(no_netlink, sizeof no_netlink / sizeof no_netlink[0]);
     case CSANDBOX_NO_SOCKETS: return install(no_sockets, sizeof no_sockets / sizeof no_sockets[0]);
+    case CSANDBOX_NO_PRECISE_WAIT: return install(no_precise_wait, sizeof no_precise_wait / sizeof no_precise_wait[0]);
     }
     return -EINVAL;
 }

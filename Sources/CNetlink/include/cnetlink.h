@@ -263,6 +263,21 @@ void cnl_event_clear(int32_t descriptor);
 /// negative errno. EINTR counts as time passed.
 int32_t cnl_wait(const int32_t *_Nullable descriptors, size_t count, int64_t nanoseconds);
 
+/// Creates a set of descriptors to wait for (epoll(7)): of many that are waited for again and again, only those that are ready are
+/// looked at when the sleep ends. Returns its close-on-exec descriptor or a negative errno.
+int32_t cnl_wait_set_open(void);
+
+/// Closes a descriptor of `cnl_wait_set_open`.
+void cnl_wait_set_close(int32_t set);
+
+/// Adds a descriptor, which `cnl_wait_set` will report as bit 1 << `place`; it leaves the set when it is closed.
+/// Returns 0 or a negative errno: -EINVAL for a place that is not below CNL_WAIT_LIMIT.
+int32_t cnl_wait_set_add(int32_t set, int32_t descriptor, uint32_t place);
+
+/// Waits as `cnl_wait` does until one of the set's descriptors is readable, and returns what that returns. Kernels before 5.11 lack
+/// epoll_pwait2(2), and round a limit up to milliseconds.
+int32_t cnl_wait_set(int32_t set, int64_t nanoseconds);
+
 /// Creates a non-blocking close-on-exec timer that never expires, and becomes readable when the time of day is set: by hand,
 /// or at the end of a suspension (TFD_TIMER_CANCEL_ON_SET, timerfd_create(2)). Returns the descriptor or a negative errno.
 int32_t cnl_clock_steps_open(void);

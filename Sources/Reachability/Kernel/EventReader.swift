@@ -28,7 +28,7 @@ struct EventReader: ~Copyable {
 
     /// Why the reader is awake.
     private struct Awakening: OptionSet {
-        let rawValue: Int
+        let rawValue: Int32
 
         static let socketIsReadable = Awakening(rawValue: 1 << 0)
         static let batchIsWanted = Awakening(rawValue: 1 << 1)
@@ -50,7 +50,8 @@ struct EventReader: ~Copyable {
     private let equipment: Equipment
     private var socket: NetlinkSocket
     private let buffer = DatagramBuffer()
-    private let clockSteps = ClockSteps()
+    private let clockSteps: ClockSteps
+    private let waitSet: WaitSet
     private var suspension: Suspension
     private var detector = LossDetector()
     /// Whether anything was read since the drop counter was last looked at.
@@ -66,7 +67,13 @@ struct EventReader: ~Copyable {
         self.equipment = equipment
         suspension = Suspension(total: equipment.clock.suspended)
         try NetlinkSocket.check(min(equipment.wakeUp.descriptor, 0), "eventfd()")
-        socket = try NetlinkSocket.forEvents(equipment)
+        let waitSet = try WaitSet()
+        let clockSteps = ClockSteps()
+        try waitSet.add(equipment.wakeUp.descriptor, at: Awakening.batchIsWanted.rawValue)
+        if clockSteps.descriptor >= 0 { try waitSet.add(clockSteps.descriptor, at: Awakening.clockWasSet.rawValue) }
+        socket = try Self.openSocket(equipment, waitSet)
+        self.waitSet = waitSet
+        self.clockSteps = clockSteps
     }
 
     deinit { equipment.filter.detach() }
@@ -112,20 +119,12 @@ struct EventReader: ~Copyable {
     /// Waits until there is something to do, unless it is busy; empty if that is nothing for the monitor.
     private borrowing func wait(until deadline: Duration?, isBusy: Bool) throws(ReachabilityError) -> Awakening {
         let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) }
-        let descriptors: [3 of Int32] = [socket.descriptor, equipment.wakeUp.descriptor, clockSteps.descriptor]
-        let ready = descriptors.span.withUnsafeBufferPointer {
-            cnl_wait($0.baseAddress, $0.count, isBusy ? 0 : rest ?? -1)
-        }
-        try NetlinkSocket.check(ready, "ppoll()")
-        var awakening: Awakening = []
-        if ready & 0b001 != 0 { awakening.insert(.socketIsReadable) }
-        if ready & 0b010 != 0, equipment.wakeUp.clear() { awakening.insert(.batchIsWanted) }
-        if ready & 0b100 != 0 {
-            clockSteps.clear()
-            awakening.insert(.clockWasSet)
-        }
+        let limit = isBusy ? 0 : rest ?? -1
+        var awakening = Awakening(rawValue: try waitSet.wait(nanoseconds: limit))
         // Also if a signal handler ended the sleep: an empty batch more does no harm.
-        if ready == 0, !isBusy || rest == 0 { awakening.insert(.timeIsUp) }
+        if awakening.isEmpty, !isBusy || rest == 0 { awakening.insert(.timeIsUp) }
+        if awakening.contains(.batchIsWanted), !equipment.wakeUp.clear() { awakening.remove(.batchIsWanted) }
+        if awakening.contains(.clockWasSet) { clockSteps.clear() }
         return awakening
     }
 
@@ -216,10 +215,24 @@ struct EventReader: ~Copyable {
         return finding
     }
 
+    private static func openSocket(
+        _ equipment: Equipment, _ waitSet: borrowing WaitSet
+    ) throws(ReachabilityError) -> NetlinkSocket {
+        let socket = try NetlinkSocket.forEvents(equipment)
+        do throws(ReachabilityError) {
+            try waitSet.add(socket.descriptor, at: Awakening.socketIsReadable.rawValue)
+        } catch {
+            // The descriptor is closed now, and will soon be somebody else's.
+            equipment.filter.detach()
+            throw error
+        }
+        return socket
+    }
+
     /// Opens a new socket; if that fails the old one has to do until the next finding.
     private mutating func reopen(_ batch: inout NetworkEventBatch) {
         do {
-            socket = try NetlinkSocket.forEvents(equipment)
+            socket = try Self.openSocket(equipment, waitSet)
         } catch {
             equipment.filter.attach(to: socket.descriptor)
             return

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// It needs no privilege. Events, dumps and look-ups have sockets of their own, opened when they are first needed, so that
 /// answers and announcements are never confused. While it runs it has one thread, which reads events and calls the monitor; the
-/// thread sleeps in ppoll(2) as long as nothing happens. Tasks may prefer it, too: ``executor``. Datagrams from anyone but the
+/// thread sleeps in epoll_wait(2) as long as nothing happens. Tasks may prefer it, too: ``executor``. Datagrams from anyone but the
 /// kernel are dropped and counted.
 ///
 /// A filter in the kernel keeps away route messages that cannot concern what the monitor watches, so that even a full routing

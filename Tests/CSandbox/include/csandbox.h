@@ -15,7 +15,9 @@ typedef enum {
     /// Netlink sockets: EAFNOSUPPORT, as by RestrictAddressFamilies= of systemd.exec(5).
     CSANDBOX_NO_NETLINK,
     /// All sockets: EPERM.
-    CSANDBOX_NO_SOCKETS
+    CSANDBOX_NO_SOCKETS,
+    /// epoll_pwait2(2): ENOSYS, as by kernels before 5.11.
+    CSANDBOX_NO_PRECISE_WAIT
 } csandbox_refusal;
 
 /// Restricts the calling thread for the rest of its life. Returns 0 or a negative errno.
