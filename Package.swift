@@ -49,7 +49,12 @@ let package = Package(
             providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"]), .yum(["libnl3-devel"])]
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
-        .target(name: "Reachability", dependencies: ["CNetlink", logging, metrics, serviceLifecycle]),
+        .target(
+            name: "Reachability",
+            dependencies: [
+                "CNetlink", .product(name: "DequeModule", package: "swift-collections"), logging, metrics, serviceLifecycle,
+            ]
+        ),
         .target(
             name: "ReachableRetry",
             dependencies: [

@@ -9,8 +9,12 @@ package final class ConditionStorage: Sendable {
     /// A subscription of ``observe(_:)``.
     package typealias ID = UInt64
 
+    /// Who waits for one moment; told by a continuation of its own, for a stream costs several times as much.
+    private typealias Waiter = UnsafeContinuation<Condition.State?, Never>
+
     private struct Guarded {
         var state: Condition.State
+        var waiters: [ID: Waiter] = [:]
         var observers: [ID: @Sendable () -> Void] = [:]
         var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
         var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
@@ -92,9 +96,32 @@ package final class ConditionStorage: Sendable {
         }
     }
 
-    /// How many streams and observers there are.
+    /// Returns the state as soon as it is satisfied or finished, at once if it is; `nil` when the task is cancelled.
+    package func satisfiedOrFinished() async -> Condition.State? {
+        let id = guarded.withLock { guarded in
+            guarded.nextID += 1
+            return guarded.nextID
+        }
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { (waiter: Waiter) in
+                // What the waiter is told at once; inside is `nil` for a task that is cancelled.
+                let answer = guarded.withLock { guarded -> Condition.State?? in
+                    // Under the lock: the handler looks for a waiter after the task has become cancelled.
+                    if Task.isCancelled { return .some(nil) }
+                    if guarded.state.isSatisfied || guarded.state.isFinished { return guarded.state }
+                    guarded.waiters[id] = waiter
+                    return nil
+                }
+                if let answer { waiter.resume(returning: answer) }
+            }
+        } onCancel: {
+            guarded.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: nil)
+        }
+    }
+
+    /// How many streams, observers and waiters there are.
     package var listenerCount: Int {
-        guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count }
+        guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count + $0.waiters.count }
     }
 
     private func change(becomesKnown: Bool = false, _ body: (inout Condition.State) -> Void) {
@@ -110,6 +137,7 @@ package final class ConditionStorage: Sendable {
 
     private struct News {
         var state: Condition.State
+        var waiters: [Waiter] = []
         var streams: [AsyncStream<Condition.State>.Continuation] = []
         var observers: [@Sendable () -> Void] = []
     }
@@ -118,6 +146,7 @@ package final class ConditionStorage: Sendable {
         var isContinuing = false
         while let news = takeNews(isContinuing: isContinuing) {
             isContinuing = true
+            for waiter in news.waiters { waiter.resume(returning: news.state) }
             for stream in news.streams {
                 stream.yield(news.state)
                 if news.state.isFinished { stream.finish() }
@@ -136,6 +165,10 @@ package final class ConditionStorage: Sendable {
             }
             guarded.isPublishing = true
             var news = News(state: guarded.state)
+            if !guarded.waiters.isEmpty && (guarded.state.isSatisfied || guarded.state.isFinished) {
+                news.waiters = Array(guarded.waiters.values)
+                guarded.waiters.removeAll(keepingCapacity: true)
+            }
             if guarded.isStale && !guarded.streams.isEmpty { news.streams = Array(guarded.streams.values) }
             if guarded.isStale || guarded.hasBecomeKnown { news.observers = guarded.everybody() }
             if !guarded.newcomers.isEmpty {

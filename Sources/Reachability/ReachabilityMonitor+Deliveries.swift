@@ -1,5 +1,5 @@
 extension ReachabilityMonitor {
-    /// What is to be told to whom, collected under the lock and told after it.
+    /// What is to be told to whom beside ``Guarded/news(_:)``, collected under the lock and told after it.
     struct Deliveries {
         private var transitions: [(Transition, [Listener])] = []
         private var finishedConditions: [ConditionStorage] = []
@@ -10,12 +10,12 @@ extension ReachabilityMonitor {
         private let instruments: MonitorInstruments?
         private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
 
-        /// What a batch led to.
+        /// What a batch led to, after its transitions were told.
         ///
         /// Those who have just come get the state after it.
         init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
-            collect(outcome, &guarded)
+            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
             if let found = outcome.validation?.answer { answer = (found, guarded.validationRequests.removeAll()) }
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
@@ -32,7 +32,8 @@ extension ReachabilityMonitor {
         /// What the end of the monitor leads to.
         init(ending outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
-            collect(outcome, &guarded)
+            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
+            transitions = guarded.news(outcome)
             finished = guarded.broadcast.removeAll()
             let listeners = guarded.healthListeners.removeAll()
             health = [(guarded.core.health, listeners)]
@@ -41,14 +42,6 @@ extension ReachabilityMonitor {
             finishedConditions = Array(guarded.conditions.values) + [guarded.validatedCondition].compactMap(\.self)
             guarded.conditions = [:]
             guarded.validatedCondition = nil
-        }
-
-        private mutating func collect(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded) {
-            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
-            // Most transitions have no listener: each is made for raw streams and damped ones.
-            for telling in outcome.transitions where guarded.broadcast.hasListeners(to: telling.key) {
-                transitions.append((telling.transition, guarded.broadcast.listeners(to: telling.key)))
-            }
         }
 
         func perform() {
@@ -71,6 +64,16 @@ extension ReachabilityMonitor {
 }
 
 extension ReachabilityMonitor.Guarded {
+    /// The transitions that somebody listens to.
+    func news(_ outcome: MonitorCore.Outcome) -> [(Transition, [ReachabilityMonitor.Listener])] {
+        var news: [(Transition, [ReachabilityMonitor.Listener])] = []
+        // Most transitions have no listener: each is made for raw streams and damped ones.
+        for telling in outcome.transitions where broadcast.hasListeners(to: telling.key) {
+            news.append((telling.transition, broadcast.listeners(to: telling.key)))
+        }
+        return news
+    }
+
     /// A condition that somebody has, and what became of it.
     struct ConditionChange {
         var storage: ConditionStorage
@@ -80,7 +83,7 @@ extension ReachabilityMonitor.Guarded {
     /// The conditions that changed, of those that somebody has.
     mutating func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
         var changes: [ConditionChange] = []
-        if core.validation != nil, let state = core.validation?.takeCondition(), let validatedCondition {
+        if core.isValidating, let state = core.validation?.takeCondition(), let validatedCondition {
             changes.append(ConditionChange(storage: validatedCondition, state: state))
         }
         if conditions.isEmpty { return changes }

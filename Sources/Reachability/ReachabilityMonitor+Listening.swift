@@ -16,21 +16,19 @@ extension ReachabilityMonitor {
     ///   - scope: what is to be reached.
     ///   - raw: whether to tell each loss at once instead of holding it back for ``Configuration/lossGrace``.
     public func transitions(to scope: Scope, raw: Bool = false) -> AsyncStream<Transition> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: Transition.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedTransitions)))
+        let listener = Listener(limit: configuration.bufferedTransitions)
         let key = StreamKey(scope: scope, isRaw: raw)
         let id = guarded.withLock { guarded -> UInt64? in
             guard guarded.phase != .ended else { return nil }
             guarded.core.retain(scope)
-            return guarded.broadcast.add(continuation, to: key)
+            return guarded.broadcast.add(listener, to: key)
         }
         guard let id else {
-            continuation.finish()
-            return stream
+            listener.finish()
+            return listener.stream {}
         }
-        continuation.onTermination = { [weak self] _ in self?.unsubscribe(id, from: key) }
         source.wake()
-        return stream
+        return listener.stream { [weak self] in self?.unsubscribe(id, from: key) }
     }
 
     /// What the monitor went through, and each change of it.
@@ -79,11 +77,11 @@ extension ReachabilityMonitor {
     ///
     /// - Throws: `CancellationError` when the task is cancelled, ``ReachabilityError`` when the monitor ends before that.
     public func waitUntilSatisfied(_ scope: Scope = .internet) async throws {
-        for await state in condition(for: scope).updates {
-            if state.isSatisfied { return }
-        }
-        try Task.checkCancellation()
-        throw ReachabilityError(.ended, operation: "waiting for \(scope)")
+        let condition = condition(for: scope)
+        // The scope is watched as long as the condition is kept.
+        defer { withExtendedLifetime(condition) {} }
+        guard let state = await condition.storage.satisfiedOrFinished() else { throw CancellationError() }
+        if !state.isSatisfied { throw ReachabilityError(.ended, operation: "waiting for \(scope)") }
     }
 
     /// How many streams, conditions and listeners are kept, for tests that look for leaks; the internet's own watch does not count.

@@ -34,7 +34,7 @@ public import ServiceLifecycle
 /// - ``validatedCondition``
 /// - ``validate()``
 public final class ReachabilityMonitor: Sendable {
-    typealias Listener = AsyncStream<Transition>.Continuation
+    typealias Listener = Subscription<Transition>
 
     enum Phase {
         case idle
@@ -200,11 +200,14 @@ public final class ReachabilityMonitor: Sendable {
         for change in changes { change.storage.replace(change.state) }
         if !changes.isEmpty { source.didTellConditions() }
         readDetails(&answers)
-        let (outcome, deliveries) = guarded.withLock { guarded in
+        let (outcome, news) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers, settlement)
-            return (outcome, Deliveries(outcome, &guarded, instruments))
+            return (outcome, guarded.news(outcome))
         }
-        deliveries.perform()
+        for (transition, listeners) in news {
+            for listener in listeners { listener.yield(transition) }
+        }
+        guarded.withLock { Deliveries(outcome, &$0, instruments) }.perform()
         if let validation = outcome.validation { perform(validation) }
         for host in outcome.hosts { source.resolve(host) }
         return outcome.wait

@@ -36,9 +36,11 @@ struct EventSocketTests {
         let reader = try #require(try await Self.eventSocket(in: network))
         let lossy = try await DeafSocket.open(in: network)
         DeafSocket.ask(lossy)
+        // The reader still waits for the old socket, is woken by it, and reads the new one.
+        let old = dup(reader)
+        defer { close(old) }
         #expect(dup2(lossy, reader) == reader)
         close(lossy)
-        // The reader still waits for the old socket, is woken by it, and reads the new one.
         try await network.near.ip("route del default")
         var (last, previous): ([NetworkEvent], [NetworkEvent]) = ([], [])
         while !last.contains(.overrun), let batch = await iterator.next(isolation: #isolation) {

@@ -80,7 +80,10 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
         try await network.pull()
         #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
-        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 1")
+        var next = await lines.next(isolation: #isolation)
+        // On a busy machine the look-up may be over before the cable is out.
+        if next == "backingOff 1" { next = await lines.next(isolation: #isolation) }
+        #expect(next == "waitingForConnectivity 1")
         try await network.plug()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 2")
     }

@@ -104,4 +104,72 @@ import Testing
         await waiting.value
         #expect(source.condition.storage.listenerCount == 0)
     }
+
+    /// Starts to wait, and returns when the waiter is known.
+    private func wait(for storage: ConditionStorage) async -> Task<Condition.State?, Never> {
+        let count = storage.listenerCount
+        let waiting = Task { await storage.satisfiedOrFinished() }
+        while storage.listenerCount == count { await Task.yield() }
+        return waiting
+    }
+
+    @Test func whoWaitsIsToldOnceItIsSatisfied() async {
+        let storage = ConditionStorage(.init())
+        let waiting = [await wait(for: storage), await wait(for: storage)]
+        storage.advanceEpoch()
+        #expect(storage.listenerCount == 2, "another epoch is not what they wait for")
+        storage.set(true)
+        for task in waiting { #expect(await task.value == .init(isSatisfied: true, epoch: 2)) }
+        #expect(storage.listenerCount == 0)
+        #expect(await storage.satisfiedOrFinished() == .init(isSatisfied: true, epoch: 2), "at once")
+    }
+
+    @Test func whoWaitsIsToldThatNothingWillChange() async {
+        let storage = ConditionStorage(.init())
+        let waiting = await wait(for: storage)
+        storage.finish()
+        #expect(await waiting.value == .init(isFinished: true))
+        #expect(await storage.satisfiedOrFinished() == .init(isFinished: true), "at once")
+        #expect(storage.listenerCount == 0)
+    }
+
+    @Test func whoIsCancelledWaitsNoLonger() async {
+        let storage = ConditionStorage(.init())
+        let waiting = await wait(for: storage)
+        let other = await wait(for: storage)
+        waiting.cancel()
+        #expect(await waiting.value == nil)
+        #expect(storage.listenerCount == 1, "only one was cancelled")
+        storage.set(true)
+        #expect(await other.value?.isSatisfied == true)
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await storage.satisfiedOrFinished()
+        }
+        #expect(await late.value == nil, "who was cancelled before has nothing to wait for")
+        #expect(storage.listenerCount == 0)
+    }
+
+    @Test func manyWhoWaitAndAreCancelledAreEachToldOnce() async {
+        let storage = ConditionStorage(.init())
+        await withDiscardingTaskGroup { group in
+            for number in 0..<400 {
+                group.addTask {
+                    let waiting = Task { await storage.satisfiedOrFinished() }
+                    if number.isMultiple(of: 2) { waiting.cancel() }
+                    // Until it is over: who is not cancelled needs a change that comes after it began to wait.
+                    let toggling = Task {
+                        while !Task.isCancelled {
+                            storage.set(true)
+                            storage.set(false)
+                            await Task.yield()
+                        }
+                    }
+                    _ = await waiting.value
+                    toggling.cancel()
+                }
+            }
+        }
+        #expect(storage.listenerCount == 0)
+    }
 }

@@ -30,8 +30,9 @@ extension Contender {
             ours("callback, no verdict", "callback", [.init(base: epoll, limit: 1.10)]),
             ours(observer, "condition", [.init(base: verdict, limit: 1.15), .init(base: epoll, limit: 1.60)]),
             ours("everybody told, `deliver` returned", "delivered", []),
-            ours("task on the reader's executor: a condition", "executor", [.init(base: observer, limit: 1.10)]),
-            ours("task on the reader's executor: `AsyncStream`", "executor-stream", []),
+            ours("task on the reader's executor: `waitUntilSatisfied()`", "executor", [.init(base: observer, limit: 1.10)]),
+            ours("task on the reader's executor: `updates`", "executor-updates", []),
+            ours("task on the reader's executor: transitions", "executor-stream", []),
             ours("`AsyncStream`, default pool", "stream", [.init(base: observer, limit: 1.35)]),
             Contender(name: ipMonitor, arguments: ["ip", "monitor", "route"], writesLines: true),
             Contender(

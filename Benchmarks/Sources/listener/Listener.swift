@@ -13,6 +13,7 @@ enum Listener {
         case "condition": try await condition()
         case "delivered": try await delivered()
         case "executor": try await executor()
+        case "executor-updates": try await executorUpdates()
         case "executor-stream": try await executorStream()
         case "stream": try await stream()
         case "view": try await view()
@@ -51,8 +52,26 @@ enum Listener {
         try await monitor.run()
     }
 
-    /// A task that prefers the reader's thread goes on, for its condition has changed.
+    /// A task that prefers the reader's thread goes on, for the network it has waited for is there.
     private static func executor() async throws {
+        let stamps = Stamps()
+        let network = KernelNetwork()
+        let monitor = ReachabilityMonitor(network)
+        let condition = monitor.condition(for: .internet)
+        let listening = Task(executorPreference: network.executor) {
+            while true {
+                try await monitor.waitUntilSatisfied()
+                stamps.note(true)
+                for await state in condition.updates where !state.isSatisfied { break }
+                stamps.note(false)
+            }
+        }
+        try await monitor.run()
+        try? await listening.value
+    }
+
+    /// The same with each state of the condition as it comes.
+    private static func executorUpdates() async throws {
         let stamps = Stamps()
         let network = KernelNetwork()
         let monitor = ReachabilityMonitor(network)

@@ -47,14 +47,14 @@ extension MonitorCore {
         let circumstances = ScopeState.Circumstances(now: plan.now, resumed: entry.resumed, resynced: resynced)
         let details = answers.paths[entry.position].details
         scopes.values[place].describe(path, isComplete: details.isEmpty)
-        if let finding = validation?.finding, scope == .internet { path.validation = finding }
+        if isValidating, let finding = validation?.finding, scope == .internet { path.validation = finding }
         let news = scopes.values[place].report(path, entry.observation, circumstances) {
             log.best(from: entry.observation.old, to: path) ?? Cause(.audit, "a periodic check found it")
         }
         if let publication = news.raw {
             if scope == .internet {
                 hosts.notePathChange(at: plan.now)
-                validation?.noteOtherWay(at: plan.now)
+                if isValidating { validation?.noteOtherWay(at: plan.now) }
             }
             if !plan.isExplained && !isPolled { health.missedByEvents += 1 }
             outcome.tell(scope, publication, plan.now, plan.wallTime)

@@ -13,7 +13,7 @@ extension MonitorCore.Outcome {
 extension MonitorCore {
     /// Tells the validation how the internet is, once it has been evaluated.
     mutating func noteLevelForValidation(_ plan: Plan) {
-        guard validation != nil, let place = scopes.index(forKey: .internet), scopes.values[place].level.path != nil else { return }
+        guard isValidating, let place = scopes.index(forKey: .internet), scopes.values[place].level.path != nil else { return }
         validation?.observe(scopes.values[place].level.state, at: plan.now)
     }
 
@@ -21,7 +21,7 @@ extension MonitorCore {
     ///
     /// Before the evaluations of the batch, so that these say only what they have changed themselves.
     mutating func tellValidation(_ plan: Plan, _ outcome: inout Outcome) {
-        guard let verdict = validation?.verdict, let place = scopes.index(forKey: .internet) else { return }
+        guard isValidating, let verdict = validation?.verdict, let place = scopes.index(forKey: .internet) else { return }
         for publication in scopes.values[place].revalidate(verdict, Cause(.validation, "\(verdict)")) {
             outcome.tell(.internet, publication, plan.now, plan.wallTime)
         }
@@ -29,7 +29,7 @@ extension MonitorCore {
 
     /// Says what is to be done with the validator, and what those are told who have asked.
     mutating func concludeValidation(_ plan: Plan, _ outcome: inout Outcome) {
-        guard validation != nil else { return }
+        guard isValidating else { return }
         let (answer, step) = (validation?.takeAnswer(), validation?.takeStep(at: plan.now))
         guard answer != nil || step != nil, let path = path(.internet) else { return }
         outcome.validation = Outcome.Validation(answer: answer, step: step, path: path)

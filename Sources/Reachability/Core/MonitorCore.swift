@@ -127,6 +127,8 @@ package struct MonitorCore: Sendable {
     var hosts: HostBook
     /// What is known of the far end; `nil` without a validator.
     package var validation: ValidationState?
+    /// Whether there is a validator: a look at this costs less than one at an optional of that size.
+    let isValidating: Bool
     /// The addresses that the scopes ask about, and those that the source was last told.
     var index = DestinationIndex()
     var destinations: Set<IPAddress>?
@@ -145,7 +147,8 @@ package struct MonitorCore: Sendable {
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
-        if configuration.validator != nil {
+        isValidating = configuration.validator != nil
+        if isValidating {
             validation = ValidationState(
                 timeout: configuration.validationTimeout, longestPause: configuration.revalidationInterval)
         }
@@ -221,7 +224,7 @@ package struct MonitorCore: Sendable {
     /// Takes in a batch and says what must be asked now.
     package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
         count(batch)
-        validation?.advance(to: batch.now)
+        if isValidating { validation?.advance(to: batch.now) }
         indexDestinations()
         let hadHints = apply(batch.events, at: batch.now)
         settleHosts(at: batch.now)
@@ -288,7 +291,7 @@ package struct MonitorCore: Sendable {
         let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
         var wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
         concludeValidation(plan, &outcome)
-        if let next = validation?.next { wake = Duration.earlier(wake, next) }
+        if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
         outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
         return outcome
     }
