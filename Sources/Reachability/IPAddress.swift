@@ -18,24 +18,30 @@ public struct IPAddress: Hashable, Sendable {
 
     /// The address's family.
     public let family: Family
+    // Halves, for a UInt128 is aligned to 16 bytes: whatever has an address in it would be larger, and allocated by
+    // posix_memalign(3), which takes several times as long as malloc(3).
+    private let high: UInt64
+    private let low: UInt64
+
     /// The address as a number; IPv4 in the low 32 bits.
-    package let value: UInt128
+    package var value: UInt128 { UInt128(high) << 64 | UInt128(low) }
 
     package init(family: Family, value: UInt128) {
         self.family = family
-        self.value = value
+        (high, low) = (UInt64(truncatingIfNeeded: value >> 64), UInt64(truncatingIfNeeded: value))
     }
 
     /// Makes an address from its bytes in network order.
     ///
     /// - Parameter bytes: four for IPv4 or sixteen for IPv6; any other number gives `nil`.
     public init?(bytes: some Collection<UInt8>) {
+        let family: Family
         switch bytes.count {
         case 4: family = .ipv4
         case 16: family = .ipv6
         default: return nil
         }
-        value = bytes.reduce(0) { $0 << 8 | UInt128($1) }
+        self.init(family: family, value: bytes.reduce(0) { $0 << 8 | UInt128($1) })
     }
 
     /// The address's bytes in network order: four or sixteen.
