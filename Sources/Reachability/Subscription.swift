@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// The buffer that `AsyncStream` has itself is compiled once for all kinds of elements, and telling a listener through it costs
 /// several times as much as all else that is done for one. Safe to use from any thread.
-final class Subscription<Element: Sendable>: Sendable {
+package final class Subscription<Element: Sendable>: Sendable {
     private typealias Waiter = UnsafeContinuation<Element?, Never>
 
     private struct State {
@@ -19,9 +19,9 @@ final class Subscription<Element: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// Makes a subscription that keeps so many elements, at least one; the oldest make room for new ones.
-    init(limit: Int) { self.limit = max(1, limit) }
+    package init(limit: Int) { self.limit = max(1, limit) }
 
-    func yield(_ element: Element) {
+    package func yield(_ element: Element) {
         // What is dropped is released outside the lock.
         let (waiter, dropped) = state.withLock { state -> (Waiter?, Element?) in
             if state.isFinished { return (nil, nil) }
@@ -35,7 +35,7 @@ final class Subscription<Element: Sendable>: Sendable {
     }
 
     /// Takes no more elements; those that are there can still be read.
-    func finish() {
+    package func finish() {
         let waiters = state.withLock { state in
             state.isFinished = true
             defer { state.waiters = [] }
@@ -45,7 +45,7 @@ final class Subscription<Element: Sendable>: Sendable {
     }
 
     /// The next element, once there is one; `nil` when it is finished and all was read.
-    func next() async -> Element? {
+    package func next() async -> Element? {
         await withUnsafeContinuation { (waiter: Waiter) in
             // What can be answered at once; inside is `nil` for the end.
             let answer = state.withLock { state -> Element?? in
@@ -61,7 +61,7 @@ final class Subscription<Element: Sendable>: Sendable {
     /// The stream of its elements.
     ///
     /// - Parameter end: called once nobody can iterate any more: the stream was released, has ended, or its task was cancelled.
-    func stream(onEnd end: @escaping @Sendable () -> Void) -> AsyncStream<Element> {
+    package func stream(onEnd end: @escaping @Sendable () -> Void) -> AsyncStream<Element> {
         let lifetime = Lifetime(end)
         return AsyncStream(
             unfolding: {
