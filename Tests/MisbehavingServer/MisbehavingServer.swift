@@ -15,6 +15,7 @@ public final class MisbehavingServer: Sendable {
         var requests: [Request] = []
         var connections: Set<Int32> = []
         var isStopped = false
+        var isListening = true
     }
 
     /// The port that it listens at.
@@ -65,13 +66,13 @@ public final class MisbehavingServer: Sendable {
 
     /// Stops listening, and ends all connections.
     public func stop() {
-        let connections = state.withLock { state in
-            defer { state.isStopped = true }
-            return state.isStopped ? nil : state.connections
+        // Under the lock, under which their threads give them up: a descriptor that was closed is soon another server's.
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.isStopped = true
+            if state.isListening { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            for connection in state.connections { shutdown(connection, Int32(SHUT_RDWR)) }
         }
-        guard let connections else { return }
-        shutdown(descriptor, Int32(SHUT_RDWR))
-        for connection in connections { shutdown(connection, Int32(SHUT_RDWR)) }
     }
 
     private static func listen(_ address: String, _ port: UInt16) throws -> (Int32, UInt16) {
@@ -111,6 +112,7 @@ public final class MisbehavingServer: Sendable {
                 serve(Connection(connection))
             }.detach()
         }
+        state.withLock { $0.isListening = false }
         close(descriptor)
     }
 
