@@ -24,11 +24,11 @@ public struct IPAddress: Hashable, Sendable {
     private let low: UInt64
 
     /// The address as a number; IPv4 in the low 32 bits.
-    package var value: UInt128 { UInt128(high) << 64 | UInt128(low) }
+    package var value: UInt128 { UInt128(truncatingIfNeeded: high) &<< 64 | UInt128(truncatingIfNeeded: low) }
 
     package init(family: Family, value: UInt128) {
         self.family = family
-        (high, low) = (UInt64(truncatingIfNeeded: value >> 64), UInt64(truncatingIfNeeded: value))
+        (high, low) = (UInt64(truncatingIfNeeded: value &>> 64), UInt64(truncatingIfNeeded: value))
     }
 
     /// Makes an address from its bytes in network order.
