@@ -1,7 +1,17 @@
 extension ReachabilityMonitor {
+    /// A transition, and those who listen to it.
+    struct News {
+        var transition: Transition
+        var listeners: [Listener]
+
+        func tell() {
+            for listener in listeners { listener.yield(transition) }
+        }
+    }
+
     /// What is to be told to whom beside ``Guarded/news(_:)``, collected under the lock and told after it.
     struct Deliveries {
-        private var transitions: [(Transition, [Listener])] = []
+        private var transitions: [News] = []
         private var finishedConditions: [ConditionStorage] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
         private var answer: (ValidationState.Answer?, [ValidationRequest]) = (nil, [])
@@ -19,7 +29,8 @@ extension ReachabilityMonitor {
             if let found = outcome.validation?.answer { answer = (found, guarded.validationRequests.removeAll()) }
             if guarded.broadcast.hasNewcomers {
                 let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
-                transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
+                let admitted = guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
+                transitions = admitted.map(News.init)
             }
             let current = guarded.core.health
             if current != guarded.toldHealth {
@@ -46,9 +57,7 @@ extension ReachabilityMonitor {
 
         func perform() {
             for storage in finishedConditions { storage.finish() }
-            for (transition, listeners) in transitions {
-                for listener in listeners { listener.yield(transition) }
-            }
+            for news in transitions { news.tell() }
             for request in answer.1 {
                 if let found = answer.0 { request.yield(found) }
                 request.finish()
@@ -65,11 +74,11 @@ extension ReachabilityMonitor {
 
 extension ReachabilityMonitor.Guarded {
     /// The transitions that somebody listens to.
-    func news(_ outcome: MonitorCore.Outcome) -> [(Transition, [ReachabilityMonitor.Listener])] {
-        var news: [(Transition, [ReachabilityMonitor.Listener])] = []
+    func news(_ outcome: MonitorCore.Outcome) -> [ReachabilityMonitor.News] {
+        var news: [ReachabilityMonitor.News] = []
         // Most transitions have no listener: each is made for raw streams and damped ones.
         for telling in outcome.transitions where broadcast.hasListeners(to: telling.key) {
-            news.append((telling.transition, broadcast.listeners(to: telling.key)))
+            news.append(ReachabilityMonitor.News(transition: telling.transition, listeners: broadcast.listeners(to: telling.key)))
         }
         return news
     }

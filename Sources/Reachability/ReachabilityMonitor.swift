@@ -204,9 +204,7 @@ public final class ReachabilityMonitor: Sendable {
             let outcome = guarded.core.conclude(plan, answers, settlement)
             return (outcome, guarded.news(outcome))
         }
-        for (transition, listeners) in news {
-            for listener in listeners { listener.yield(transition) }
-        }
+        for news in news { news.tell() }
         guarded.withLock { Deliveries(outcome, &$0, instruments) }.perform()
         if let validation = outcome.validation { perform(validation) }
         for host in outcome.hosts { source.resolve(host) }

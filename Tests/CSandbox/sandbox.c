@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -34,7 +35,8 @@ static int32_t install(struct sock_filter *instructions, size_t count) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
-int32_t csandbox_restrict(csandbox_refusal refusal) {
+/// Restricts the calling thread for the rest of its life. Returns 0 or a negative errno.
+static int32_t restrict_thread(csandbox_refusal refusal) {
     struct sock_filter no_multicast[] = {
         LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 7),
         LOAD(NUMBER), UNLESS(SYS_setsockopt, 5),
@@ -65,4 +67,27 @@ int32_t csandbox_restrict(csandbox_refusal refusal) {
     case CSANDBOX_NO_PRECISE_WAIT: return install(no_precise_wait, sizeof no_precise_wait / sizeof no_precise_wait[0]);
     }
     return -EINVAL;
+}
+
+struct run {
+    csandbox_refusal refusal;
+    void (*body)(void *);
+    void *argument;
+    int32_t result;
+};
+
+static void *work(void *argument) {
+    struct run *run = argument;
+    run->result = restrict_thread(run->refusal);
+    if (run->result == 0) { run->body(run->argument); }
+    return NULL;
+}
+
+int32_t csandbox_run(csandbox_refusal refusal, void (*body)(void *), void *argument) {
+    struct run run = { .refusal = refusal, .body = body, .argument = argument };
+    pthread_t thread;
+    const int error = pthread_create(&thread, NULL, work, &run);
+    if (error != 0) { return -error; }
+    pthread_join(thread, NULL);
+    return run.result;
 }

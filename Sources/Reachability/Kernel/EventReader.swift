@@ -71,7 +71,7 @@ struct EventReader: ~Copyable {
         let clockSteps = ClockSteps()
         try waitSet.add(equipment.wakeUp.descriptor, at: Awakening.batchIsWanted.rawValue)
         if clockSteps.descriptor >= 0 { try waitSet.add(clockSteps.descriptor, at: Awakening.clockWasSet.rawValue) }
-        socket = try Self.openSocket(equipment, waitSet)
+        socket = try NetlinkSocket.forEvents(equipment, reportedBy: waitSet, at: Awakening.socketIsReadable.rawValue)
         self.waitSet = waitSet
         self.clockSteps = clockSteps
     }
@@ -215,24 +215,10 @@ struct EventReader: ~Copyable {
         return finding
     }
 
-    private static func openSocket(
-        _ equipment: Equipment, _ waitSet: borrowing WaitSet
-    ) throws(ReachabilityError) -> NetlinkSocket {
-        let socket = try NetlinkSocket.forEvents(equipment)
-        do throws(ReachabilityError) {
-            try waitSet.add(socket.descriptor, at: Awakening.socketIsReadable.rawValue)
-        } catch {
-            // The descriptor is closed now, and will soon be somebody else's.
-            equipment.filter.detach()
-            throw error
-        }
-        return socket
-    }
-
     /// Opens a new socket; if that fails the old one has to do until the next finding.
     private mutating func reopen(_ batch: inout NetworkEventBatch) {
         do {
-            socket = try Self.openSocket(equipment, waitSet)
+            socket = try NetlinkSocket.forEvents(equipment, reportedBy: waitSet, at: Awakening.socketIsReadable.rawValue)
         } catch {
             equipment.filter.attach(to: socket.descriptor)
             return

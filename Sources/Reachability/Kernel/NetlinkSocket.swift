@@ -35,8 +35,10 @@ struct NetlinkSocket: ~Copyable {
         return socket
     }
 
-    /// A socket for events: non-blocking, with a filter, member of all groups.
-    static func forEvents(_ equipment: EventReader.Equipment) throws(ReachabilityError) -> NetlinkSocket {
+    /// A socket for events: non-blocking, with a filter, member of all groups, reported by a set of descriptors with this bit.
+    static func forEvents(
+        _ equipment: EventReader.Equipment, reportedBy waitSet: borrowing WaitSet, at bit: Int32
+    ) throws(ReachabilityError) -> NetlinkSocket {
         var socket = try NetlinkSocket(namespace: equipment.namespace)
         try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
         var granted: UInt32 = 0
@@ -47,6 +49,7 @@ struct NetlinkSocket: ~Copyable {
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
         do throws(ReachabilityError) {
             for group in groups { try join(group, socket.handle) }
+            try waitSet.add(socket.descriptor, at: bit)
         } catch {
             // The descriptor is closed now, and will soon be somebody else's.
             equipment.filter.detach()

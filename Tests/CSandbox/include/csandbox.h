@@ -20,7 +20,7 @@ typedef enum {
     CSANDBOX_NO_PRECISE_WAIT
 } csandbox_refusal;
 
-/// Restricts the calling thread for the rest of its life. Returns 0 or a negative errno.
-int32_t csandbox_restrict(csandbox_refusal refusal);
+/// Runs a body on a thread of its own, which is restricted, and waits for it. Returns 0 or a negative errno; then it did not run.
+int32_t csandbox_run(csandbox_refusal refusal, void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
 
 #endif

@@ -32,13 +32,15 @@ extension CabledNetwork {
     ///
     /// Names are looked up at an address on the cable that nobody has: that takes a second, and finds nothing.
     func request(
-        _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", _ options: String...
+        _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", lookupTimeout: Int = 1,
+        _ options: String...
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
         // ip-netns(8) gives the command a mount namespace of its own, so that nobody else sees this file there.
         let servers = marker("resolv.conf")
-        try "nameserver 192.0.2.53\noptions timeout:1 attempts:1\n".write(toFile: servers, atomically: true, encoding: .utf8)
+        try "nameserver 192.0.2.53\noptions timeout:\(lookupTimeout) attempts:1\n".write(
+            toFile: servers, atomically: true, encoding: .utf8)
         let script = #"mount --bind "$0" /etc/resolv.conf && rm "$0" && exec "$@""#
         return try Child(
             [
