@@ -54,6 +54,9 @@ struct EventReader: ~Copyable {
     private let waitSet: WaitSet
     private var suspension: Suspension
     private var detector = LossDetector()
+    private var coalescing = ReadCoalescing()
+    /// How many datagrams the last batch was read from.
+    private var datagrams = 0
     /// Whether anything was read since the drop counter was last looked at.
     private var hasHeard = false
     /// Whether a read said that events were lost since the queue was last empty.
@@ -93,11 +96,13 @@ struct EventReader: ~Copyable {
                 let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: batch.hasMore)
                 batch = NetworkEventBatch(now: .zero, wallTime: .zero)
                 owesLook = false
+                datagrams = 0
                 if isReadable { try read(into: &batch) }
                 if !batch.hasMore && !owesLook { try lookForLosses(&batch) }
             }
             batch.now = clock.bootTime()
             batch.wallTime = clock.wallTime()
+            coalescing.note(datagrams, at: batch.now)
             batch.events += equipment.resolver.takeAnswers()
             let suspended = batch.now.saturatingSubtract(clock.monotonicTime())
             if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
@@ -111,6 +116,9 @@ struct EventReader: ~Copyable {
         while true {
             let hasJobs = equipment.executor.runJobs()
             if hasMore { return true }
+            if !hasJobs, coalescing.isFlood, socket.receiveBuffer ?? 0 >= ReadCoalescing.leastBuffer {
+                _ = cnl_wait(nil, 0, ReadCoalescing.pause.clampedNanoseconds)
+            }
             let awakening = try wait(until: deadline, isBusy: hasJobs)
             if !awakening.isEmpty { return awakening.contains(.socketIsReadable) }
         }
@@ -140,6 +148,7 @@ struct EventReader: ~Copyable {
             switch received {
             case 0...:
                 take(received, into: &batch)
+                datagrams += received
                 if count == 0 && received == 1 && !isLossy {
                     owesLook = true
                     return
