@@ -21,19 +21,20 @@ extension Contender {
     private static let observer = "a condition's observer"
     private static let ipMonitor = "`ip monitor route`, line"
 
-    /// All of them, bases first.
+    /// All of them.
     static var all: [Contender] {
+        // Those that are compared are neighbours, so that little time lies between them.
         var all = [
+            ours("callback, no verdict", "callback", [.init(base: epoll, limit: 1.10)]),
             Contender(name: epoll, arguments: [Programs.built("peer-epoll"), "events"]),
             Contender(name: verdict, arguments: [Programs.built("peer-epoll"), "verdict"]),
-            Contender(name: "C: the same, and the table's entry", arguments: [Programs.built("peer-epoll"), "details"]),
-            ours("callback, no verdict", "callback", [.init(base: epoll, limit: 1.10)]),
             ours(observer, "condition", [.init(base: verdict, limit: 1.15), .init(base: epoll, limit: 1.60)]),
-            ours("everybody told, `deliver` returned", "delivered", []),
             ours("task on the reader's executor: `waitUntilSatisfied()`", "executor", [.init(base: observer, limit: 1.10)]),
+            ours("`AsyncStream`, default pool", "stream", [.init(base: observer, limit: 1.35)]),
+            Contender(name: "C: epoll, drain, look-ups, the table's entry", arguments: [Programs.built("peer-epoll"), "details"]),
+            ours("everybody told, `deliver` returned", "delivered", []),
             ours("task on the reader's executor: `updates`", "executor-updates", []),
             ours("task on the reader's executor: transitions", "executor-stream", []),
-            ours("`AsyncStream`, default pool", "stream", [.init(base: observer, limit: 1.35)]),
             Contender(name: ipMonitor, arguments: ["ip", "monitor", "route"], writesLines: true),
             Contender(
                 name: "`watch --raw --format json`, line",
@@ -49,34 +50,71 @@ extension Contender {
     }
 }
 
-/// The medians of some contenders in the rounds of a benchmark.
-struct LatencyResults {
-    /// Microseconds from before send until it was heard, a median for each round.
-    private(set) var medians: [String: [Double]] = [:]
-    private(set) var missed: [String: Int] = [:]
+/// A contender that runs, in a network namespace of its own: only the one that is measured hears anything.
+final class Listener {
+    let contender: Contender
+    private let network: Network
+    private let peer: Peer
 
-    mutating func add(_ latencies: [Int64], of contender: Contender) throws {
-        let heard = latencies.filter { $0 > 0 }.map { Double($0) / 1000 }
-        guard heard.count * 2 > latencies.count else {
-            throw BenchError("\(contender.name) heard of \(heard.count) changes in \(latencies.count) only")
-        }
-        medians[contender.name, default: []].append(median(heard))
-        missed[contender.name, default: 0] += latencies.count - heard.count
+    init(_ contender: Contender) throws {
+        self.contender = contender
+        network = try Network()
+        peer = try Peer(
+            contender.arguments, processor: Machine.listener, hasStamps: !contender.writesLines,
+            hasOutput: contender.writesLines)
     }
 
-    /// The ratios of two contenders, one for each round.
-    func ratios(_ name: String, to base: String) -> [Double] { zip(medians[name] ?? [], medians[base] ?? []).map { $0 / $1 } }
+    /// Waits until it hears everything: after the link's own messages, carrier and duplicate address detection.
+    func settle(_ seed: UInt64) throws {
+        for attempt in 0..<500 {
+            if try peer.latencies(network, count: 10, seed: seed &+ UInt64(attempt)).allSatisfy({ $0 > 0 }) { return }
+        }
+        throw BenchError("\(contender.name) does not hear of all changes")
+    }
+
+    /// How long it takes until it has heard of some additions, in nanoseconds; 0 for what it missed.
+    func latencies(_ count: Int, _ seed: UInt64) throws -> [Int64] {
+        // Until the caches are warm.
+        _ = try peer.latencies(network, count: 2, seed: seed)
+        return try peer.latencies(network, count: count, seed: seed &+ 1)
+    }
+}
+
+/// The medians of some contenders in the rounds of a benchmark.
+struct LatencyResults {
+    /// Microseconds from before send until it was heard: the median of each round, `nil` where nothing was heard.
+    private(set) var medians: [String: [Double?]] = [:]
+    private(set) var missed: [String: Int] = [:]
+    private(set) var sent: [String: Int] = [:]
+
+    mutating func add(_ latencies: [Int64], of contender: Contender) {
+        let heard = latencies.filter { $0 > 0 }.map { Double($0) / 1000 }
+        medians[contender.name, default: []].append(heard.isEmpty ? nil : median(heard))
+        missed[contender.name, default: 0] += latencies.count - heard.count
+        sent[contender.name, default: 0] += latencies.count
+    }
+
+    /// The ratios of two contenders in the rounds in which both heard something.
+    func ratios(_ name: String, to base: String) -> [Double] {
+        zip(medians[name] ?? [], medians[base] ?? []).compactMap { own, base in
+            if let own, let base { own / base } else { nil }
+        }
+    }
 
     /// A table in Markdown.
-    func table(_ contenders: [Contender]) -> String {
+    ///
+    /// Fails if somebody has missed more than a tenth of what was sent.
+    func table(_ contenders: [Contender]) throws -> String {
         var lines = [
             "| from before send to | p50 µs | × C epoll | missed | goal | ratio | |",
             "|---|---|---|---|---|---|---|",
         ]
         for contender in contenders {
+            let (missed, sent) = (missed[contender.name] ?? 0, sent[contender.name] ?? 0)
+            guard missed * 10 <= sent else { throw BenchError("\(contender.name) missed \(missed) of \(sent) changes") }
+            let times = (medians[contender.name] ?? []).compactMap(\.self)
             let cells = [
-                contender.name, decimal(median(medians[contender.name] ?? []), 1),
-                summary(ratios(contender.name, to: Contender.epoll)), "\(missed[contender.name] ?? 0)",
+                contender.name, decimal(median(times), 1), summary(ratios(contender.name, to: Contender.epoll)), "\(missed)",
             ]
             if contender.goals.isEmpty { lines.append(row(cells + ["", "", ""])) }
             for (index, goal) in contender.goals.enumerated() {
@@ -90,7 +128,7 @@ struct LatencyResults {
     }
 
     private func summary(_ ratios: [Double]) -> String {
-        "\(decimal(median(ratios))) [\(decimal(ratios.min() ?? 0))..\(decimal(ratios.max() ?? 0))]"
+        "\(decimal(median(ratios))) [\(decimal(quantile(ratios, 0.25)))..\(decimal(quantile(ratios, 0.75)))]"
     }
 }
 
@@ -102,4 +140,9 @@ func median(_ numbers: [Double]) -> Double {
     guard !numbers.isEmpty else { return 0 }
     let sorted = numbers.sorted()
     return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
+}
+
+/// The number that a share of the others are not greater than; 0 of none.
+func quantile(_ numbers: [Double], _ share: Double) -> Double {
+    numbers.isEmpty ? 0 : numbers.sorted()[Int((Double(numbers.count - 1) * share).rounded())]
 }

@@ -8,10 +8,10 @@ struct LatencyCommand: ParsableCommand {
         commandName: "latency", abstract: "From the kernel to a listener, in microseconds and beside its peers.")
 
     @Option(help: "How many rounds; each measures everybody.")
-    var rounds = 11
+    var rounds = 400
 
-    @Option(help: "How many routes are added in each measurement.")
-    var toggles = 250
+    @Option(help: "How many routes are added in each measurement, after two that only warm the caches.")
+    var toggles = 8
 
     @Option(help: "The seed of the distances in time and of the order in a round.")
     var seed: UInt64 = 1
@@ -32,41 +32,30 @@ struct LatencyCommand: ParsableCommand {
         let contenders = Contender.all.filter { contender in
             only.map { contender.name.contains($0) || contender.name == Contender.epoll } ?? true
         }
-        let network = try Network()
         print("latency: \(Machine.description)")
         var results = LatencyResults()
         try withSpinners {
             if precedence { try BenchError.check(bench_take_precedence(), "sched_setscheduler") }
-            // The link's own messages: carrier, duplicate address detection.
-            usleep(2_500_000)
+            let listeners = try contenders.map(Listener.init)
+            for listener in listeners { try listener.settle(seed) }
             for round in 0..<rounds {
-                // Each begins in turn: nobody always follows the same one.
-                for index in contenders.indices {
-                    let contender = contenders[(index + round) % contenders.count]
-                    try results.add(try measure(contender, network, seed &+ UInt64(round)), of: contender)
+                // Each begins in turn, but those that are compared stay neighbours.
+                for index in listeners.indices {
+                    let listener = listeners[(index + round) % listeners.count]
+                    results.add(try listener.latencies(toggles, seed &+ UInt64(round)), of: listener.contender)
                 }
-                print("latency: round \(round + 1) of \(rounds), load \(Machine.load)")
+                if (round + 1).isMultiple(of: 100) { print("latency: round \(round + 1) of \(rounds), load \(Machine.load)") }
             }
         }
         print(
             """
             latency: \(rounds) rounds of \(toggles) additions, seed \(seed)\(precedence ? ", with precedence" : ""); \
-            medians of the rounds' ratios [least..greatest]
+            medians of the rounds' ratios [quartiles]
 
             """)
-        print(results.table(contenders))
+        print(try results.table(contenders))
         print("")
         if Programs.glib == nil { print(Programs.glibIsMissing) }
         print(Programs.othersAreMissing)
-    }
-
-    private func measure(_ contender: Contender, _ network: Network, _ seed: UInt64) throws -> [Int64] {
-        let peer = try Peer(
-            contender.arguments, processor: Machine.listener, hasStamps: !contender.writesLines, hasOutput: contender.writesLines)
-        // Until it listens, and its caches are warm.
-        for attempt in 0..<50 {
-            if try peer.latencies(network, count: 20, seed: seed &+ UInt64(attempt)).allSatisfy({ $0 > 0 }) { break }
-        }
-        return try peer.latencies(network, count: toggles, seed: seed)
     }
 }

@@ -13,6 +13,8 @@ final class Network {
     private let neighbour: Peer
     /// A socket for changes and look-ups.
     let socket: Int32
+    /// The default route through the cable.
+    let defaultRoute: bench_route
 
     /// Moves this process into a new namespace with a cable to the other one: 192.0.2.10/24, up, without a default route.
     init() throws {
@@ -20,19 +22,20 @@ final class Network {
         try BenchError.check(bench_new_network(), "unshare")
         neighbour = try Peer(["sleep", "infinity"], hasOwnNetwork: true)
         socket = try BenchError.check(bench_route_open(), "socket")
-        try run(
+        let commands = [
             "ip link set lo up",
             "ip link add \(Self.near) type veth peer name \(Self.far)",
             "ip link set \(Self.far) netns \(neighbour.process)",
             "ip link set \(Self.near) up",
-            "ip addr add 192.0.2.10/24 dev \(Self.near)")
+            "ip addr add 192.0.2.10/24 dev \(Self.near)",
+        ]
+        for command in commands { try Self.run(command) }
+        // Now: this process may move on to another namespace, where the interface has another number.
+        defaultRoute = bench_default_route(Self.gateway, Self.near)
         try runThere("ip link set \(Self.far) up")
     }
 
     deinit { bench_close(socket) }
-
-    /// The default route through the cable.
-    var defaultRoute: bench_route { bench_default_route(Self.gateway, Self.near) }
 
     /// Whether the internet can be reached: a look-up of the kernel's, now.
     var isReachable: Bool { bench_truth(socket) }
