@@ -34,7 +34,7 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
     // Without RTM_F_LOOKUP_TABLE an IPv4 answer claims the main table. An IPv6 answer always names the real one, and a
     // strict socket refuses the flag there with EINVAL (net/ipv6/route.c, inet6_rtm_valid_getroute_req).
     const uint32_t table = query->destination.family == AF_INET ? RTM_F_LOOKUP_TABLE : 0;
-    *(struct rtmsg *)nlmsg_data(header) = (struct rtmsg){
+    *(struct rtmsg *)NLMSG_DATA(header) = (struct rtmsg){
         .rtm_family = query->destination.family,
         .rtm_dst_len = (unsigned char)(length * 8),
         .rtm_flags = table | (query->wants_match ? RTM_F_FIB_MATCH : 0),
@@ -75,11 +75,10 @@ int32_t cnl_lookup(cnl_socket *socket, const cnl_route_query *queries, size_t co
     if (count == 0 || count > CNL_LOOKUP_LIMIT) { return -EINVAL; }
     _Alignas(struct nlmsghdr) char requests[CNL_LOOKUP_LIMIT * REQUEST_SIZE];
     uint32_t sequences[CNL_LOOKUP_LIMIT];
-    const uint32_t port = nl_socket_get_local_port(socket->handle);
     size_t length = 0;
     for (size_t index = 0; index < count; index++) {
-        sequences[index] = nl_socket_use_seq(socket->handle);
-        const size_t size = write_request(requests + length, &queries[index], port, sequences[index]);
+        sequences[index] = ++socket->sequence;
+        const size_t size = write_request(requests + length, &queries[index], socket->port, sequences[index]);
         if (size == 0) { return -EAFNOSUPPORT; }
         length += size;
         answers[index].kind = CNL_OTHER;

@@ -7,8 +7,9 @@
 
 // Not nl_send_auto: it would turn the errno of a failed send into an NLE_ code.
 static int32_t send_message(cnl_socket *socket, struct nl_msg *message, uint32_t *sequence) {
+    struct nlmsghdr *header = nlmsg_hdr(message);
+    header->nlmsg_seq = ++socket->sequence;
     nl_complete_msg(socket->handle, message);
-    const struct nlmsghdr *header = nlmsg_hdr(message);
     const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
     ssize_t sent;
     do {

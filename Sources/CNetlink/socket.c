@@ -32,6 +32,7 @@ static int32_t open_here(cnl_socket **result, const char **operation) {
         return error;
     }
     socket->descriptor = nl_socket_get_fd(socket->handle);
+    socket->port = nl_socket_get_local_port(socket->handle);
     *result = socket;
     return 0;
 }

@@ -137,7 +137,7 @@ package final class ConditionStorage: Sendable {
 
     private struct News {
         var state: Condition.State
-        var waiters: [Waiter] = []
+        var waiters: [ID: Waiter] = [:]
         var streams: [AsyncStream<Condition.State>.Continuation] = []
         var observers: [@Sendable () -> Void] = []
     }
@@ -146,7 +146,7 @@ package final class ConditionStorage: Sendable {
         var isContinuing = false
         while let news = takeNews(isContinuing: isContinuing) {
             isContinuing = true
-            for waiter in news.waiters { waiter.resume(returning: news.state) }
+            for waiter in news.waiters.values { waiter.resume(returning: news.state) }
             for stream in news.streams {
                 stream.yield(news.state)
                 if news.state.isFinished { stream.finish() }
@@ -166,8 +166,7 @@ package final class ConditionStorage: Sendable {
             guarded.isPublishing = true
             var news = News(state: guarded.state)
             if !guarded.waiters.isEmpty && (guarded.state.isSatisfied || guarded.state.isFinished) {
-                news.waiters = Array(guarded.waiters.values)
-                guarded.waiters.removeAll(keepingCapacity: true)
+                swap(&news.waiters, &guarded.waiters)
             }
             if guarded.isStale && !guarded.streams.isEmpty { news.streams = Array(guarded.streams.values) }
             if guarded.isStale || guarded.hasBecomeKnown { news.observers = guarded.everybody() }

@@ -95,8 +95,7 @@ extension ReachabilityMonitor {
     fileprivate func release(_ scope: Scope) {
         // Released outside the lock.
         _ = guarded.withLock { guarded -> ConditionStorage? in
-            guarded.core.release(scope)
-            return guarded.core.scopes[scope] == nil ? guarded.conditions.removeValue(forKey: scope) : nil
+            guarded.core.release(scope) ? guarded.conditions.removeValue(forKey: scope) : nil
         }
     }
 

@@ -5,6 +5,11 @@ extension Duration {
     /// In nanoseconds, or the nearest number that can be written.
     var clampedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 
+    /// Whether this is less than another: what `<` says, without a call into the standard library.
+    ///
+    /// For what is done with each event: the first call of another library after a rest costs more than many that follow.
+    func isLess(than other: Duration) -> Bool { attoseconds < other.attoseconds }
+
     /// The sum, or the nearest duration that can be written: a configured duration may be anything.
     package func saturatingAdd(_ other: Duration) -> Duration {
         let (sum, overflow) = attoseconds.addingReportingOverflow(other.attoseconds)

@@ -170,11 +170,17 @@ package struct MonitorCore: Sendable {
     }
 
     /// Counts one use less; a scope that nobody uses is forgotten.
-    package mutating func release(_ scope: Scope) {
-        scopes[scope]?.uses -= 1
-        guard scopes[scope]?.uses == 0 else { return }
-        scopes[scope] = nil
+    ///
+    /// Returns whether it is.
+    @discardableResult
+    package mutating func release(_ scope: Scope) -> Bool {
+        // In its place: whoever has waited for the network gives up its use before it goes on.
+        guard let place = scopes.index(forKey: scope) else { return true }
+        scopes.values[place].uses -= 1
+        guard scopes.values[place].uses == 0 else { return false }
+        scopes.remove(at: place)
         isIndexOutdated = true
+        return true
     }
 
     /// The addresses that all scopes ask about; `nil` if they are those of the last call.

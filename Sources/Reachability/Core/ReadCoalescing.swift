@@ -26,7 +26,7 @@ package struct ReadCoalescing: Equatable, Sendable {
     package mutating func note(_ datagrams: Int, at now: Duration) {
         count += datagrams
         let elapsed = now.saturatingSubtract(start)
-        guard elapsed >= Self.window else { return }
+        if elapsed.isLess(than: Self.window) { return }
         isFlood = count >= Self.limit && elapsed <= Self.window * (count / Self.limit)
         (start, count) = (now, 0)
     }

@@ -12,8 +12,8 @@ package struct Suspension: Equatable, Sendable {
 
     /// How long the machine was suspended since this was last called, if it was.
     package mutating func note(total: Duration) -> Duration? {
-        defer { known = max(known, total) }
         let since = total.saturatingSubtract(known)
-        return since >= Self.least ? since : nil
+        if known.isLess(than: total) { known = total }
+        return since.isLess(than: Self.least) ? nil : since
     }
 }

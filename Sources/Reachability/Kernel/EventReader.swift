@@ -55,7 +55,7 @@ struct EventReader: ~Copyable {
     private var suspension: Suspension
     private var detector = LossDetector()
     private var coalescing = ReadCoalescing()
-    /// How many datagrams the last batch was read from.
+    /// How many datagrams were read since the rate was last looked at.
     private var datagrams = 0
     /// Whether anything was read since the drop counter was last looked at.
     private var hasHeard = false
@@ -86,25 +86,26 @@ struct EventReader: ~Copyable {
         let (clock, executor) = (equipment.clock, equipment.executor)
         executor.open()
         defer { executor.close() }
-        var batch = NetworkEventBatch(now: clock.bootTime(), wallTime: clock.wallTime(), receiveBuffer: socket.receiveBuffer)
+        var batch = NetworkEventBatch(now: clock.bootTime, wallTime: clock.wallTime, receiveBuffer: socket.receiveBuffer)
         while !equipment.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.saturatingAdd($0) }
+            coalescing.note(datagrams, at: batch.now)
+            datagrams = 0
             if let late = try lookBack(at: batch.now) {
                 batch = late
             } else {
                 let look = owesLook ? lastLook?.saturatingAdd(Self.lookPace) : nil
-                let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: batch.hasMore)
-                batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+                let hasMore = batch.hasMore
+                batch.removeAll()
+                let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: hasMore)
                 owesLook = false
-                datagrams = 0
                 if isReadable { try read(into: &batch) }
                 if !batch.hasMore && !owesLook { try lookForLosses(&batch) }
             }
-            batch.now = clock.bootTime()
-            batch.wallTime = clock.wallTime()
-            coalescing.note(datagrams, at: batch.now)
-            batch.events += equipment.resolver.takeAnswers()
-            let suspended = batch.now.saturatingSubtract(clock.monotonicTime())
+            batch.now = clock.bootTime
+            batch.wallTime = clock.wallTime
+            if let answers = equipment.resolver.takeAnswers() { batch.events += answers }
+            let suspended = batch.now.saturatingSubtract(clock.monotonicTime)
             if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
         }
     }
@@ -126,7 +127,7 @@ struct EventReader: ~Copyable {
 
     /// Waits until there is something to do, unless it is busy; empty if that is nothing for the monitor.
     private borrowing func wait(until deadline: Duration?, isBusy: Bool) throws(ReachabilityError) -> Awakening {
-        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) }
+        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime).clampedNanoseconds) }
         let limit = isBusy ? 0 : rest ?? -1
         var awakening = Awakening(rawValue: try waitSet.wait(nanoseconds: limit))
         // Also if a signal handler ended the sleep: an empty batch more does no harm.

@@ -37,9 +37,11 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// The answers that have come since the last call, as events.
-    func takeAnswers() -> [NetworkEvent] {
-        guard hasAnswers.exchange(false, ordering: .acquiringAndReleasing) else { return [] }
+    /// The answers that have come since the last call, as events; `nil` if none has.
+    func takeAnswers() -> [NetworkEvent]? {
+        guard hasAnswers.load(ordering: .acquiring), hasAnswers.exchange(false, ordering: .acquiringAndReleasing) else {
+            return nil
+        }
         return state.withLock { state in
             defer { state.answers = [] }
             return state.answers.map { .host($0.name, $0.answer) }

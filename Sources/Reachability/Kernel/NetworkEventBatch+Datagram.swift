@@ -6,6 +6,12 @@ extension NetworkEventBatch {
         events.isEmpty && !hasMore && forged == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
     }
 
+    /// Empties it for the next events, which find room where the last ones were.
+    mutating func removeAll() {
+        events.removeAll(keepingCapacity: true)
+        (hasMore, forged, malformed, drops, reopens, receiveBuffer) = (false, 0, 0, 0, 0, nil)
+    }
+
     /// Adds what a datagram of the event socket announces.
     ///
     /// What cannot be understood is counted and skipped, what does not concern reachability is skipped. The datagram may be

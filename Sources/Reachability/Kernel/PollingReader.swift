@@ -20,14 +20,14 @@ struct PollingReader: ~Copyable {
         let clock = equipment.clock
         while !equipment.wakeUp.isStopped {
             var batch = NetworkEventBatch(
-                equipment.resolver.takeAnswers(), now: clock.bootTime(), wallTime: clock.wallTime(), isPolled: true)
+                equipment.resolver.takeAnswers() ?? [], now: clock.bootTime, wallTime: clock.wallTime, isPolled: true)
             if let time = suspension.note(total: clock.suspended) { batch.events.append(.resumed(after: time)) }
             try wait(until: deliver(batch).map { batch.now.saturatingAdd($0) })
         }
     }
 
     private borrowing func wait(until deadline: Duration?) throws(ReachabilityError) {
-        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime()).clampedNanoseconds) } ?? -1
+        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime).clampedNanoseconds) } ?? -1
         let descriptors = [equipment.wakeUp.descriptor, clockSteps.descriptor]
         let ready = cnl_wait(descriptors, descriptors.count, rest)
         try NetlinkSocket.check(ready, "ppoll()")

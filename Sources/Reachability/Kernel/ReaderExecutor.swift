@@ -35,7 +35,7 @@ package final class ReaderExecutor: TaskExecutor {
         let destination = state.withLock { state -> Destination in
             guard let reader = state.reader else { return .pool }
             state.jobs.append(job)
-            guard !state.isWoken, pthread_equal(reader, pthread_self()) == 0 else { return .reader(needsWaking: false) }
+            guard !state.isWoken, reader != pthread_self() else { return .reader(needsWaking: false) }
             state.isWoken = true
             return .reader(needsWaking: true)
         }

@@ -12,9 +12,8 @@ import Testing
         func suspend(for time: Duration) { suspended.withLock { $0 += time } }
 
         var clock: KernelClock {
-            let real = KernelClock()
-            var clock = real
-            clock.bootTime = { [self] in real.bootTime() + suspended.withLock { $0 } }
+            var clock = KernelClock()
+            clock.pretendedSuspension = { [self] in suspended.withLock { $0 } }
             return clock
         }
     }
