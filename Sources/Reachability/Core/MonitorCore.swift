@@ -176,8 +176,7 @@ package struct MonitorCore: Sendable {
     package mutating func release(_ scope: Scope) -> Bool {
         // In its place: whoever has waited for the network gives up its use before it goes on.
         guard let place = scopes.index(forKey: scope) else { return true }
-        scopes.values[place].uses -= 1
-        guard scopes.values[place].uses == 0 else { return false }
+        guard scopes.values[place].loseUse() else { return false }
         scopes.remove(at: place)
         isIndexOutdated = true
         return true

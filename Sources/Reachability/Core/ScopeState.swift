@@ -44,6 +44,12 @@ package struct ScopeState: Equatable, Sendable {
         damped = TransitionReducer(lossGrace: lossGrace)
     }
 
+    /// Counts one use less, and returns whether that was the last one.
+    mutating func loseUse() -> Bool {
+        uses -= 1
+        return uses == 0
+    }
+
     package var deadline: Duration? { damped.deadline }
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }

@@ -44,8 +44,8 @@ struct EventReader: ~Copyable {
     /// (netlink_overrun, NETLINK_S_CONGESTED).
     private static let drainLimit = 200_000
 
-    /// How often the drop counter is looked at after lone datagrams: in a flood that would be a third of the work.
-    private static let lookPace: Duration = .milliseconds(1)
+    /// How long after lone datagrams the drop counter is looked at: those whom the delivery has woken come first.
+    private static let lookDelay: Duration = .milliseconds(10)
 
     private let equipment: Equipment
     private var socket: NetlinkSocket
@@ -61,10 +61,10 @@ struct EventReader: ~Copyable {
     private var hasHeard = false
     /// Whether a read said that events were lost since the queue was last empty.
     private var isLossy = false
-    /// Whether a lone datagram was delivered without a look at the drop counter, which is due now.
+    /// Whether a lone datagram was delivered without a look at the drop counter.
     private var owesLook = false
-    /// When such a look was last made.
-    private var lastLook: Duration?
+    /// When the look is due that lone datagrams have put off.
+    private var lookDue: Duration?
 
     init(_ equipment: Equipment) throws(ReachabilityError) {
         self.equipment = equipment
@@ -94,13 +94,16 @@ struct EventReader: ~Copyable {
             if let late = try lookBack(at: batch.now) {
                 batch = late
             } else {
-                let look = owesLook ? lastLook?.saturatingAdd(Self.lookPace) : nil
+                let look = owesLook ? lookDue : nil
                 let hasMore = batch.hasMore
                 batch.removeAll()
                 let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: hasMore)
                 owesLook = false
                 if isReadable { try read(into: &batch) }
-                if !batch.hasMore && !owesLook { try lookForLosses(&batch) }
+                if !batch.hasMore && !owesLook {
+                    lookDue = nil
+                    try lookForLosses(&batch)
+                }
             }
             batch.now = clock.bootTime
             batch.wallTime = clock.wallTime
@@ -181,10 +184,15 @@ struct EventReader: ~Copyable {
         }
     }
 
-    /// The look at the drop counter that a lone datagram's delivery has put off; what is to be told because of it.
+    /// The look at the drop counter that the delivery of lone datagrams has put off, if it is due; what is to be told because of it.
     private mutating func lookBack(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
-        guard owesLook, lastLook.map({ now.saturatingSubtract($0) >= Self.lookPace }) ?? true else { return nil }
-        lastLook = now
+        guard owesLook else { return nil }
+        guard let due = lookDue else {
+            lookDue = now.saturatingAdd(Self.lookDelay)
+            return nil
+        }
+        guard due <= now else { return nil }
+        lookDue = nil
         owesLook = false
         // Those who were resumed by the delivery do not wait for it, either.
         _ = equipment.executor.runJobs()

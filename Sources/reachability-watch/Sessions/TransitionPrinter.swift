@@ -6,6 +6,8 @@ actor TransitionPrinter {
     private var writers: [TransitionText]
     private var sequences: [SequenceCheck]
     private var written = 0
+    private var knownFailure: ReachabilityError?
+    private var isPolling = false
     /// Why lines can no longer be written.
     private(set) var failure: OutputFailure?
 
@@ -21,11 +23,13 @@ actor TransitionPrinter {
     /// Writes a line, and returns whether it was the last one.
     func isFull(after transition: Transition, ofScopeAt index: Int) -> Bool {
         guard failure == nil, session.count.map({ written < $0 }) ?? true else { return true }
+        // Health is told after transitions, and this may be the last one.
+        remark(on: session.monitor.health)
         let scope = session.scopes[index]
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
             writers[index].forget()
-            try? session.notes.write("reachability-watch: \(Self.note(missed, escapedForTerminal(scope.description)))")
+            note(Self.note(missed, escapedForTerminal(scope.description)))
         }
         let line =
             switch session.format {
@@ -41,6 +45,18 @@ actor TransitionPrinter {
         written += 1
         return written == session.count
     }
+
+    /// Says what concerns all lines: that nothing is announced, and requests that fail; each once.
+    func remark(on health: MonitorHealth) {
+        if health.mode == .polling, !isPolling {
+            isPolling = true
+            note("nothing is announced here (a sandbox?): asking at intervals instead.")
+        }
+        if let failure = health.lastFailure, failure != knownFailure { note("\(failure)") }
+        knownFailure = health.lastFailure
+    }
+
+    private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
 
     private static func note(_ missed: UInt64, _ scope: String) -> String {
         "\(missed) \(missed == 1 ? "transition" : "transitions") of \(scope) dropped: standard output is read too slowly."

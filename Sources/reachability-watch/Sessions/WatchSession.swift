@@ -26,17 +26,8 @@ struct WatchSession {
     /// Watches until the count or the time limit is reached, the output fails, or the monitor ends.
     func run() async -> End {
         let printer = TransitionPrinter(self)
-        let remarks = Task { [monitor, notes] in
-            var known: ReachabilityError?
-            var isPolling = false
-            for await health in monitor.healthUpdates {
-                if health.mode == .polling, !isPolling {
-                    isPolling = true
-                    try? notes.write("reachability-watch: nothing is announced here (a sandbox?): asking at intervals instead.")
-                }
-                if let failure = health.lastFailure, failure != known { try? notes.write("reachability-watch: \(failure)") }
-                known = health.lastFailure
-            }
+        let remarks = Task { [monitor] in
+            for await health in monitor.healthUpdates { await printer.remark(on: health) }
         }
         defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
