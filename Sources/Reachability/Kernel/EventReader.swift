@@ -184,7 +184,7 @@ struct EventReader: ~Copyable {
         }
     }
 
-    /// The look at the drop counter that the delivery of lone datagrams has put off, if it is due; what is to be told because of it.
+    /// The look at the drop counter that lone datagrams have put off, if it is due; what is to be told because of it.
     private mutating func lookBack(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
         guard owesLook else { return nil }
         guard let due = lookDue else {
