@@ -27,7 +27,7 @@ package struct ReadCoalescing: Equatable, Sendable {
         count += datagrams
         let elapsed = now.saturatingSubtract(start)
         if elapsed.isLess(than: Self.window) { return }
-        isFlood = count >= Self.limit && elapsed <= Self.window * (count / Self.limit)
+        isFlood = elapsed <= Self.window * (count / Self.limit)
         (start, count) = (now, 0)
     }
 }

@@ -6,9 +6,9 @@ extension NetworkEventBatch {
         events.isEmpty && !hasMore && forged == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
     }
 
-    /// Empties it for the next events, which find room where the last ones were.
-    mutating func removeAll() {
-        events.removeAll(keepingCapacity: true)
+    /// Empties it for the next events, which find room where the last ones were, unless that is more than most batches need.
+    package mutating func removeAll() {
+        events.removeAll(keepingCapacity: events.capacity <= 512)
         (hasMore, forged, malformed, drops, reopens, receiveBuffer) = (false, 0, 0, 0, 0, nil)
     }
 

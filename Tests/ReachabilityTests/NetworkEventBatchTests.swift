@@ -1,0 +1,24 @@
+import Reachability
+import Testing
+
+@Suite struct NetworkEventBatchTests {
+    private func batch(of count: Int) -> NetworkEventBatch {
+        NetworkEventBatch(
+            [NetworkEvent](repeating: .overrun, count: count), now: .seconds(1), wallTime: .seconds(2), hasMore: true, forged: 1,
+            malformed: 2, drops: 3, reopens: 4, receiveBuffer: 5)
+    }
+
+    @Test func whatIsEmptiedSaysNothingAnyMore() {
+        var batch = batch(of: 3)
+        batch.removeAll()
+        #expect(batch.events.isEmpty && !batch.hasMore && batch.receiveBuffer == nil)
+        #expect(batch.forged + batch.malformed + batch.drops + batch.reopens == 0)
+    }
+
+    /// After a loss all that the kernel holds comes at once: room for that must not be kept for ever.
+    @Test(arguments: [100, 200_000]) func roomIsKeptForAsManyEventsAsUsual(count: Int) {
+        var batch = batch(of: count)
+        batch.removeAll()
+        #expect(count <= 512 ? batch.events.capacity >= count : batch.events.capacity == 0)
+    }
+}
