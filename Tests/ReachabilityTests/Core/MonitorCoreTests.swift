@@ -34,10 +34,10 @@ import Testing
         #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 2)
     }
 
-    /// What is announced by one message of its own: a nexthop object that routes lead through, a rule, a setting.
+    /// What is announced by one message of its own: a nexthop object that routes lead through, a rule, a setting, an end.
     @Test(arguments: [
         NetworkEvent.nexthop(id: 7, isRemoval: true), .nexthop(id: 7, isRemoval: false), .rule(isRemoval: true),
-        .rule(isRemoval: false), .setting(interface: nil), .setting(interface: 2),
+        .rule(isRemoval: false), .setting(interface: nil), .setting(interface: 2), .linkRemoved(index: 2),
     ])
     func whatMayChangeTheWayOfPacketsAsksAtOnceAndTwiceMore(_ event: NetworkEvent) {
         var core = core()
