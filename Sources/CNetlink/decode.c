@@ -10,10 +10,10 @@ _Static_assert(RTM_NEWNETCONF == 80 && RTM_DELNETCONF == 81, "the kernel's numbe
 _Static_assert(RTM_NEWNEXTHOP == 104 && RTM_DELNEXTHOP == 105, "the kernel's numbers are ABI");
 
 static bool decode_done(const struct nlmsghdr *header, cnl_message *message) {
-    const int length = (int)header->nlmsg_len - NLMSG_HDRLEN;
+    const int length = NLMSG_PAYLOAD(header, 0);
     int32_t error = 0;
     if (length != 0 && length < (int)sizeof error) { return false; }
-    if (length != 0) { memcpy(&error, cnl_payload(header), sizeof error); }
+    if (length != 0) { memcpy(&error, NLMSG_DATA(header), sizeof error); }
     message->kind = CNL_DONE;
     message->error = cnl_positive_errno(error);
     return true;
@@ -21,8 +21,8 @@ static bool decode_done(const struct nlmsghdr *header, cnl_message *message) {
 
 static bool decode_error(const struct nlmsghdr *header, cnl_message *message) {
     struct nlmsgerr payload;
-    if ((int)header->nlmsg_len - NLMSG_HDRLEN < (int)sizeof payload) { return false; }
-    memcpy(&payload, cnl_payload(header), sizeof payload);
+    if (NLMSG_PAYLOAD(header, 0) < sizeof payload) { return false; }
+    memcpy(&payload, NLMSG_DATA(header), sizeof payload);
     message->kind = CNL_ERROR;
     message->error = cnl_positive_errno(payload.error);
     return true;

@@ -55,7 +55,7 @@ bool cnl_decode_address(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int length;
     if (!cnl_attributes(header, sizeof(struct ifaddrmsg), &first, &length)) { return false; }
-    const struct ifaddrmsg *fixed = cnl_payload(header);
+    const struct ifaddrmsg *fixed = NLMSG_DATA(header);
     message->family = fixed->ifa_family;
     const size_t address_length = cnl_address_length(fixed->ifa_family);
     if (address_length == 0) { return true; }

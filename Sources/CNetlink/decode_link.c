@@ -87,7 +87,7 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int length;
     if (!cnl_attributes(header, sizeof(struct ifinfomsg), &first, &length)) { return false; }
-    const struct ifinfomsg *fixed = cnl_payload(header);
+    const struct ifinfomsg *fixed = NLMSG_DATA(header);
     message->family = fixed->ifi_family;
     // A port that leaves its bridge is announced as RTM_DELLINK of family AF_BRIDGE; the interface itself lives on.
     if (fixed->ifi_family != AF_UNSPEC) { return true; }

@@ -23,7 +23,7 @@ bool cnl_decode_rule(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int length;
     if (!cnl_attributes(header, sizeof(struct fib_rule_hdr), &first, &length)) { return false; }
-    message->family = ((const struct fib_rule_hdr *)cnl_payload(header))->family;
+    message->family = ((const struct fib_rule_hdr *)NLMSG_DATA(header))->family;
     message->kind = header->nlmsg_type == RTM_NEWRULE ? CNL_RULE : CNL_RULE_GONE;
     return true;
 }
@@ -32,7 +32,7 @@ bool cnl_decode_nexthop(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int length;
     if (!cnl_attributes(header, sizeof(struct nhmsg), &first, &length)) { return false; }
-    message->family = ((const struct nhmsg *)cnl_payload(header))->nh_family;
+    message->family = ((const struct nhmsg *)NLMSG_DATA(header))->nh_family;
     message->kind = header->nlmsg_type == RTM_NEWNEXTHOP ? CNL_NEXTHOP : CNL_NEXTHOP_GONE;
     return find_u32(first, length, NHA_ID, &message->identifier);
 }
@@ -41,7 +41,7 @@ bool cnl_decode_netconf(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int length;
     if (!cnl_attributes(header, sizeof(struct netconfmsg), &first, &length)) { return false; }
-    message->family = ((const struct netconfmsg *)cnl_payload(header))->ncm_family;
+    message->family = ((const struct netconfmsg *)NLMSG_DATA(header))->ncm_family;
     message->kind = CNL_NETCONF;
     return find_u32(first, length, NETCONFA_IFINDEX, &message->identifier);
 }

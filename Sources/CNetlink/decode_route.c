@@ -66,7 +66,7 @@ bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     struct nlattr *first;
     int left;
     if (!cnl_attributes(header, sizeof(struct rtmsg), &first, &left)) { return false; }
-    const struct rtmsg *fixed = cnl_payload(header);
+    const struct rtmsg *fixed = NLMSG_DATA(header);
     message->family = fixed->rtm_family;
     const size_t address_length = cnl_address_length(fixed->rtm_family);
     // Multicast forwarding (RTNL_FAMILY_IPMR) and MPLS come through the same types.

@@ -50,14 +50,9 @@ int32_t cnl_in_namespace(const char *_Nullable path,
                          int32_t (*_Nonnull work)(void *_Nullable argument, const char *_Nullable *_Nonnull operation),
                          void *_Nullable argument, const char *_Nullable *_Nonnull operation);
 
-// What libnl's nlmsg_data, nla_type, nla_len, nla_data, nla_ok and nla_next do, without a call into another library for each: an
-// answer to a look-up has a dozen attributes, and several answers lie between an event and its verdict. The first call of another
-// library after a rest costs more than many that follow: its pages have to be found again.
-
-/// What follows the header.
-static inline const void *_Nonnull cnl_payload(const struct nlmsghdr *_Nonnull header) {
-    return (const char *)header + NLMSG_HDRLEN;
-}
+// What libnl's nla_type, nla_len, nla_data, nla_ok and nla_next do, without a call into another library for each: an answer to a
+// look-up has a dozen attributes, and several answers lie between an event and its verdict. The first call of another library
+// after a rest costs more than many that follow: its pages have to be found again. Hence NLMSG_DATA, too, and not nlmsg_data.
 
 static inline int cnl_attribute_type(const struct nlattr *_Nonnull attribute) { return attribute->nla_type & NLA_TYPE_MASK; }
 

@@ -23,6 +23,7 @@ struct WaitSet: ~Copyable {
     /// Waits until a descriptor is readable, at most so long; a negative number waits without end.
     ///
     /// Returns the bits of those that are; none when the time has passed, or a signal handler ended the sleep.
+    // It lies between each event and its verdict, and on a page of its own it would cost more than what it does.
     @inline(__always)
     borrowing func wait(nanoseconds: Int64) throws(ReachabilityError) -> Int32 {
         let ready = cnl_wait_set(descriptor, nanoseconds)
