@@ -21,7 +21,7 @@ enum FrameChecks {
 
     /// What the monitor is told of a datagram.
     static func read(_ datagram: UnsafeRawBufferPointer) -> NetworkEventBatch {
-        var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+        var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero)
         batch.append(datagram: datagram)
         return batch
     }

@@ -39,9 +39,9 @@ enum RecordingChecks {
 
         init(_ batch: NetworkEventBatch) {
             events = batch.events
-            times = [batch.now, batch.wallTime]
+            times = [batch.now.sinceBoot, batch.wallTime]
             hasMore = batch.hasMore
-            counts = [batch.forged, batch.malformed, batch.drops, batch.reopens, batch.receiveBuffer]
+            counts = [batch.spoofed, batch.malformed, batch.drops, batch.reopens, batch.receiveBuffer]
         }
     }
 

@@ -19,7 +19,7 @@ int64_t cnl_monotonic_time(void) { return nanoseconds(CLOCK_MONOTONIC); }
 
 int64_t cnl_wall_time(void) { return nanoseconds(CLOCK_REALTIME); }
 
-int32_t cnl_clock_steps_open(void) {
+int32_t cnl_clock_change_timer_open(void) {
     const int descriptor = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (descriptor < 0) { return -errno; }
     // The year 2255; the kernel's time ends in 2262 (KTIME_SEC_MAX).
@@ -32,10 +32,10 @@ int32_t cnl_clock_steps_open(void) {
     return descriptor;
 }
 
-void cnl_clock_steps_clear(int32_t descriptor) {
+void cnl_clock_change_timer_clear(int32_t descriptor) {
     uint64_t count;
     // Fails with ECANCELED when the clock was set; the timer stays armed for the next time (fs/timerfd.c, timerfd_canceled).
     while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
 }
 
-void cnl_clock_steps_close(int32_t descriptor) { close(descriptor); }
+void cnl_clock_change_timer_close(int32_t descriptor) { close(descriptor); }

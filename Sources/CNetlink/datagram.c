@@ -21,19 +21,18 @@ struct question {
     int32_t *refusal;
 };
 
-static socklen_t socket_address(const cnl_address *address, struct sockaddr_storage *storage) {
+static socklen_t socket_address(const cnl_address *address, uint16_t port, struct sockaddr_storage *storage) {
     memset(storage, 0, sizeof *storage);
-    // Port 9 discards (RFC 863); nothing is sent to it. Port 0 cannot be connected to.
     if (address->family == AF_INET) {
         struct sockaddr_in *in = (struct sockaddr_in *)storage;
         in->sin_family = AF_INET;
-        in->sin_port = htons(9);
+        in->sin_port = htons(port);
         memcpy(&in->sin_addr, address->bytes, sizeof in->sin_addr);
         return sizeof *in;
     }
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)storage;
     in6->sin6_family = AF_INET6;
-    in6->sin6_port = htons(9);
+    in6->sin6_port = htons(port);
     memcpy(&in6->sin6_addr, address->bytes, sizeof in6->sin6_addr);
     return sizeof *in6;
 }
@@ -80,10 +79,24 @@ static int32_t ask(void *argument, const char **operation) {
         return 0;
     }
     struct sockaddr_storage destination;
-    const socklen_t size = socket_address(&question->query->destination, &destination);
+    // Port 9 discards (RFC 863); nothing is sent to it. Port 0 cannot be connected to.
+    const uint16_t port = question->query->port != 0 ? question->query->port : 9;
+    const socklen_t size = socket_address(&question->query->destination, port, &destination);
     *operation = "setsockopt()";
     int32_t error = bind_as_asked(descriptor, question->query, &destination);
-    if (error == 0) {
+    // The interface went away after the question was made: the answer is what a lookup would say.
+    if (error == -ENODEV) {
+        *question->refusal = ENODEV;
+        error = 0;
+    }
+    if (error == 0 && *question->refusal == 0 && question->query->source.family == question->query->destination.family) {
+        struct sockaddr_storage source;
+        *operation = "bind(SOCK_DGRAM)";
+        if (bind(descriptor, (struct sockaddr *)&source, socket_address(&question->query->source, 0, &source)) < 0) {
+            if (errno == EADDRNOTAVAIL) { *question->refusal = EINVAL; } else { error = -errno; }
+        }
+    }
+    if (error == 0 && *question->refusal == 0) {
         *operation = "connect(SOCK_DGRAM)";
         if (connect(descriptor, (struct sockaddr *)&destination, size) == 0) {
             *operation = "getsockname()";
@@ -139,7 +152,7 @@ static int32_t add_link(cnl_interfaces *list, int descriptor, const char *name) 
     memcpy(link.name, request.ifr_name, CNL_NAME_SIZE);
     if (ioctl(descriptor, SIOCGIFFLAGS, &request) < 0) { return 0; }
     const uint16_t flags = (uint16_t)request.ifr_flags;
-    link.flags = flags & (uint32_t)IFF_UP;
+    link.flags = flags & (uint32_t)(IFF_UP | IFF_POINTOPOINT);
     // These flags end below IFF_LOWER_UP. IFF_RUNNING tells whether the link is operational (netdevice(7)), and may lag behind the
     // carrier by a second (net/core/link_watch.c).
     if (has_carrier(descriptor, request, flags & IFF_RUNNING)) { link.flags |= CNL_LINK_LOWER_UP; }

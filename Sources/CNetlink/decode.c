@@ -60,13 +60,13 @@ static void decode_message(const struct nlmsghdr *header, cnl_message *message) 
 }
 
 bool cnl_decode(const void *bytes, size_t length, size_t *offset, cnl_message *message) {
-    memset(message, 0, sizeof *message);
     if (*offset >= length) { return false; }
     const unsigned char *start_of_message = (const unsigned char *)bytes + *offset;
     const size_t left = length - *offset;
     struct nlmsghdr header;
     if (left >= sizeof header) { memcpy(&header, start_of_message, sizeof header); }
     if (left < sizeof header || header.nlmsg_len < sizeof header || header.nlmsg_len > left) {
+        memset(message, 0, sizeof *message);
         message->kind = CNL_MALFORMED;
         *offset = length;
         return true;

@@ -14,7 +14,6 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
-#include <netlink/object.h>
 #include <netlink/socket.h>
 
 struct cnl_socket {
@@ -50,36 +49,30 @@ int32_t cnl_in_namespace(const char *_Nullable path,
                          int32_t (*_Nonnull work)(void *_Nullable argument, const char *_Nullable *_Nonnull operation),
                          void *_Nullable argument, const char *_Nullable *_Nonnull operation);
 
-// What libnl's nla_type, nla_len, nla_data, nla_ok and nla_next do, without a call into another library for each: an answer to a
-// look-up has a dozen attributes, and several answers lie between an event and its verdict. The first call of another library
-// after a rest costs more than many that follow: its pages have to be found again. Hence NLMSG_DATA, too, and not nlmsg_data.
+/// The policy of an attribute that holds `size` bytes, no more and no less.
+#define CNL_EXACTLY(size) { .type = NLA_UNSPEC, .minlen = (size), .maxlen = (size) }
 
-static inline int cnl_attribute_type(const struct nlattr *_Nonnull attribute) { return attribute->nla_type & NLA_TYPE_MASK; }
+/// Sorts the attributes behind a header of `size` bytes into `table`, by type up to `last`, and checks them against `policy`
+/// (nla_parse). False if the message is too short for that header, an attribute breaks the policy, or they do not add up.
+/// Unknown attributes are allowed; of several with the same type the last counts.
+bool cnl_parse_message(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nullable *_Nonnull table, int last,
+                       const struct nla_policy *_Nonnull policy);
 
-static inline int cnl_attribute_length(const struct nlattr *_Nonnull attribute) { return attribute->nla_len - NLA_HDRLEN; }
+/// The same for attributes inside an attribute.
+bool cnl_parse(const void *_Nonnull first, int length, struct nlattr *_Nullable *_Nonnull table, int last,
+               const struct nla_policy *_Nonnull policy);
 
-static inline const void *_Nonnull cnl_attribute_data(const struct nlattr *_Nonnull attribute) {
+// Not libnl's nla_data and nla_get_u32: a call into another library for each would lie between an event and its verdict.
+
+static inline const void *_Nonnull cnl_payload(const struct nlattr *_Nonnull attribute) {
     return (const char *)attribute + NLA_HDRLEN;
 }
 
-/// Whether a whole attribute is left.
-static inline bool cnl_attribute_fits(const struct nlattr *_Nonnull attribute, int left) {
-    return left >= NLA_HDRLEN && attribute->nla_len >= NLA_HDRLEN && attribute->nla_len <= left;
+/// The payload of an attribute whose policy is CNL_EXACTLY(4); `otherwise` if there is none.
+static inline uint32_t cnl_u32(const struct nlattr *_Nullable attribute, uint32_t otherwise) {
+    if (attribute != NULL) { memcpy(&otherwise, cnl_payload(attribute), sizeof otherwise); }
+    return otherwise;
 }
-
-/// The place behind an attribute and its padding; `left` turns negative if the padding of the last one is missing.
-static inline const struct nlattr *_Nonnull cnl_attribute_after(const struct nlattr *_Nonnull attribute, int *_Nonnull left) {
-    const int size = NLA_ALIGN(attribute->nla_len);
-    *left -= size;
-    return (const struct nlattr *)(const void *)((const char *)attribute + size);
-}
-
-/// The attributes behind a header of `size` bytes. False if the message is too short for that header.
-bool cnl_attributes(const struct nlmsghdr *_Nonnull header, int size, struct nlattr *_Nonnull *_Nonnull first,
-                    int *_Nonnull length);
-
-/// The 32-bit payload of an attribute. False unless that is exactly what it holds.
-bool cnl_read_u32(const struct nlattr *_Nonnull attribute, uint32_t *_Nonnull value);
 
 /// The length of an address of `family`, or 0 if that is neither AF_INET nor AF_INET6.
 size_t cnl_address_length(uint8_t family);
@@ -87,12 +80,8 @@ size_t cnl_address_length(uint8_t family);
 /// Fills in an address. False unless `length` is what an address of `family` takes.
 bool cnl_make_address(uint8_t family, const void *_Nonnull bytes, size_t length, cnl_address *_Nonnull address);
 
-/// An empty copy of `original`'s header and fixed part, for libnl's parsers. NULL if there is no memory.
-struct nl_msg *_Nullable cnl_excerpt(const struct nlmsghdr *_Nonnull original, int fixed_size);
-
-/// Has libnl parse `message` and hands the object to `read`. False if libnl refuses the message.
-bool cnl_parse(struct nl_msg *_Nonnull message, void (*_Nonnull read)(struct nl_object *_Nonnull, void *_Nullable),
-               void *_Nonnull context);
+/// Fills in an address from an attribute whose policy is CNL_EXACTLY the length of `family`; without one it stays as it is.
+void cnl_read_address(const struct nlattr *_Nullable attribute, uint8_t family, cnl_address *_Nonnull address);
 
 // One decoder for each family of types. The header is aligned and wholly readable; `message` is zeroed but for what the
 // header says. False means malformed.

@@ -3,14 +3,16 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <arpa/inet.h>
+
 /// Room for the largest request: an IPv6 address with all that can qualify it.
-#define REQUEST_SIZE 72
+#define REQUEST_SIZE 108
 /// Room for an answer: the kernel makes none that is larger (NLMSG_GOODSIZE, inet_rtm_getroute and inet6_rtm_getroute).
 #define ANSWER_SIZE (CNL_BUFFER_SIZE / CNL_LOOKUP_LIMIT)
 
 _Static_assert(ANSWER_SIZE >= 8192, "NLMSG_GOODSIZE is at most 8192, also where pages are larger (linux/netlink.h)");
-_Static_assert(NLMSG_LENGTH(sizeof(struct rtmsg)) + NLA_HDRLEN + sizeof(struct in6_addr) + 3 * (NLA_HDRLEN + sizeof(uint32_t))
-               == REQUEST_SIZE, "the largest request fits");
+_Static_assert(NLMSG_LENGTH(sizeof(struct rtmsg)) + 2 * (NLA_HDRLEN + sizeof(struct in6_addr))
+               + 5 * (NLA_HDRLEN + sizeof(uint32_t)) == REQUEST_SIZE, "the largest request fits");
 
 // Written by hand and not by libnl, which would allocate a message for each.
 static void put(struct nlmsghdr *header, uint16_t type, const void *payload, size_t size) {
@@ -18,8 +20,9 @@ static void put(struct nlmsghdr *header, uint16_t type, const void *payload, siz
     attribute->nla_type = type;
     attribute->nla_len = (uint16_t)(NLA_HDRLEN + size);
     memcpy((char *)attribute + NLA_HDRLEN, payload, size);
-    // All payloads here are multiples of NLA_ALIGNTO.
-    header->nlmsg_len += attribute->nla_len;
+    const uint32_t end = header->nlmsg_len + attribute->nla_len;
+    header->nlmsg_len += NLA_ALIGN(attribute->nla_len);
+    memset((char *)header + end, 0, header->nlmsg_len - end);
 }
 
 /// Writes a request and returns its length, or 0 if the destination has no family.
@@ -37,12 +40,20 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
     *(struct rtmsg *)NLMSG_DATA(header) = (struct rtmsg){
         .rtm_family = query->destination.family,
         .rtm_dst_len = (unsigned char)(length * 8),
+        .rtm_src_len = (unsigned char)(query->source.family == query->destination.family ? length * 8 : 0),
         .rtm_flags = table | (query->wants_match ? RTM_F_FIB_MATCH : 0),
     };
     put(header, RTA_DST, query->destination.bytes, length);
+    if (query->source.family == query->destination.family) { put(header, RTA_SRC, query->source.bytes, length); }
     if (query->interface != 0) { put(header, RTA_OIF, &query->interface, sizeof query->interface); }
     if (query->has_mark) { put(header, RTA_MARK, &query->mark, sizeof query->mark); }
     if (query->has_uid) { put(header, RTA_UID, &query->uid, sizeof query->uid); }
+    // Rules may select by these (since Linux 4.17; earlier kernels ignore the attributes).
+    if (query->transport != 0) { put(header, RTA_IP_PROTO, &query->transport, sizeof query->transport); }
+    if (query->port != 0) {
+        const uint16_t port = htons(query->port);
+        put(header, RTA_DPORT, &port, sizeof port);
+    }
     return header->nlmsg_len;
 }
 

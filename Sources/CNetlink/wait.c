@@ -10,20 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-int32_t cnl_event_open(void) {
+int32_t cnl_eventfd_open(void) {
     int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return descriptor < 0 ? -errno : descriptor;
 }
 
-void cnl_event_close(int32_t descriptor) { close(descriptor); }
+void cnl_eventfd_close(int32_t descriptor) { close(descriptor); }
 
-void cnl_event_signal(int32_t descriptor) {
+void cnl_eventfd_signal(int32_t descriptor) {
     const uint64_t one = 1;
     // Fails with EAGAIN only when the counter is full, and then the descriptor is readable anyway (eventfd(2)).
     while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
-void cnl_event_clear(int32_t descriptor) {
+void cnl_eventfd_clear(int32_t descriptor) {
     uint64_t count;
     // Fails with EAGAIN when there was nothing to clear (eventfd(2)).
     while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
@@ -50,38 +50,42 @@ int32_t cnl_wait(const int32_t *descriptors, size_t count, int64_t nanoseconds) 
     return ready;
 }
 
-int32_t cnl_wait_set_open(void) {
+int32_t cnl_epoll_open(void) {
     const int descriptor = epoll_create1(EPOLL_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
 }
 
-void cnl_wait_set_close(int32_t set) { close(set); }
+void cnl_epoll_close(int32_t epoll) { close(epoll); }
 
-int32_t cnl_wait_set_add(int32_t set, int32_t descriptor, uint32_t place) {
+int32_t cnl_epoll_add(int32_t epoll, int32_t descriptor, uint32_t place) {
     if (place >= CNL_WAIT_LIMIT) { return -EINVAL; }
-    // POLLERR needs no asking for.
+    // EPOLLERR is reported without a request (epoll_ctl(2)).
     struct epoll_event event = { .events = EPOLLIN, .data.u32 = place };
-    return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) < 0 ? -errno : 0;
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) < 0 ? -errno : 0;
+}
+
+int32_t cnl_epoll_remove(int32_t epoll, int32_t descriptor) {
+    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL) < 0 ? -errno : 0;
 }
 
 /// The precise call where there is one, by number: the C library has it since glibc 2.35.
-static int wait_precisely(int32_t set, struct epoll_event *events, int64_t nanoseconds) {
+static int wait_precisely(int32_t epoll, struct epoll_event *events, int64_t nanoseconds) {
 #ifdef SYS_epoll_pwait2
     if (nanoseconds > 0) {
         const struct timespec limit = interval(nanoseconds);
-        const long ready = syscall(SYS_epoll_pwait2, set, events, CNL_WAIT_LIMIT, &limit, NULL, 0);
+        const long ready = syscall(SYS_epoll_pwait2, epoll, events, CNL_WAIT_LIMIT, &limit, NULL, 0);
         // A sandbox that does not know a call may say EPERM.
         if (ready >= 0 || (errno != ENOSYS && errno != EPERM)) { return (int)ready; }
     }
 #endif
     const int64_t milliseconds = nanoseconds / 1000000 + (nanoseconds % 1000000 > 0);
     const int limit = nanoseconds < 0 ? -1 : milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
-    return epoll_wait(set, events, CNL_WAIT_LIMIT, limit);
+    return epoll_wait(epoll, events, CNL_WAIT_LIMIT, limit);
 }
 
-int32_t cnl_wait_set(int32_t set, int64_t nanoseconds) {
+int32_t cnl_epoll_wait(int32_t epoll, int64_t nanoseconds) {
     struct epoll_event events[CNL_WAIT_LIMIT];
-    const int count = wait_precisely(set, events, nanoseconds);
+    const int count = wait_precisely(epoll, events, nanoseconds);
     if (count < 0) { return errno == EINTR ? 0 : -errno; }
     int32_t ready = 0;
     for (int index = 0; index < count; index++) { ready |= 1 << events[index].data.u32; }

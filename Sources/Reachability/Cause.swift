@@ -34,7 +34,7 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         /// A nexthop object was added, replaced or removed.
         public static let nexthopChanged = Kind(rawValue: "nexthopChanged")
         /// A sysctl of an interface changed (RTM_NEWNETCONF).
-        public static let settingChanged = Kind(rawValue: "settingChanged")
+        public static let netconfChanged = Kind(rawValue: "netconfChanged")
         /// No message led here: a periodic audit found the change.
         public static let audit = Kind(rawValue: "audit")
         /// Events were lost, and everything was asked anew.
@@ -43,6 +43,8 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         public static let hostLookedUp = Kind(rawValue: "hostLookedUp")
         /// A validator has looked at the far end.
         public static let validation = Kind(rawValue: "validation")
+        /// The monitor cannot see: no request succeeds, for want of descriptors or memory.
+        public static let blinded = Kind(rawValue: "blinded")
         /// The machine woke from suspension.
         public static let resumed = Kind(rawValue: "resumed")
     }

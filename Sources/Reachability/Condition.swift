@@ -56,9 +56,8 @@ public final class Condition: Sendable {
     /// ends after a finished state. Every access makes a new stream.
     public var updates: AsyncStream<State> {
         let (stream, continuation) = AsyncStream.makeStream(of: State.self, bufferingPolicy: .bufferingNewest(1))
-        let id = storage.subscribe(continuation)
-        // The condition is kept as long as its stream: a network scope is watched while somebody reads.
-        continuation.onTermination = { [self] _ in storage.unsubscribe(id) }
+        // The condition is kept as long as its stream: the scope is watched while the stream is read.
+        storage.subscribe(continuation, keeping: self)
         return stream
     }
 }

@@ -79,14 +79,19 @@ package final class ConditionStorage: Sendable {
         _ = guarded.withLock { ($0.observers.removeValue(forKey: id), $0.audience.take()) }
     }
 
-    package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation) -> ID {
-        let id = guarded.withLock { guarded in
+    /// Has a stream told the state, and each change of it; the owner is kept until the stream ends.
+    package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation, keeping owner: (any AnyObject & Sendable)? = nil) {
+        guarded.withLock { guarded in
             guarded.nextID += 1
-            guarded.newcomers[guarded.nextID] = stream
-            return guarded.nextID
+            let id = guarded.nextID
+            guarded.newcomers[id] = stream
+            // Set before the condition can finish the stream.
+            stream.onTermination = { [self] _ in
+                withExtendedLifetime(owner) {}
+                unsubscribe(id)
+            }
         }
         publish()
-        return id
     }
 
     package func unsubscribe(_ id: ID) {

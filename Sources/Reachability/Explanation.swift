@@ -6,8 +6,8 @@ package struct Explanation: Sendable {
         package var verdict: RouteVerdict
         /// The table's entry, if there is a route.
         package var match: RouteVerdict?
-        /// Whether the answer counts as usable, or why not; `refused(nil)` leaves that to the layers.
-        package var judgement: PathEvaluator.Judgement
+        /// The judgement of the answer; `nil` if the next lookup, with a source, decides instead.
+        package var judgement: PathEvaluator.Judgement?
     }
 
     package var scope: Scope

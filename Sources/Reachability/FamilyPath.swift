@@ -25,6 +25,8 @@ public struct FamilyPath: Hashable, Sendable {
     ///
     /// Read like ``metric``.
     public var prefixLength: Int?
+    /// If true, ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
+    package var isInferred = false
 
     /// Makes a family's path, by default one that is not asked about.
     public init(

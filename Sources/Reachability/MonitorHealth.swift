@@ -17,7 +17,7 @@ public struct MonitorHealth: Hashable, Sendable {
         public static let resyncing = Mode(rawValue: "resyncing")
         /// Hears no events, and asks at intervals instead: a sandbox or the kernel refuses multicast, or netlink altogether.
         public static let polling = Mode(rawValue: "polling")
-        /// Sees nothing: the source failed or ended.
+        /// Sees nothing: the source failed or ended, or no request succeeds.
         public static let blind = Mode(rawValue: "blind")
     }
 
@@ -37,8 +37,8 @@ public struct MonitorHealth: Hashable, Sendable {
     public var resyncs: Int = 0
     /// How often the event socket was closed and another one opened: it had gone deaf, or dumps had failed three times in a row.
     public var reopens: Int = 0
-    /// How many datagrams from others than the kernel were dropped.
-    public var forged: Int = 0
+    /// The number of datagrams that were dropped because their sender is not the kernel.
+    public var spoofed: Int = 0
     /// How many messages could not be understood.
     public var malformed: Int = 0
     /// How many dumps and look-ups failed.
@@ -46,11 +46,13 @@ public struct MonitorHealth: Hashable, Sendable {
     /// How many changes were noticed without an event, by an audit for the most part: 0 if the events can be trusted.
     public var missedByEvents: Int = 0
     /// When the last audit was, on the source's clock; `nil` before the first.
-    public var lastAudit: Duration?
+    public var lastAudit: BootInstant?
     /// The size of the event socket's receive buffer in bytes, as the kernel granted it; `nil` if there is none.
     public var receiveBuffer: Int?
     /// The last request that failed, until all succeed again; it is tried again, and meanwhile what was known stays.
     public var lastFailure: ReachabilityError?
+    /// The reason why the monitor polls or is blind while it runs: a sandbox, or a shortage that may pass; otherwise `nil`.
+    public var impairment: ReachabilityError?
     /// The error that ended the monitor, if one did.
     public var failure: ReachabilityError?
 

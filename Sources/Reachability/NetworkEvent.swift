@@ -9,7 +9,7 @@ public struct NetworkEvent: Hashable, Sendable {
         case route(RouteChange)
         case rule(isRemoval: Bool)
         case nexthop(id: UInt32, isRemoval: Bool)
-        case setting(interface: UInt32?)
+        case netconf(interface: UInt32?)
         case overrun
         case resumed(after: Duration)
         case host(String, HostAnswer)
@@ -43,12 +43,12 @@ public struct NetworkEvent: Hashable, Sendable {
         NetworkEvent(.nexthop(id: id, isRemoval: isRemoval))
     }
     /// A sysctl changed (RTM_NEWNETCONF), of one interface or, with `nil`, of all.
-    public static func setting(interface: UInt32?) -> NetworkEvent { NetworkEvent(.setting(interface: interface)) }
+    public static func netconf(interface: UInt32?) -> NetworkEvent { NetworkEvent(.netconf(interface: interface)) }
     /// Events were lost; the source has read everything that was left (ENOBUFS, netlink(7), or a drop counter that moved).
     public static let overrun = NetworkEvent(.overrun)
     /// The machine was suspended for a time.
     public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
-    /// A host was looked up, as ``NetworkSource/resolve(_:)`` asked for.
+    /// A host was looked up, as ``HostResolving/resolve(_:)`` asked for.
     public static func host(_ name: String, _ answer: HostAnswer) -> NetworkEvent { NetworkEvent(.host(name, answer)) }
 }
 
@@ -76,14 +76,14 @@ public struct RouteChange: Hashable, Sendable {
 public struct NetworkEventBatch: Sendable {
     /// The events, in order; none if the batch only tells the time.
     public var events: [NetworkEvent]
-    /// The time on the source's clock: since boot, with suspension.
-    public var now: Duration
+    /// The time on the source's clock.
+    public var now: BootInstant
     /// The time of day: since 1970-01-01T00:00:00Z.
     public var wallTime: Duration
     /// Whether more is waiting to be read, so that the monitor may put off its verdict for a moment.
     public var hasMore: Bool
-    /// How many datagrams were dropped because somebody else than the kernel sent them.
-    public var forged: Int
+    /// The number of datagrams that were dropped because their sender is not the kernel.
+    public var spoofed: Int
     /// How many messages could not be understood.
     public var malformed: Int
     /// How many datagrams the kernel dropped because the receive buffer was full (SO_MEMINFO, socket(7)).
@@ -95,21 +95,25 @@ public struct NetworkEventBatch: Sendable {
     public var reopens: Int
     /// The size of the socket's receive buffer in bytes, when it is first known or changes.
     public var receiveBuffer: Int?
+    /// The reason why the source hears no events at present; `nil` if it hears them.
+    public var impairment: ReachabilityError?
 
     /// Makes a batch.
     public init(
-        _ events: [NetworkEvent] = [], now: Duration, wallTime: Duration, hasMore: Bool = false, forged: Int = 0,
-        malformed: Int = 0, drops: Int = 0, reopens: Int = 0, isPolled: Bool = false, receiveBuffer: Int? = nil
+        _ events: [NetworkEvent] = [], now: BootInstant, wallTime: Duration, hasMore: Bool = false, spoofed: Int = 0,
+        malformed: Int = 0, drops: Int = 0, reopens: Int = 0, isPolled: Bool = false, receiveBuffer: Int? = nil,
+        impairment: ReachabilityError? = nil
     ) {
         self.events = events
         self.now = now
         self.wallTime = wallTime
         self.hasMore = hasMore
-        self.forged = forged
+        self.spoofed = spoofed
         self.malformed = malformed
         self.drops = drops
         self.reopens = reopens
         self.isPolled = isPolled
         self.receiveBuffer = receiveBuffer
+        self.impairment = impairment
     }
 }

@@ -7,6 +7,6 @@ extension Sequence<NetworkInterface> {
 }
 
 extension NetworkInterface.Kind {
-    /// Whether there is a device to touch.
-    fileprivate var isHardware: Bool { self == .wired || self == .wireless || self == .cellular }
+    /// Whether there is a device to touch; hardware that is not known more closely is `other`.
+    fileprivate var isHardware: Bool { self != .tunnel && self != .virtual && self != .loopback }
 }

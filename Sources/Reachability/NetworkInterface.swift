@@ -22,6 +22,8 @@ public struct NetworkInterface: Hashable, Sendable {
         /// The loopback device.
         public static let loopback = Kind(rawValue: "loopback")
         /// Anything else.
+        ///
+        /// Also Ethernet or Wi-Fi hardware that /sys does not show, such as that of another network namespace.
         public static let other = Kind(rawValue: "other")
     }
 
@@ -95,6 +97,8 @@ public struct NetworkInterface: Hashable, Sendable {
     public var isUp: Bool
     /// Whether it has carrier: a cable, an association (IFF_LOWER_UP, netdevice(7)).
     public var hasCarrier: Bool
+    /// If true, the interface has one other end (IFF_POINTOPOINT, netdevice(7)): packets need no address to get there.
+    public var isPointToPoint: Bool
     /// The operational state.
     public var operationalState: OperationalState
     /// How often the carrier came or went since the device exists (IFLA_CARRIER_CHANGES).
@@ -105,13 +109,15 @@ public struct NetworkInterface: Hashable, Sendable {
     /// Makes an interface, by default one that is up, has carrier and no addresses.
     public init(
         index: UInt32, name: String, kind: Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true,
-        operationalState: OperationalState = .up, carrierChanges: UInt32 = 0, addresses: [Address] = []
+        isPointToPoint: Bool = false, operationalState: OperationalState = .up, carrierChanges: UInt32 = 0,
+        addresses: [Address] = []
     ) {
         self.index = index
         self.name = name
         self.kind = kind
         self.isUp = isUp
         self.hasCarrier = hasCarrier
+        self.isPointToPoint = isPointToPoint
         self.operationalState = operationalState
         self.carrierChanges = carrierChanges
         self.addresses = addresses

@@ -1,5 +1,5 @@
 /// Whether and how this machine can reach a scope: the network, or one host.
-public struct NetworkPath: Hashable, Sendable {
+public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     /// The verdict.
     public enum Status: String, Hashable, Sendable {
         /// Not known: the monitor has not started, has ended, or cannot see.
@@ -18,6 +18,23 @@ public struct NetworkPath: Hashable, Sendable {
         var ipv6: FamilyPath
         var interface: NetworkInterface?
         var validation: PathValidation?
+        var nameLookupFailure: NameLookupFailure?
+        var bindingProblem: BindingProblem?
+    }
+
+    /// The reason why no packet leaves through the interface that the scope is bound to.
+    package enum BindingProblem: Hashable, Sendable, CustomStringConvertible {
+        /// No interface has the name.
+        case missing(String)
+        /// It is the loopback interface.
+        case loopback(String)
+
+        package var description: String {
+            switch self {
+            case .missing(let name): "there is no interface named \(name)"
+            case .loopback(let name): "\(name) is the loopback interface, which leads nowhere else"
+            }
+        }
     }
 
     /// The content, shared by copies: a path is copied with each transition to each listener.
@@ -67,15 +84,27 @@ public struct NetworkPath: Hashable, Sendable {
         set { own().content.validation = newValue }
     }
 
+    /// The reason why the scope's host has no address; `nil` unless ``offlineReason`` is `unresolved`.
+    public var nameLookupFailure: NameLookupFailure? {
+        get { storage.content.nameLookupFailure }
+        set { own().content.nameLookupFailure = newValue }
+    }
+
+    /// The problem of the interface that the scope is bound to; `nil` unless ``offlineReason`` is `noInterface`.
+    package var bindingProblem: BindingProblem? {
+        get { storage.content.bindingProblem }
+        set { own().content.bindingProblem = newValue }
+    }
+
     /// Makes a path.
     public init(
         status: Status, offlineReason: OfflineReason? = nil, ipv4: FamilyPath = .init(), ipv6: FamilyPath = .init(),
-        interface: NetworkInterface? = nil, validation: PathValidation? = nil
+        interface: NetworkInterface? = nil, validation: PathValidation? = nil, nameLookupFailure: NameLookupFailure? = nil
     ) {
         storage = Storage(
             Content(
                 status: status, offlineReason: offlineReason, ipv4: ipv4, ipv6: ipv6, interface: interface,
-                validation: validation))
+                validation: validation, nameLookupFailure: nameLookupFailure))
     }
 
     /// The storage, copied if another path has it, too.
@@ -137,5 +166,38 @@ public struct NetworkPath: Hashable, Sendable {
     public subscript(family: IPAddress.Family) -> FamilyPath {
         get { family == .ipv4 ? ipv4 : ipv6 }
         set { if family == .ipv4 { ipv4 = newValue } else { ipv6 = newValue } }
+    }
+
+    /// The path in words: `satisfied via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4`, or `unsatisfied: no carrier`.
+    ///
+    /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
+    public var description: String {
+        switch status {
+        case .unknown: "unknown"
+        case .unsatisfied: "unsatisfied: \(summary)"
+        case .satisfied: "satisfied \(summary)"
+        }
+    }
+
+    /// The path in words without its status: `via eth0, gateway 192.0.2.1, …`, or the reason why there is none.
+    package var summary: String {
+        switch status {
+        case .unknown: return "not known"
+        case .unsatisfied:
+            return bindingProblem?.description ?? nameLookupFailure?.description ?? offlineReason?.description ?? "no path"
+        case .satisfied: break
+        }
+        let family = ipv4.isSatisfied ? ipv4 : ipv6
+        var parts: [String] = []
+        if let name = interface?.name ?? family.interface?.name { parts.append("via \(name)") }
+        if let gateway = family.gateway { parts.append("gateway \(gateway)") }
+        if let source = family.source { parts.append("source \(source)") }
+        let families = [ipv4.isSatisfied ? "IPv4" : nil, ipv6.isSatisfied ? "IPv6" : nil].compactMap(\.self)
+        parts.append(families.joined(separator: "+"))
+        // The families may leave by different interfaces.
+        if ipv4.isSatisfied, ipv6.isSatisfied, let other = ipv6.interface, other.index != ipv4.interface?.index {
+            parts.append("IPv6 via \(other.name)")
+        }
+        return parts.joined(separator: ", ")
     }
 }

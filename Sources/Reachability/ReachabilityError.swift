@@ -23,6 +23,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let resourcesExhausted = Code(rawValue: "resourcesExhausted")
         /// The kernel refused or did not answer a request.
         public static let requestFailed = Code(rawValue: "requestFailed")
+        /// A dump changed while it was made, or had to stand back for another one (NLM_F_DUMP_INTR, EBUSY): ask again.
+        public static let interrupted = Code(rawValue: "interrupted")
         /// `run()` was called a second time.
         public static let alreadyRun = Code(rawValue: "alreadyRun")
         /// The monitor or condition has ended, so that what was waited for can no longer come.
@@ -70,6 +72,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
         case .resourcesExhausted: "Close what is not needed, or raise the limits (ulimit -n, ulimit -u)."
         case .requestFailed: "It is tried again; if this persists, please report it with the kernel's version (uname -r)."
+        case .interrupted: "It is tried again."
         case .alreadyRun: "A monitor runs once: create another one."
         case .ended: "Create and run a new monitor."
         case .fileFailed: "Check the path, its permissions, and the space left on the disk."

@@ -1,43 +1,85 @@
 internal import Synchronization
 
 extension ReachabilityMonitor {
+    /// How often a dump is made at once for a caller who waits for it; the last one is taken as it is (KernelNetwork).
+    private static let dumpLimit = 6
+
     /// Asks the kernel now whether and how a scope can be reached, and answers without telling listeners.
     ///
-    /// Costs one dump of links and addresses and a look-up for each address of the scope: tens of microseconds on most machines.
-    /// Works whether or not the monitor runs. A host that is not watched has to be looked up first, which blocks until a name
-    /// server answers; of one that is watched, what is known is used. Corresponds to RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE.
+    /// Costs two lookups for each address of the scope, and a dump of links and addresses unless the monitor runs. A host that is
+    /// not watched is looked up first, which blocks until a name server answers; of one that is watched, the known addresses are
+    /// used. Safe to call from any thread; it holds no lock that the monitor needs while it asks. Rests on RTM_GETLINK, RTM_GETADDR
+    /// and RTM_GETROUTE (rtnetlink(7)).
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
-        let host = addresses(ofHostOf: scope)
-        let table = InterfaceTable(try source.interfaces())
-        var verdict = try verdict(on: MonitorCore.Plan.Question(scope: scope, host: host), table)
-        try read(verdict.details, into: &verdict.path)
-        return verdict.path
+        try path(to: scope, hosts(of: [scope], within: nil)[0])
     }
 
-    /// The steps that lead to the verdict about a scope, asked now.
+    /// Asks the kernel now about several scopes, and name servers for at most the given time in all.
+    package func paths(to scopes: [Scope], within limit: Duration?) throws(ReachabilityError) -> [NetworkPath] {
+        var paths: [NetworkPath] = []
+        for (scope, host) in zip(scopes, hosts(of: scopes, within: limit)) { paths.append(try path(to: scope, host)) }
+        return paths
+    }
+
+    private func path(to scope: Scope, _ host: Host) throws(ReachabilityError) -> NetworkPath {
+        let question = MonitorCore.Plan.Question(scope: scope, host: host.addresses, nameLookupFailure: host.failure)
+        if let table = liveTable, let path = try path(for: question, table, isLive: true) { return path }
+        return try path(for: question, InterfaceTable(try dump()), isLive: false) ?? .unknown
+    }
+
+    /// The steps that lead to the verdicts about scopes, asked now.
     ///
+    /// - Parameter limit: how long name servers may take in all.
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
-    package func explanation(of scope: Scope) throws(ReachabilityError) -> Explanation {
-        let host = addresses(ofHostOf: scope)
-        let table = InterfaceTable(try source.interfaces())
-        let queries = evaluator.queries(for: scope, host: host, table)
-        var lookups: [Explanation.Lookup] = []
-        for query in queries ?? [] {
-            let verdict = try ask(query)
-            let isRoute = if case .route = verdict { true } else { false }
-            lookups.append(
-                Explanation.Lookup(
-                    query: query, verdict: verdict, match: isRoute ? try ask(query.matching) : nil,
-                    judgement: evaluator.judge(verdict, to: query.destination, table)))
+    package func explanations(of scopes: [Scope], within limit: Duration? = nil) throws(ReachabilityError) -> [Explanation] {
+        var explanations: [Explanation] = []
+        for (scope, host) in zip(scopes, hosts(of: scopes, within: limit)) {
+            explanations.append(try explanation(of: scope, host))
         }
-        let verdicts = lookups.map(\.verdict)
-        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: .all, known: nil, table)
-        try read(MonitorCore.Details(of: path, queries ?? [], verdicts), into: &path)
+        return explanations
+    }
+
+    private func explanation(of scope: Scope, _ host: Host) throws(ReachabilityError) -> Explanation {
+        let table = InterfaceTable(try dump())
+        let queries = evaluator.queries(for: scope, host: host.addresses, table)
+        var steps: [(position: Int, lookup: Explanation.Lookup)] = []
+        var batch = LookupBatch()
+        batch.append(queries ?? [])
+        while true {
+            let round = batch.nextRound()
+            if round.isEmpty { break }
+            let answers = source.routes(to: round)
+            batch.accept(answers, table)
+            for (place, query) in round.enumerated() where place < answers.count {
+                guard case .success(let verdict) = answers[place] else { continue }
+                let lookup = Explanation.Lookup(query: query, verdict: verdict, match: try match(query, verdict))
+                steps.append((batch.position(ofQuery: place), lookup))
+            }
+        }
+        let (decisive, verdicts) = try batch.decision(about: 0)
+        for (position, query) in decisive.enumerated() {
+            let own = steps.indices.filter { steps[$0].position == position }
+            // Not always the last lookup decides: a later one may have found nothing better.
+            let deciding = own.last { steps[$0].lookup.query == query && steps[$0].lookup.verdict == verdicts[position] }
+            guard let place = deciding ?? own.last else { continue }
+            steps[place].lookup.judgement = evaluator.judge(verdicts[position], to: query, table)
+        }
+        var path = evaluator.path(
+            for: scope, host: host.addresses, queries.map { _ in decisive }, verdicts, failure: host.failure, table)
+        try read(MonitorCore.Details(of: path, decisive, verdicts), into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
+        let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         return Explanation(
-            scope: scope, path: path, interfaces: table.all, lookups: lookups, layers: Dictionary(uniqueKeysWithValues: layers))
+            scope: scope, path: path, interfaces: table.all, lookups: ordered.map { steps[$0].lookup },
+            layers: Dictionary(uniqueKeysWithValues: layers))
+    }
+
+    /// The entry of the table behind an answer; `nil` if there is none.
+    private func match(_ query: RouteQuery, _ verdict: RouteVerdict) throws(ReachabilityError) -> RouteVerdict? {
+        guard let entry = query.entry(behind: verdict) else { return nil }
+        return try source.routes(to: [entry]).first?.get()
     }
 
     /// Answers a plan.
@@ -53,7 +95,7 @@ extension ReachabilityMonitor {
             answers = MonitorCore.Answers()
             for index in questions.indices { questions[index].families = .all }
         }
-        do {
+        do throws(ReachabilityError) {
             table = InterfaceTable(try source.interfaces())
             answers.table = table
         } catch {
@@ -66,28 +108,64 @@ extension ReachabilityMonitor {
     }
 
     private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
-        for question in questions {
-            do {
-                answers.paths.append(try verdict(on: question, table))
+        var batch = LookupBatch()
+        let areAsked = questions.map { question in
+            let queries = evaluator.queries(for: question.scope, host: question.host, families: question.families, table)
+            batch.append(queries ?? [])
+            return queries != nil
+        }
+        run(&batch, table)
+        for (index, question) in questions.enumerated() {
+            do throws(ReachabilityError) {
+                let (queries, verdicts) = try batch.decision(about: index)
+                answers.paths.append(verdict(on: question, areAsked[index] ? queries : nil, verdicts, table))
             } catch {
                 answers.failures.append(error)
             }
         }
     }
 
-    /// Asks what level and epoch depend on; the details of a way that is new are left for later.
+    /// Asks round after round until all lookups are answered.
+    private func run(_ batch: inout LookupBatch, _ table: InterfaceTable) {
+        while true {
+            let queries = batch.nextRound()
+            if queries.isEmpty { return }
+            batch.accept(source.routes(to: queries), table)
+        }
+    }
+
+    /// The verdict about one scope, as far as level and epoch depend on it; the details of a new way are left for later.
     private func verdict(
-        on question: MonitorCore.Plan.Question, _ table: InterfaceTable
-    ) throws(ReachabilityError) -> MonitorCore.Answers.Verdict {
-        let (scope, host, families, known) = (question.scope, question.host, question.families, question.known)
-        let queries = evaluator.queries(for: scope, host: host, families: families, table)
-        let verdicts = if let queries { try ask(queries) } else { [RouteVerdict]() }
-        var path = evaluator.path(for: scope, host: host, queries, verdicts, families: families, known: known, table)
+        on question: MonitorCore.Plan.Question, _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], _ table: InterfaceTable
+    ) -> MonitorCore.Answers.Verdict {
+        let (scope, known) = (question.scope, question.known)
+        var path = evaluator.path(
+            for: scope, host: question.host, queries, verdicts, families: question.families, known: known,
+            failure: question.nameLookupFailure, table)
         if let known, question.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
             return MonitorCore.Answers.Verdict(scope, path)
         }
         return MonitorCore.Answers.Verdict(scope, path, details: MonitorCore.Details(of: path, queries ?? [], verdicts))
+    }
+
+    /// The path about one question, with its details.
+    ///
+    /// - Parameter isLive: if true, the table follows events, and may be a moment behind the lookups.
+    /// - Returns: `nil` if a live table does not know the interface or the source that a lookup named.
+    private func path(
+        for question: MonitorCore.Plan.Question, _ table: InterfaceTable, isLive: Bool
+    ) throws(ReachabilityError) -> NetworkPath? {
+        var batch = LookupBatch()
+        let queries = evaluator.queries(for: question.scope, host: question.host, table)
+        if queries == nil && isLive { return nil }
+        batch.append(queries ?? [])
+        run(&batch, table)
+        let (decisive, verdicts) = try batch.decision(about: 0)
+        if isLive, !verdicts.allSatisfy(table.knows) { return nil }
+        var verdict = verdict(on: question, queries.map { _ in decisive }, verdicts, table)
+        try read(verdict.details, into: &verdict.path)
+        return verdict.path
     }
 
     /// Reads the details that were left for later.
@@ -97,7 +175,7 @@ extension ReachabilityMonitor {
         for index in answers.paths.indices {
             let details = answers.paths[index].details
             if details.isEmpty { continue }
-            do {
+            do throws(ReachabilityError) {
                 try read(details, into: &answers.paths[index].path)
                 answers.paths[index].details = MonitorCore.Details()
             } catch {
@@ -109,33 +187,71 @@ extension ReachabilityMonitor {
     /// Fills in what only the table's entry tells: prefix length and metric.
     private func read(_ details: MonitorCore.Details, into path: inout NetworkPath) throws(ReachabilityError) {
         let queries = details.queries
-        for (query, verdict) in zip(queries, try ask(queries)) {
-            guard case .route(let match) = verdict else { continue }
+        if queries.isEmpty { return }
+        for (query, answer) in zip(queries, source.routes(to: queries)) {
+            guard case .route(let match) = try answer.get() else { continue }
             path.describe(query.destination.family, metric: match.metric, prefixLength: match.prefixLength)
         }
     }
 
-    /// The addresses of the host that a scope names: what the monitor knows if it watches the scope, and otherwise looked up now.
-    private func addresses(ofHostOf scope: Scope) -> [IPAddress] {
-        guard let name = scope.host else { return [] }
-        if let known = guarded.withLock({ $0.core.addresses(ofHost: name) }) { return known }
-        guard case .addresses(let addresses) = source.addresses(of: name) else { return [] }
-        return HostBook.inOrder(addresses)
-    }
-
-    /// Asks several questions at once, and those once more that an interface was vanishing for just then.
-    private func ask(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
-        if queries.isEmpty { return [] }
-        var verdicts = try source.routes(to: queries)
-        for index in queries.indices.prefix(verdicts.count) where verdicts[index].isRace {
-            verdicts[index] = try source.route(to: queries[index])
+    /// The links and addresses as events tell them; `nil` unless the monitor hears every event.
+    private var liveTable: InterfaceTable? {
+        guarded.withLock { guarded in
+            guarded.phase == .running && guarded.core.hasCurrentTable ? guarded.core.table : nil
         }
-        return verdicts
     }
 
-    /// Asks, and once more if an interface was vanishing just then.
-    private func ask(_ query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        let verdict = try source.route(to: query)
-        return verdict.isRace ? try source.route(to: query) : verdict
+    /// Links and addresses, dumped now for a caller who waits.
+    private func dump() throws(ReachabilityError) -> [NetworkInterface] {
+        for _ in 1..<Self.dumpLimit {
+            do throws(ReachabilityError) {
+                return try source.interfaces()
+            } catch {
+                if error.code != .interrupted { throw error }
+            }
+        }
+        return try source.interfaces()
+    }
+
+    /// The addresses of a scope's host, or the reason why it has none.
+    private struct Host {
+        var addresses: [IPAddress] = []
+        var failure: NameLookupFailure?
+    }
+
+    /// The hosts that scopes name: known addresses of those that are watched, the others looked up now.
+    private func hosts(of scopes: [Scope], within limit: Duration?) -> [Host] {
+        var hosts = scopes.map { _ in Host() }
+        var unknown: [(place: Int, name: String)] = []
+        guarded.withLock { guarded in
+            for (place, scope) in scopes.enumerated() {
+                guard let name = scope.host else { continue }
+                if let addresses = guarded.core.addresses(ofHost: name) {
+                    hosts[place] = Host(addresses: addresses, failure: guarded.core.nameLookupFailure(of: scope))
+                } else {
+                    unknown.append((place, name))
+                }
+            }
+        }
+        if unknown.isEmpty { return hosts }
+        let answers = (source as? any HostAnswering)?.answers(for: unknown.map(\.name), within: limit)
+        for (index, (place, _)) in unknown.enumerated() {
+            switch answers?[index] {
+            case .addresses(let addresses): hosts[place].addresses = HostBook.inOrder(addresses)
+            case .failed(let failure): hosts[place].failure = failure
+            case nil: hosts[place].failure = .notAsked
+            }
+        }
+        return hosts
+    }
+}
+
+extension InterfaceTable {
+    /// Returns whether the table has the interface and the source of an answer.
+    fileprivate func knows(_ verdict: RouteVerdict) -> Bool {
+        guard case .route(let route) = verdict else { return true }
+        guard position(of: route.interface) != nil else { return false }
+        guard let source = route.source, !source.isLoopback, !source.isUnspecified else { return true }
+        return holdsReady(source)
     }
 }

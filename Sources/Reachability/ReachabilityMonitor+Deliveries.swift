@@ -45,6 +45,9 @@ extension ReachabilityMonitor {
             self.instruments = instruments
             if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
             transitions = guarded.news(outcome)
+            // Listeners that have had no baseline get one with the end.
+            let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
+            transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }.map(News.init)
             finished = guarded.broadcast.removeAll()
             let listeners = guarded.healthListeners.removeAll()
             health = [(guarded.core.health, listeners)]

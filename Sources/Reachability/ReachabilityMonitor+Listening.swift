@@ -24,6 +24,8 @@ extension ReachabilityMonitor {
             return guarded.broadcast.add(listener, to: key)
         }
         guard let id else {
+            // After the end: an unknown path, and nothing more.
+            if let last = guarded.withLock({ $0.core.baseline(key, now: $0.now, wallTime: $0.wallTime) }) { listener.yield(last) }
             listener.finish()
             return listener.stream {}
         }
@@ -36,19 +38,21 @@ extension ReachabilityMonitor {
     /// A slow listener sees the latest.
     public var healthUpdates: AsyncStream<MonitorHealth> {
         let (stream, continuation) = AsyncStream.makeStream(of: MonitorHealth.self, bufferingPolicy: .bufferingNewest(1))
-        let id = guarded.withLock { guarded -> UInt64? in
-            guard guarded.phase != .ended else { return nil }
-            return guarded.healthListeners.add(continuation, to: 0)
+        let isAdded = guarded.withLock { guarded in
+            guard guarded.phase != .ended else { return false }
+            let id = guarded.healthListeners.add(continuation, to: 0)
+            // Set before the monitor can end and finish the stream.
+            continuation.onTermination = { [weak self] _ in
+                self?.guarded.withLock { _ = $0.healthListeners.remove(id, from: 0) }
+            }
+            return true
         }
-        guard let id else {
+        if isAdded {
+            source.wake()
+        } else {
             continuation.yield(health)
             continuation.finish()
-            return stream
         }
-        continuation.onTermination = { [weak self] _ in
-            self?.guarded.withLock { _ = $0.healthListeners.remove(id, from: 0) }
-        }
-        source.wake()
         return stream
     }
 

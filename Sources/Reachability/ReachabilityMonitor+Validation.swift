@@ -36,15 +36,17 @@ extension ReachabilityMonitor {
         guard configuration.validator != nil else { throw ReachabilityError(.noValidator, operation: operation) }
         try Task.checkCancellation()
         let (answers, request) = AsyncStream.makeStream(of: ValidationState.Answer.self)
-        let id = guarded.withLock { guarded -> UInt64? in
-            guard guarded.phase != .ended else { return nil }
+        let isAdded = guarded.withLock { guarded in
+            guard guarded.phase != .ended else { return false }
             guarded.core.validation?.request()
-            return guarded.validationRequests.add(request, to: 0)
+            let id = guarded.validationRequests.add(request, to: 0)
+            // Set before the monitor can end and finish the stream.
+            request.onTermination = { [weak self] _ in
+                self?.guarded.withLock { _ = $0.validationRequests.remove(id, from: 0) }
+            }
+            return true
         }
-        guard let id else { throw ReachabilityError(.ended, operation: operation) }
-        request.onTermination = { [weak self] _ in
-            self?.guarded.withLock { _ = $0.validationRequests.remove(id, from: 0) }
-        }
+        guard isAdded else { throw ReachabilityError(.ended, operation: operation) }
         source.wake()
         for await answer in answers {
             switch answer {

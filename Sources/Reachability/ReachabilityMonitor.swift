@@ -59,7 +59,7 @@ public final class ReachabilityMonitor: Sendable {
         /// What those were last told.
         var toldHealth = MonitorHealth()
         /// The source's time as of the last batch, for what is told after the last one.
-        var now: Duration = .zero
+        var now = BootInstant(sinceBoot: .zero)
         var wallTime: Duration = .zero
         /// What the instruments measure, and were told last.
         var outage = OutageTimer()
@@ -91,7 +91,8 @@ public final class ReachabilityMonitor: Sendable {
     public init(_ source: some NetworkSource = KernelNetwork(), configuration: Configuration = .init()) {
         self.source = source
         self.configuration = configuration
-        let core = MonitorCore(configuration)
+        let core = MonitorCore(
+            configuration, resolvesHosts: (source as? any HostAnswering)?.resolvesHosts ?? (source is any HostResolving))
         evaluator = core.evaluator
         instruments = MonitorInstruments(configuration)
         guarded = Mutex(Guarded(core: core))
@@ -130,7 +131,7 @@ public final class ReachabilityMonitor: Sendable {
     }
 
     private func work() async throws {
-        if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { source.watch(destinations) }
+        if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
             end(failure: nil)
@@ -169,7 +170,7 @@ public final class ReachabilityMonitor: Sendable {
         guarded.withLock { guarded in
             switch guarded.phase {
             case .idle: guarded.isExpected ? .starting : .idle
-            case .running: guarded.core.hasSnapshot ? .live : .starting
+            case .running: guarded.core.hasVerdict ? .live : .starting
             case .ended: .ended
             }
         }
@@ -191,14 +192,14 @@ public final class ReachabilityMonitor: Sendable {
             return (guarded.core.receive(batch), guarded.core.takeNewDestinations())
         }
         // First: what changes after the answers must be announced.
-        if let destinations { source.watch(destinations) }
+        if let destinations { watch(destinations) }
         var answers = answers(to: plan)
         let (settlement, changes) = guarded.withLock { guarded in
             let settlement = guarded.core.settle(plan, answers)
             return (settlement, guarded.changes(settlement, answers))
         }
         for change in changes { change.storage.replace(change.state) }
-        if !changes.isEmpty { source.didTellConditions() }
+        if !changes.isEmpty { (source as? any TaskRunningSource)?.runTasks() }
         readDetails(&answers)
         let (outcome, news) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers, settlement)
@@ -207,14 +208,21 @@ public final class ReachabilityMonitor: Sendable {
         for news in news { news.tell() }
         guarded.withLock { Deliveries(outcome, &$0, instruments) }.perform()
         if let validation = outcome.validation { perform(validation) }
-        for host in outcome.hosts { source.resolve(host) }
+        resolve(outcome.hosts)
         return outcome.wait
+    }
+
+    private func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
+
+    private func resolve(_ hosts: [String]) {
+        guard !hosts.isEmpty, let source = source as? any HostResolving else { return }
+        for host in hosts { source.resolve(host) }
     }
 
     private func end(failure: ReachabilityError?) {
         let deliveries = guarded.withLock { guarded in
             guarded.phase = .ended
-            let outcome = guarded.core.end(failure: failure, now: guarded.now, wallTime: guarded.wallTime)
+            let outcome = guarded.core.end(failure: failure, now: guarded.now.sinceBoot, wallTime: guarded.wallTime)
             return Deliveries(ending: outcome, &guarded, instruments)
         }
         deliveries.perform()

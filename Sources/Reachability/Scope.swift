@@ -6,6 +6,19 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         case host(String)
     }
 
+    /// The transport protocol of the caller's sockets, by its number (IANA protocol numbers).
+    public struct Transport: RawRepresentable, Hashable, Sendable {
+        /// The protocol's number.
+        public let rawValue: UInt8
+        /// Makes a transport from its protocol number; lookups understand TCP, UDP and ICMP (RTA_IP_PROTO, rtnetlink(7)).
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// TCP.
+        public static let tcp = Transport(rawValue: 6)
+        /// UDP.
+        public static let udp = Transport(rawValue: 17)
+    }
+
     package let destination: Destination
 
     /// The firewall mark that the caller's sockets carry (SO_MARK, socket(7)); policy rules may look at it.
@@ -14,10 +27,14 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
     public var uid: UInt32?
     /// The interface that the caller's sockets are bound to (SO_BINDTODEVICE, socket(7)), by name.
     ///
-    /// Only routes through that interface count; that the kernel would look for a destination without a route on its link, as for
-    /// any bound socket, does not.
+    /// Only routes through that interface count. Without a route the kernel takes the destination of a bound IPv4 socket to be on
+    /// the link; that satisfies the scope only on a point-to-point interface.
     /// While no interface has the name the scope is unsatisfied with `noInterface`.
     public var interface: String?
+    /// The transport protocol of the caller's sockets, as policy rules may select by it (`ipproto`, ip-rule(8)).
+    public var transport: Transport = .tcp
+    /// The destination port of the caller's sockets, as policy rules may select by it (`dport`, ip-rule(8)).
+    public var port: UInt16?
 
     private init(_ destination: Destination) { self.destination = destination }
 
@@ -56,6 +73,7 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         if let mark { hasher.combine(mark) }
         if let uid { hasher.combine(uid) }
         if let interface { hasher.combine(interface) }
+        if let port { hasher.combine(port) }
     }
 
     /// The internet, or the address or host; followed by what qualifies it.
@@ -69,6 +87,11 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         if let interface { text += "%\(interface)" }
         if let mark { text += " mark \(mark)" }
         if let uid { text += " uid \(uid)" }
+        switch transport {
+        case .tcp: if let port { text += " port \(port)" }
+        case .udp: text += " udp" + (port.map { " port \($0)" } ?? "")
+        default: text += " protocol \(transport.rawValue)" + (port.map { " port \($0)" } ?? "")
+        }
         return text
     }
 }

@@ -1,5 +1,5 @@
 /// One change of reachability, or the state that a listener starts from.
-public struct Transition: Sendable {
+public struct Transition: Sendable, CustomStringConvertible {
     /// What changed between ``Transition/previous`` and ``Transition/current``.
     public struct Kinds: OptionSet, Hashable, Sendable {
         /// The members as bits.
@@ -60,8 +60,8 @@ public struct Transition: Sendable {
     public var kinds: Kinds
     /// The kernel's message or the timer that led here.
     public var cause: Cause
-    /// When, on the source's clock: time since boot with suspension (CLOCK_BOOTTIME, clock_gettime(2)).
-    public var at: Duration
+    /// The time on the source's clock.
+    public var at: BootInstant
     /// When, for people: time since 1970-01-01T00:00:00Z.
     ///
     /// It jumps when the system's clock is set.
@@ -73,7 +73,7 @@ public struct Transition: Sendable {
 
     /// Makes a transition; for tests and for sources of them other than a monitor.
     public init(
-        sequence: UInt64, epoch: UInt64, previous: NetworkPath?, current: NetworkPath, kinds: Kinds, cause: Cause, at: Duration,
+        sequence: UInt64, epoch: UInt64, previous: NetworkPath?, current: NetworkPath, kinds: Kinds, cause: Cause, at: BootInstant,
         wallTime: Duration, flapPenalty: Double
     ) {
         self.sequence = sequence
@@ -89,4 +89,39 @@ public struct Transition: Sendable {
 
     /// Whether this is the state that the listener starts from.
     public var isBaseline: Bool { previous == nil }
+
+    /// The transition in words: `unsatisfied: no carrier (eth0 lost carrier)`.
+    ///
+    /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
+    public var description: String { "\(current.status.rawValue): \(text())" }
+
+    /// The transition in words without its status: what changed, the path and the cause.
+    ///
+    /// - Parameter elapsed: the time that the status before lasted, in words.
+    package func text(elapsed: String? = nil) -> String {
+        let notes = [elapsed].compactMap(\.self) + kindsInWords
+        let hasEnded = cause.kind == .ended
+        let summary = hasEnded ? cause.detail : current.summary
+        let text = notes.isEmpty ? summary : "\(notes.joined(separator: ", ")): \(summary)"
+        let isExplained = cause.kind == .blinded || !isBaseline
+        return !isExplained || hasEnded || cause.detail.isEmpty ? text : "\(text) (\(cause.detail))"
+    }
+
+    /// The kinds in words, without becoming online or offline: the status says that.
+    private var kindsInWords: [String] {
+        let gained = IPAddress.Family.allCases.filter { current[$0].isSatisfied && previous?[$0].isSatisfied == false }
+        let lost = IPAddress.Family.allCases.filter { !current[$0].isSatisfied && previous?[$0].isSatisfied == true }
+        let words: [(Kinds, String)] = [
+            (.familyGained, "\(Self.names(gained)) gained"), (.familyLost, "\(Self.names(lost)) lost"),
+            (.interfaceChanged, "interface changed"), (.gatewayChanged, "gateway changed"),
+            (.sourceChanged, "source address changed"), (.reestablished, "lost and regained"),
+            (.resumed, "resumed from suspension"), (.resynced, "events were lost"), (.reasonChanged, "reason changed"),
+            (.validationChanged, "validation changed"),
+        ]
+        return words.compactMap { kinds.contains($0) ? $1 : nil }
+    }
+
+    private static func names(_ families: [IPAddress.Family]) -> String {
+        families.isEmpty ? "a family" : families.map { $0 == .ipv4 ? "IPv4" : "IPv6" }.joined(separator: " and ")
+    }
 }

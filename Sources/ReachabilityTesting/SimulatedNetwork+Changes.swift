@@ -59,8 +59,8 @@ extension SimulatedNetwork {
         deliver(.init(events: events, hasMore: hasMore))
     }
 
-    /// Delivers a batch that counts datagrams which somebody else than the kernel sent.
-    public func announceForged(_ count: Int) { deliver(.init(forged: count)) }
+    /// Delivers a batch that counts datagrams whose sender is not the kernel.
+    public func announceSpoofed(_ count: Int) { deliver(.init(spoofed: count)) }
 
     /// Delivers a batch that counts messages which could not be understood.
     public func announceMalformed(_ count: Int) { deliver(.init(malformed: count)) }
@@ -74,13 +74,23 @@ extension SimulatedNetwork {
         clock.jump(by: duration) { deliver(.init(events: [.resumed(after: max(duration, .zero))])) }
     }
 
-    /// Makes the next dumps and look-ups throw, as when the kernel is out of memory.
+    /// Makes the next requests fail, as when the kernel is out of memory.
+    ///
+    /// A request is a call of ``interfaces()`` or of ``routes(to:)``; all queries of a call fail together.
     ///
     /// - Parameters:
-    ///   - count: How many, from now; it replaces what an earlier call said. Zero or less: none.
+    ///   - count: The number of requests, from now; it replaces that of an earlier call. Values below 1 end the failures.
     ///   - errno: The error number of the `ReachabilityError`, whose code is `requestFailed`.
     public func failNextRequests(_ count: Int, errno: Int32) {
         state.withLock { $0.failures = (count, errno) }
+    }
+
+    /// Interrupts the next dumps: ``interfaces()`` throws `ReachabilityError.Code.interrupted`, as when links or addresses change
+    /// while they are dumped (NLM_F_DUMP_INTR, netlink(7)).
+    ///
+    /// - Parameter count: The number of dumps, from now; it replaces that of an earlier call. Values below 1 end the interruptions.
+    public func interruptNextDumps(_ count: Int) {
+        state.withLock { $0.interruptions = count }
     }
 
     /// Ends the run: it throws `error`, or just returns if that is `nil`.

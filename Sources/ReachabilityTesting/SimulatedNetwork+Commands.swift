@@ -5,13 +5,14 @@ public import Reachability
 /// Each is published when the call returns, as one batch. Each throws ``SimulationError`` if it cannot be made; then nothing
 /// changes. The members of ``SimulatedKernel`` with the same names tell what the kernel announces.
 extension SimulatedNetwork {
-    /// Adds a link: ``SimulatedKernel/addLink(_:kind:isUp:hasCarrier:)``.
+    /// Adds a link: ``SimulatedKernel/addLink(_:kind:isUp:hasCarrier:isPointToPoint:)``.
     @discardableResult
     public func addLink(
-        _ name: String, kind: NetworkInterface.Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true
+        _ name: String, kind: NetworkInterface.Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true,
+        isPointToPoint: Bool? = nil
     ) throws(SimulationError) -> UInt32 {
         try batch { kernel throws(SimulationError) in
-            try kernel.addLink(name, kind: kind, isUp: isUp, hasCarrier: hasCarrier)
+            try kernel.addLink(name, kind: kind, isUp: isUp, hasCarrier: hasCarrier, isPointToPoint: isPointToPoint)
         }
     }
 

@@ -34,8 +34,9 @@ extension SimulatedNetwork {
             let now = clock.now
             let pause = run.deliver(
                 NetworkEventBatch(
-                    letter.events, now: now.offset, wallTime: Self.startOfTime.saturatingAdd(now.offset), hasMore: letter.hasMore,
-                    forged: letter.forged, malformed: letter.malformed, drops: letter.drops, reopens: letter.reopens,
+                    letter.events, now: BootInstant(sinceBoot: now.offset), wallTime: Self.startOfTime.saturatingAdd(now.offset),
+                    hasMore: letter.hasMore,
+                    spoofed: letter.spoofed, malformed: letter.malformed, drops: letter.drops, reopens: letter.reopens,
                     receiveBuffer: letter.receiveBuffer))
             if let timer = delivery.timer { clock.cancel(timer) }
             delivery.timer = pause.map { pause in

@@ -4,14 +4,15 @@ public import Reachability
 ///
 /// Each is published when the call returns, as one batch; each throws ``SimulationError`` if it cannot be made.
 extension SimulatedNetwork {
-    /// Adds a route: ``SimulatedKernel/addRoute(to:via:dev:metric:type:source:table:)``.
+    /// Adds a route: ``SimulatedKernel/addRoute(to:via:dev:metric:type:source:table:from:)``.
     public func addRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: SimulatedKernel.RouteType = .unicast, source: String? = nil, table: UInt32 = 254
+        type: SimulatedKernel.RouteType = .unicast, source: String? = nil, table: UInt32 = 254, from sources: String? = nil
     ) throws(SimulationError) {
         try batch { kernel throws(SimulationError) in
             try kernel.addRoute(
-                to: destination, via: gateway, dev: name, metric: metric, type: type, source: source, table: table)
+                to: destination, via: gateway, dev: name, metric: metric, type: type, source: source, table: table,
+                from: sources)
         }
     }
 
@@ -33,23 +34,25 @@ extension SimulatedNetwork {
         }
     }
 
-    /// Adds or replaces a route: ``SimulatedKernel/replaceRoute(to:via:dev:metric:type:source:table:)``.
+    /// Adds or replaces a route: ``SimulatedKernel/replaceRoute(to:via:dev:metric:type:source:table:from:)``.
     public func replaceRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: SimulatedKernel.RouteType = .unicast, source: String? = nil, table: UInt32 = 254
+        type: SimulatedKernel.RouteType = .unicast, source: String? = nil, table: UInt32 = 254, from sources: String? = nil
     ) throws(SimulationError) {
         try batch { kernel throws(SimulationError) in
             try kernel.replaceRoute(
-                to: destination, via: gateway, dev: name, metric: metric, type: type, source: source, table: table)
+                to: destination, via: gateway, dev: name, metric: metric, type: type, source: source, table: table,
+                from: sources)
         }
     }
 
-    /// Removes a route: ``SimulatedKernel/removeRoute(to:via:dev:metric:table:)``.
+    /// Removes a route: ``SimulatedKernel/removeRoute(to:via:dev:metric:table:from:)``.
     public func removeRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil, table: UInt32 = 254
+        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil, table: UInt32 = 254,
+        from sources: String? = nil
     ) throws(SimulationError) {
         try batch { kernel throws(SimulationError) in
-            try kernel.removeRoute(to: destination, via: gateway, dev: name, metric: metric, table: table)
+            try kernel.removeRoute(to: destination, via: gateway, dev: name, metric: metric, table: table, from: sources)
         }
     }
 

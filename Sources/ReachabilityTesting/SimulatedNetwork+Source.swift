@@ -33,24 +33,35 @@ extension SimulatedNetwork: NetworkSource {
         deliverIfPossible()
     }
 
-    /// The model's links with their addresses.
+    /// Returns the model's links with their addresses.
+    ///
+    /// - Throws: `ReachabilityError` after ``failNextRequests(_:errno:)`` or ``interruptNextDumps(_:)``.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        let (failure, kernel) = state.withLock { state in
+        let operation = "SimulatedNetwork.interfaces"
+        let (failure, isInterrupted, kernel) = state.withLock { state in
             state.dumps += 1
-            return (state.takeFailure(), state.kernel)
+            let failure = state.takeFailure()
+            return (failure, failure == nil && state.takeInterruption(), state.kernel)
         }
-        if let failure { throw ReachabilityError(.requestFailed, errno: failure, operation: "SimulatedNetwork.interfaces") }
+        if let failure { throw ReachabilityError(.requestFailed, errno: failure, operation: operation) }
+        if isInterrupted { throw ReachabilityError(.interrupted, operation: operation) }
         return kernel.interfaces
     }
 
-    /// The model's answer to a look-up.
-    public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+    /// Returns the model's verdicts, all of one moment: ``SimulatedKernel/route(to:)``.
+    ///
+    /// After ``failNextRequests(_:errno:)`` each query fails.
+    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         let (failure, kernel) = state.withLock { state in
-            state.lookups += 1
-            return (state.takeFailure(), state.kernel)
+            state.lookups += queries.count
+            return (queries.isEmpty ? nil : state.takeFailure(), state.kernel)
         }
-        if let failure { throw ReachabilityError(.requestFailed, errno: failure, operation: "SimulatedNetwork.route") }
-        return kernel.route(to: query)
+        return queries.map { query in
+            if let failure {
+                return .failure(ReachabilityError(.requestFailed, errno: failure, operation: "SimulatedNetwork.routes"))
+            }
+            return .success(kernel.route(to: query))
+        }
     }
 
     /// Suspends until somebody runs the network and its first batch has been delivered.

@@ -22,7 +22,7 @@ struct SimulatedNetworkState: Sendable {
     struct Letter: Sendable {
         var events: [NetworkEvent] = []
         var hasMore = false
-        var forged = 0
+        var spoofed = 0
         var malformed = 0
         var drops = 0
         var reopens = 0
@@ -45,9 +45,13 @@ struct SimulatedNetworkState: Sendable {
     var dumps = 0
     /// What name servers know.
     var hosts: [String: [IPAddress]] = [:]
-    var nameServersAnswer = true
+    var nameServers = SimulatedNetwork.NameServers.answers
+    /// The lookups that no name server has answered yet, and when each is given up.
+    var unanswered: [String: ManualClock.Timer] = [:]
     var hostLookups = 0
     var failures: (count: Int, errno: Int32) = (0, 0)
+    /// The number of dumps that will be interrupted.
+    var interruptions = 0
     private var letters: [Letter] = []
     /// Whether an empty batch was asked for.
     private var wantsTick = false
@@ -141,5 +145,12 @@ struct SimulatedNetworkState: Sendable {
         guard failures.count > 0 else { return nil }
         failures.count -= 1
         return failures.errno
+    }
+
+    /// Returns whether the next dump is interrupted.
+    mutating func takeInterruption() -> Bool {
+        guard interruptions > 0 else { return false }
+        interruptions -= 1
+        return true
     }
 }

@@ -128,22 +128,23 @@ static void use_events(void) {
     check(cnl_set_filter(cnl_descriptor(socket), &accept, 1) == 0, "attaching a filter");
     check(cnl_set_filter(cnl_descriptor(socket), NULL, 0) == 0, "removing a filter");
     check(cnl_join(socket, 0) < 0 && cnl_join(socket, UINT32_MAX) < 0, "an impossible group");
-    const int32_t event = cnl_event_open();
-    const int32_t steps = cnl_clock_steps_open();
-    const int32_t waited[] = { event, -1, steps };
-    check(event >= 0 && steps >= 0 && cnl_wait(waited, 2, 0) == 0, "an idle event");
-    cnl_event_signal(event);
+    const int32_t event = cnl_eventfd_open();
+    const int32_t timer = cnl_clock_change_timer_open();
+    const int32_t waited[] = { event, -1, timer };
+    check(event >= 0 && timer >= 0 && cnl_wait(waited, 2, 0) == 0, "an idle event");
+    cnl_eventfd_signal(event);
     check(cnl_wait(waited, 3, -1) & 1, "a signalled event");
-    cnl_event_clear(event);
-    cnl_clock_steps_clear(steps);
+    cnl_eventfd_clear(event);
+    cnl_clock_change_timer_clear(timer);
     check(cnl_wait(waited, 2, 1000) == 0, "a cleared event");
-    const int32_t set = cnl_wait_set_open();
-    check(set >= 0 && cnl_wait_set_add(set, event, 3) == 0 && cnl_wait_set(set, 1000) == 0, "an idle set");
-    cnl_event_signal(event);
-    check(cnl_wait_set(set, -1) == 1 << 3, "a set with a signalled event");
-    cnl_wait_set_close(set);
-    cnl_clock_steps_close(steps);
-    cnl_event_close(event);
+    const int32_t set = cnl_epoll_open();
+    check(set >= 0 && cnl_epoll_add(set, event, 3) == 0 && cnl_epoll_wait(set, 1000) == 0, "an idle set");
+    cnl_eventfd_signal(event);
+    check(cnl_epoll_wait(set, -1) == 1 << 3, "a set with a signalled event");
+    check(cnl_epoll_remove(set, event) == 0 && cnl_epoll_wait(set, 1000) == 0, "a removed event");
+    cnl_epoll_close(set);
+    cnl_clock_change_timer_close(timer);
+    cnl_eventfd_close(event);
     check(cnl_monotonic_time() > 0 && cnl_boot_time() > 0 && cnl_wall_time() > 0, "clocks");
     cnl_name_thread("a name that is longer than fifteen bytes");
     cnl_receive(socket, &byte, 1, &datagram);
@@ -175,6 +176,22 @@ static void use_datagrams(const char *namespace) {
     check(cnl_datagram_interfaces("/nonexistent/namespace", &list, &operation) < 0 && list.links == NULL, "a bad path");
 }
 
+static void use_names(const char *folder) {
+    char buffer[CNL_ROUTE_NAME_SIZE], text[4096];
+    // Twice: the second time nothing is read.
+    for (int round = 0; round < 2; round++) {
+        check(cnl_table_name(254, buffer) && strcmp(buffer, "main") == 0, "the main table");
+        check(cnl_protocol_name(16, buffer) && strcmp(buffer, "dhcp") == 0, "a protocol");
+    }
+    check(cnl_scope_name(253, buffer) && cnl_state_name(6, buffer) && !cnl_state_name(99, buffer), "a scope and states");
+    check(!cnl_table_name(3123456789, buffer), "a table without a name");
+    const char *const folders[] = { folder, "/etc/iproute2", "/dev" };
+    const char *const names[] = { "rt_tables", "rt_protos", "zero", "../proc/self/mem", "Fixtures/addr_add.nl" };
+    for (size_t index = 0; index < sizeof names / sizeof names[0]; index++) {
+        check(cnl_collect_names(folders, 3, names[index], text, sizeof text) <= sizeof text, "collecting names");
+    }
+}
+
 int main(int count, char **arguments) {
     size_t records = 0;
     for (int index = 1; index < count; index++) { records += torture_file(arguments[index]); }
@@ -182,6 +199,7 @@ int main(int count, char **arguments) {
     use_socket(NULL);
     use_socket("/proc/thread-self/ns/net");
     use_events();
+    use_names("Tests/CNetlinkTests");
     use_datagrams(NULL);
     use_datagrams("/proc/thread-self/ns/net");
     printf("driver: %zu recorded datagrams, truncated and bit-flipped; sockets, dumps, lookups\n", records);

@@ -29,6 +29,11 @@ import Testing
         #expect(kinds(Frame.address(family: 10, prefix: 8, [])) == [CNL_MALFORMED])
     }
 
+    @Test func peerAloneIsNoAddressInIPv4() throws {
+        let message = try #require(decodeOne(Frame.address(family: 2, prefix: 32, [Attribute(1, peer)])))
+        #expect(message.kind == CNL_ADDRESS && message.address.local.octets == [0, 0, 0, 0])
+    }
+
     @Test func flagsComeFromTheWideAttribute() throws {
         let wide = [Attribute(1, local6), Attribute(8, 0x0000_0A40)]
         #expect(try #require(decodeOne(Frame.address(family: 10, prefix: 64, flags: 0x80, wide))).address.flags == 0xA40)

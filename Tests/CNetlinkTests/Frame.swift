@@ -28,9 +28,9 @@ struct Frame {
 
     static func route(
         type: UInt16 = 24, messageFlags: UInt16 = 0, family: UInt8 = 2, prefix: UInt8 = 0, table: UInt8 = 254,
-        kind: UInt8 = 1, flags: UInt32 = 0, _ attributes: [Attribute]
+        scope: UInt8 = 0, kind: UInt8 = 1, flags: UInt32 = 0, _ attributes: [Attribute]
     ) -> [UInt8] {
-        let fixed: [UInt8] = [family, prefix, 0, 0, table, 3, 0, kind] + raw(flags)
+        let fixed: [UInt8] = [family, prefix, 0, 0, table, 3, scope, kind] + raw(flags)
         return Frame(type: type, flags: messageFlags, fixed: fixed, attributes).bytes
     }
 

@@ -37,7 +37,7 @@ import Testing
         #expect(message.link.nameBytes == bytes)
     }
 
-    @Test(arguments: [[], Array("abcdefghijklmnop".utf8) + [0], Array("unended".utf8)])
+    @Test(arguments: [[], [0], Array("abcdefghijklmnop".utf8) + [0], Array("unended".utf8)])
     func impossibleNamesAreMalformed(payload: [UInt8]) {
         #expect(kinds(Frame.link([Attribute(3, payload)])) == [CNL_MALFORMED])
     }
@@ -60,6 +60,28 @@ import Testing
         #expect(kinds(Frame.link([Attribute(10, 1)])) == [CNL_MALFORMED])
         #expect(kinds(Frame.link(index: 0, [name])) == [CNL_MALFORMED])
         #expect(kinds(Frame.link(index: -1, [name])) == [CNL_MALFORMED])
+    }
+
+    @Test(arguments: [(0, 0), (6, 6), (20, 20), (32, 32), (33, 0), (200, 0)])
+    func hardwareAddressesOfAnyLengthArePossible(length: Int, kept: Int) throws {
+        let bytes = (0..<length).map { UInt8($0) }
+        let message = try #require(decodeOne(Frame.link([name, Attribute(1, bytes)])))
+        #expect(message.kind == CNL_LINK && message.link.hardware_address_length == kept)
+        #expect(withUnsafeBytes(of: message.link.hardware_address) { Array($0.prefix(kept)) } == Array(bytes.prefix(kept)))
+    }
+
+    @Test func nestedFlagLeavesTheTypeAlone() throws {
+        let information = Attribute(18 | 0x8000, nested: [Attribute(1, text: "veth")])
+        #expect(try #require(decodeOne(Frame.link([name, information]))).link.kindText == "veth")
+    }
+
+    @Test func lastOfTwoSameAttributesCounts() throws {
+        #expect(try #require(decodeOne(Frame.link([name, Attribute(10, 1), Attribute(10, 2)]))).link.master == 2)
+    }
+
+    @Test func kindWithoutItsEndIsMalformed() {
+        #expect(kinds(Frame.link([name, Attribute(18, nested: [Attribute(1, Array("veth".utf8))])])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.link([name, Attribute(18, nested: [Attribute(1, [])])])) == [CNL_MALFORMED])
     }
 
     // libnl by itself refuses this message: its "vlan" wants a 16-bit identifier in IFLA_INFO_DATA.

@@ -44,6 +44,13 @@ import Testing
         #expect(settings.map(\.identifier) == [.max, 7] && settings.map(\.family) == [2, 10])
     }
 
+    @Test(arguments: [Attribute(1, [1, 2]), Attribute(1, [1, 2, 3, 4, 5]), Attribute(broken: [9, 0, 1, 0])])
+    func identifiersOfWrongSizeAreMalformed(attribute: Attribute) {
+        let hop = Frame(type: 104, fixed: [2, 0, 0, 0, 0, 0, 0, 0], [attribute]).bytes
+        let netconf = Frame(type: 80, fixed: [2], [attribute]).bytes
+        #expect(kinds(hop + netconf + rule) == [CNL_MALFORMED, CNL_MALFORMED, CNL_RULE])
+    }
+
     @Test func unknownTypesAreOfNoInterest() {
         #expect(
             kinds(Frame(type: 1).bytes + Frame(type: 4).bytes + Frame(type: 28).bytes + Frame(type: 65535).bytes)

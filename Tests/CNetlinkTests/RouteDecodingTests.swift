@@ -5,7 +5,7 @@ import Testing
     private let gateway: [UInt8] = [192, 0, 2, 1]
     private let gateway6: [UInt8] = [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
-    private func leg(_ interface: UInt32, _ attributes: [Attribute]) -> [UInt8] {
+    private func hop(_ interface: UInt32, _ attributes: [Attribute]) -> [UInt8] {
         let body = attributes.flatMap(\.bytes)
         return Frame.raw(UInt16(8 + body.count)) + [0, 0] + Frame.raw(interface) + body
     }
@@ -15,13 +15,14 @@ import Testing
             Attribute(15, 1000), Attribute(6, 100), Attribute(4, 3), Attribute(5, gateway), Attribute(7, [192, 0, 2, 10]),
             Attribute(30, 12), Attribute(8, nested: [Attribute(2, 1400)]),
         ]
-        let message = try #require(decodeOne(Frame.route(flags: 0x10, attributes)))
+        let message = try #require(decodeOne(Frame.route(scope: 253, flags: 0x10, attributes)))
         #expect(message.kind == CNL_ROUTE)
         #expect(message.route.family == 2)
         #expect(message.route.destination_length == 0)
         #expect(message.route.destination.family == 0)
         #expect(message.route.type == 1)
         #expect(message.route.protocol == 3)
+        #expect(message.route.scope == 253)
         #expect(message.route.table == 1000)
         #expect(message.route.flags == 0x10)
         #expect(message.route.metric == 100)
@@ -46,18 +47,18 @@ import Testing
         #expect(message.route.gateway.octets == gateway6)
     }
 
-    @Test func firstLegStandsForAMultipathRoute() throws {
+    @Test func firstNextHopStandsForAMultipathRoute() throws {
         let via = Attribute(18, Frame.raw(UInt16(10)) + gateway6)
-        let legs = leg(5, [via]) + leg(6, [Attribute(5, gateway)])
-        let message = try #require(decodeOne(Frame.route([Attribute(9, legs)])))
+        let hops = hop(5, [via]) + hop(6, [Attribute(5, gateway)])
+        let message = try #require(decodeOne(Frame.route([Attribute(9, hops)])))
         #expect(message.kind == CNL_ROUTE)
         #expect(message.route.interface == 5)
         #expect(message.route.gateway.octets == gateway6)
     }
 
-    @Test func ownNextHopComesBeforeTheLegs() throws {
-        let legs = Attribute(9, leg(5, [Attribute(5, [192, 0, 2, 77])]))
-        let message = try #require(decodeOne(Frame.route([legs, Attribute(4, 3), Attribute(5, gateway)])))
+    @Test func ownNextHopComesBeforeTheOthers() throws {
+        let hops = Attribute(9, hop(5, [Attribute(5, [192, 0, 2, 77])]))
+        let message = try #require(decodeOne(Frame.route([hops, Attribute(4, 3), Attribute(5, gateway)])))
         #expect(message.route.interface == 3)
         #expect(message.route.gateway.octets == gateway)
     }
@@ -82,11 +83,44 @@ import Testing
 
     @Test(arguments: [
         [Attribute(1, [1, 2, 3])], [Attribute(5, [UInt8](repeating: 1, count: 16))], [Attribute(4, [1])], [Attribute(15, [254])],
-        [Attribute(18, [10])], [Attribute(18, [10, 0, 1])], [Attribute(18, [99, 0, 1, 2, 3, 4])], [Attribute(9, [8, 0, 0, 0])],
+        [Attribute(18, [10])], [Attribute(18, [10, 0, 1])], [Attribute(18, [99, 0, 1, 2, 3, 4])],
+        [Attribute(18, [2, 1, 1, 2, 3, 4])], [Attribute(9, [8, 0, 0, 0])],
         [Attribute(9, [200, 0, 0, 0, 5, 0, 0, 0])], [Attribute(9, [4, 0, 0, 0, 5, 0, 0, 0])], [Attribute(broken: [3, 0, 4, 0])],
     ])
     func impossibleAttributesAreMalformed(attributes: [Attribute]) {
         #expect(kinds(Frame.route(attributes)) == [CNL_MALFORMED])
+    }
+
+    @Test func nextHopWithAMalformedAttributeIsMalformed() {
+        let broken = [
+            hop(5, [Attribute(5, [192, 0, 2])]), hop(5, [Attribute(18, [10])]), hop(5, [Attribute(broken: [3, 0, 5, 0])]),
+        ]
+        for hop in broken { #expect(kinds(Frame.route([Attribute(9, hop)])) == [CNL_MALFORMED]) }
+    }
+
+    @Test func metricsAreNotLookedInto() {
+        let metrics = [Attribute(8, [1]), Attribute(8, nested: [Attribute(broken: [9, 0, 2, 0])])]
+        for metrics in metrics { #expect(kinds(Frame.route([metrics, Attribute(4, 3)])) == [CNL_ROUTE]) }
+    }
+
+    @Test(arguments: [22, 31, 200, 0x3FFF] as [UInt16])
+    func unknownAttributesAreAllowed(type: UInt16) throws {
+        let unknown = [Attribute(type, [1, 2, 3]), Attribute(type | 0xC000, [])]
+        let message = try #require(decodeOne(Frame.route(unknown + [Attribute(4, 3)])))
+        #expect(message.kind == CNL_ROUTE && message.route.interface == 3)
+    }
+
+    @Test func malformedAttributeSkipsItsMessageOnly() {
+        let (sound, broken) = (Frame.route([Attribute(4, 3)]), Frame.route([Attribute(4, [1])]))
+        #expect(kinds(sound + broken + sound) == [CNL_ROUTE, CNL_MALFORMED, CNL_ROUTE])
+    }
+
+    @Test func addressesOfTheOtherFamilyAreMalformed() {
+        let long = [UInt8](repeating: 1, count: 16)
+        for type in [1, 5, 7] as [UInt16] {
+            #expect(kinds(Frame.route([Attribute(type, long)])) == [CNL_MALFORMED])
+            #expect(kinds(Frame.route(family: 10, [Attribute(type, gateway)])) == [CNL_MALFORMED])
+        }
     }
 
     @Test func impossiblePrefixesAreMalformed() {

@@ -6,8 +6,8 @@ import Testing
     @Test func descriptorsCloseOnExec() throws {
         let socket = try Socket()
         #expect(fcntl(cnl_descriptor(socket.handle), F_GETFD) & FD_CLOEXEC != 0)
-        let event = cnl_event_open()
-        defer { cnl_event_close(event) }
+        let event = cnl_eventfd_open()
+        defer { cnl_eventfd_close(event) }
         #expect(fcntl(event, F_GETFD) & FD_CLOEXEC != 0)
         #expect(fcntl(event, F_GETFL) & O_NONBLOCK != 0)
     }

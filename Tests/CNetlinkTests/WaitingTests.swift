@@ -5,27 +5,27 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct WaitingTests {
     @Test func waitingTellsWhichDescriptorsAreReady() throws {
-        let events = [cnl_event_open(), cnl_event_open(), cnl_event_open()]
-        defer { for event in events { cnl_event_close(event) } }
+        let events = [cnl_eventfd_open(), cnl_eventfd_open(), cnl_eventfd_open()]
+        defer { for event in events { cnl_eventfd_close(event) } }
         #expect(cnl_wait(events, 3, 0) == 0)
         #expect(cnl_wait(events, 3, 1_000) == 0)
-        cnl_event_signal(events[1])
-        cnl_event_signal(events[1])
+        cnl_eventfd_signal(events[1])
+        cnl_eventfd_signal(events[1])
         #expect(cnl_wait(events, 3, -1) == 0b010)
-        cnl_event_signal(events[2])
+        cnl_eventfd_signal(events[2])
         #expect(cnl_wait(events, 3, -1) == 0b110)
         #expect(cnl_wait(events, 2, -1) == 0b010)
-        cnl_event_clear(events[1])
+        cnl_eventfd_clear(events[1])
         #expect(cnl_wait(events, 3, .max) == 0b100)
-        cnl_event_clear(events[2])
-        cnl_event_clear(events[2])
+        cnl_eventfd_clear(events[2])
+        cnl_eventfd_clear(events[2])
         #expect(cnl_wait(events, 3, 0) == 0)
     }
 
     @Test func missingDescriptorsAreIgnoredAndWrongOnesAreNot() {
-        let event = cnl_event_open()
-        defer { cnl_event_close(event) }
-        cnl_event_signal(event)
+        let event = cnl_eventfd_open()
+        defer { cnl_eventfd_close(event) }
+        cnl_eventfd_signal(event)
         #expect(cnl_wait([-1, event], 2, -1) == 0b10)
         #expect(cnl_wait([-1], 1, 1_000) == 0)
         #expect(cnl_wait(nil, 0, 1_000) == 0)
@@ -34,21 +34,40 @@ import Testing
     }
 
     @Test func aSetTellsWhichOfItsDescriptorsAreReady() throws {
-        let set = cnl_wait_set_open()
-        let events = [cnl_event_open(), cnl_event_open()]
+        let set = cnl_epoll_open()
+        let events = [cnl_eventfd_open(), cnl_eventfd_open()]
         try #require(set >= 0 && fcntl(set, F_GETFD) & FD_CLOEXEC != 0)
-        defer { for descriptor in [set, events[0]] { cnl_event_close(descriptor) } }
-        #expect(cnl_wait_set_add(set, events[0], 0) == 0 && cnl_wait_set_add(set, events[1], 7) == 0)
-        #expect(cnl_wait_set(set, 0) == 0)
-        #expect(cnl_wait_set(set, 1_000) == 0)
-        cnl_event_signal(events[1])
-        #expect(cnl_wait_set(set, -1) == 0b1000_0000)
-        cnl_event_signal(events[0])
-        #expect(cnl_wait_set(set, .max) == 0b1000_0001)
-        #expect(cnl_wait_set(set, 0) == 0b1000_0001, "what was not read is told again")
-        cnl_event_clear(events[0])
-        cnl_event_close(events[1])
-        #expect(cnl_wait_set(set, 1_000) == 0, "what was closed has left")
+        defer { for descriptor in [set] + events { cnl_eventfd_close(descriptor) } }
+        #expect(cnl_epoll_add(set, events[0], 0) == 0 && cnl_epoll_add(set, events[1], 7) == 0)
+        #expect(cnl_epoll_wait(set, 0) == 0)
+        #expect(cnl_epoll_wait(set, 1_000) == 0)
+        cnl_eventfd_signal(events[1])
+        #expect(cnl_epoll_wait(set, -1) == 0b1000_0000)
+        cnl_eventfd_signal(events[0])
+        #expect(cnl_epoll_wait(set, .max) == 0b1000_0001)
+        #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "what was not read is told again")
+        cnl_eventfd_clear(events[0])
+        #expect(cnl_epoll_remove(set, events[1]) == 0)
+        #expect(cnl_epoll_wait(set, 1_000) == 0, "what was removed is not reported")
+        #expect(cnl_epoll_remove(set, events[1]) == -ENOENT)
+    }
+
+    /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
+    @Test func aRemovedDescriptorHasLeftEvenIfACopyLives() throws {
+        let set = cnl_epoll_open()
+        try #require(set >= 0)
+        let events = [cnl_eventfd_open(), cnl_eventfd_open()]
+        let copies = events.map { dup($0) }
+        defer { for descriptor in copies + [set] { close(descriptor) } }
+        for (place, event) in events.enumerated() {
+            #expect(cnl_epoll_add(set, event, UInt32(place)) == 0)
+            cnl_eventfd_signal(event)
+        }
+        cnl_eventfd_close(events[0])
+        #expect(cnl_epoll_wait(set, 0) == 0b11, "closing alone leaves the entry")
+        #expect(cnl_epoll_remove(set, events[1]) == 0)
+        cnl_eventfd_close(events[1])
+        #expect(cnl_epoll_wait(set, 0) == 0b01)
     }
 
     /// Kernels before 5.11 wait in milliseconds.
@@ -62,32 +81,32 @@ import Testing
             CSANDBOX_NO_PRECISE_WAIT,
             { argument in
                 let results = Unmanaged<Results>.fromOpaque(argument).takeUnretainedValue()
-                let (set, event) = (cnl_wait_set_open(), cnl_event_open())
-                defer { for descriptor in [set, event] { cnl_event_close(descriptor) } }
-                results.results = [cnl_wait_set_add(set, event, 2), cnl_wait_set(set, 1)]
-                cnl_event_signal(event)
-                results.results.append(cnl_wait_set(set, 1_000_000_000))
+                let (set, event) = (cnl_epoll_open(), cnl_eventfd_open())
+                defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
+                results.results = [cnl_epoll_add(set, event, 2), cnl_epoll_wait(set, 1)]
+                cnl_eventfd_signal(event)
+                results.results.append(cnl_epoll_wait(set, 1_000_000_000))
             }, Unmanaged.passUnretained(results).toOpaque())
         #expect(refusal == 0)
         #expect(results.results == [0, 0, 0b100])
     }
 
     @Test func aSetRefusesWhatItCannotReport() {
-        let set = cnl_wait_set_open()
-        let event = cnl_event_open()
-        defer { for descriptor in [set, event] { cnl_event_close(descriptor) } }
-        #expect(cnl_wait_set_add(set, event, UInt32(CNL_WAIT_LIMIT)) == -EINVAL)
-        #expect(cnl_wait_set_add(set, 1_000_000, 0) == -EBADF)
-        #expect(cnl_wait_set_add(-1, event, 0) == -EBADF)
-        #expect(cnl_wait_set(-1, 0) == -EBADF)
-        #expect(cnl_wait_set(-1, 1_000_000) == -EBADF)
+        let set = cnl_epoll_open()
+        let event = cnl_eventfd_open()
+        defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
+        #expect(cnl_epoll_add(set, event, UInt32(CNL_WAIT_LIMIT)) == -EINVAL)
+        #expect(cnl_epoll_add(set, 1_000_000, 0) == -EBADF)
+        #expect(cnl_epoll_add(-1, event, 0) == -EBADF)
+        #expect(cnl_epoll_wait(-1, 0) == -EBADF)
+        #expect(cnl_epoll_wait(-1, 1_000_000) == -EBADF)
     }
 
-    @Test func theClockStepsTimerRestsUntilThen() throws {
-        let steps = cnl_clock_steps_open()
-        try #require(steps >= 0)
-        #expect(fcntl(steps, F_GETFD) & FD_CLOEXEC != 0 && fcntl(steps, F_GETFL) & O_NONBLOCK != 0)
-        cnl_clock_steps_clear(steps)
-        cnl_clock_steps_close(steps)
+    @Test func theClockChangeTimerRestsUntilThen() throws {
+        let timer = cnl_clock_change_timer_open()
+        try #require(timer >= 0)
+        #expect(fcntl(timer, F_GETFD) & FD_CLOEXEC != 0 && fcntl(timer, F_GETFL) & O_NONBLOCK != 0)
+        cnl_clock_change_timer_clear(timer)
+        cnl_clock_change_timer_close(timer)
     }
 }

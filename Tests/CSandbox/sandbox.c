@@ -55,6 +55,17 @@ static int32_t restrict_thread(csandbox_refusal refusal) {
         LOAD(NUMBER), UNLESS(SYS_socket, 1),
         REFUSE(EPERM), ALLOW,
     };
+    struct sock_filter scarce_netlink[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 5),
+        LOAD(NUMBER), UNLESS(SYS_socket, 3),
+        LOAD(ARGUMENT(0)), UNLESS(AF_NETLINK, 1),
+        REFUSE(ENOBUFS), ALLOW,
+    };
+    struct sock_filter scarce_sockets[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 3),
+        LOAD(NUMBER), UNLESS(SYS_socket, 1),
+        REFUSE(EMFILE), ALLOW,
+    };
     struct sock_filter no_precise_wait[] = {
         LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 3),
         LOAD(NUMBER), UNLESS(SYS_epoll_pwait2, 1),
@@ -64,6 +75,8 @@ static int32_t restrict_thread(csandbox_refusal refusal) {
     case CSANDBOX_NO_MULTICAST: return install(no_multicast, sizeof no_multicast / sizeof no_multicast[0]);
     case CSANDBOX_NO_NETLINK: return install(no_netlink, sizeof no_netlink / sizeof no_netlink[0]);
     case CSANDBOX_NO_SOCKETS: return install(no_sockets, sizeof no_sockets / sizeof no_sockets[0]);
+    case CSANDBOX_SCARCE_NETLINK: return install(scarce_netlink, sizeof scarce_netlink / sizeof scarce_netlink[0]);
+    case CSANDBOX_SCARCE_SOCKETS: return install(scarce_sockets, sizeof scarce_sockets / sizeof scarce_sockets[0]);
     case CSANDBOX_NO_PRECISE_WAIT: return install(no_precise_wait, sizeof no_precise_wait / sizeof no_precise_wait[0]);
     }
     return -EINVAL;

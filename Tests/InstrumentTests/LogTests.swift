@@ -86,6 +86,21 @@ import Testing
         #expect(end.metadata["reachability.mode"] == "blind" && end.level == (hasFailed ? .info : .debug))
     }
 
+    @Test func aMonitorThatSeesNothingSaysWhy() async throws {
+        let bench = try Bench()
+        bench.network.failNextRequests(.max, errno: 24)
+        let running = Task { try await bench.monitor.run() }
+        for await transition in bench.monitor.transitions {
+            #expect(transition.cause.kind == .blinded)
+            break
+        }
+        running.cancel()
+        try await running.value
+        let entry = try #require(bench.entries("reachability.mode").first)
+        #expect(entry.level == .info && entry.metadata["reachability.mode"] == "blind")
+        #expect((entry.error as? ReachabilityError)?.errno == 24)
+    }
+
     @Test func whatIsBelowTheLevelIsNotWritten() async throws {
         try await Bench(level: .info).run { bench in
             let job = try await bench.submitWaiting("job", failing: Trouble.other)

@@ -100,7 +100,7 @@ struct CableTests {
             }
             #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)
             // A pulled cable keeps its routes, so the kernel goes on choosing it.
-            try await watcher.expect(.unsatisfied, .noRoute, delay: Watcher.carrierDelay) { try await network.pull() }
+            try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
         }
     }
 

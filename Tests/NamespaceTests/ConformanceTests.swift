@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// The kernel as a source keeps the promises of `NetworkSource`.
+/// The kernel as a source keeps the requirements of `NetworkSource`.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct ConformanceTests {
     @Test(arguments: [true, false])

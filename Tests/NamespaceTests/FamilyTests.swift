@@ -7,12 +7,14 @@ struct FamilyTests {
     @Test func ipv6WorksOnlyAfterDuplicateAddressDetection() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip("link set cable0 up")
+        // Long enough for sockets to be asked meanwhile.
+        try await network.near.sysctl("net.ipv6.conf.cable0.dad_transmits", "3")
         try await network.watching { watcher in
             try await watcher.expect(.unsatisfied, .addressTentative) {
                 try await network.near.ip("addr add 2001:db8::10/64 dev cable0\nroute add default via 2001:db8::1 dev cable0")
             }
-            // The kernel needs up to two seconds for its probes (RFC 4862 §5.4.2).
-            let ready = try await watcher.expect(.satisfied, delay: .seconds(3)) {}
+            // The kernel waits up to a second, and then one for each probe (RFC 4862 §5.4.2).
+            let ready = try await watcher.expect(.satisfied, delay: .seconds(5)) {}
             #expect(ready?.cause.kind == .addressAdded && ready?.current.ipv6.source == IPAddress("2001:db8::10"))
         }
     }

@@ -5,7 +5,7 @@ import Testing
 /// What others on the machine may try.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HostileTests {
-    @Test func forgedFramesAreDroppedAndCounted() async throws {
+    @Test func spoofedFramesAreDroppedAndCounted() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let index = try #require(try await network.index(of: "cable0"))
@@ -13,10 +13,10 @@ struct HostileTests {
             try await watcher.expectSilence(pulling: network) {
                 let port = try #require(try await network.eventPorts().first)
                 let health = watcher.monitor.healthUpdates
-                try await Forgery.send(linkRemoval: index, to: port, in: network.near.path)
-                for await health in health where health.forged > 0 { break }
+                try await Spoofing.send(linkRemoval: index, to: port, in: network.near.path)
+                for await health in health where health.spoofed > 0 { break }
             }
-            #expect(watcher.monitor.health.forged == 1)
+            #expect(watcher.monitor.health.spoofed == 1)
         }
     }
 
@@ -67,7 +67,7 @@ extension CabledNetwork {
 /// Frames that do not come from the kernel.
 ///
 /// Only root may send them.
-private enum Forgery {
+private enum Spoofing {
     static func send(linkRemoval index: UInt32, to port: UInt32, in namespace: String) async throws {
         // nlmsghdr: length 32, RTM_DELLINK (17), no flags, sequence, port; ifinfomsg: family, type, index, flags, change.
         let message: [UInt32] = [32, 17, 0, 0, 0, index, 0, 0xffff_ffff]
@@ -91,6 +91,6 @@ private enum Forgery {
                 continuation.resume(returning: error)
             }
         }
-        guard result == 0 else { throw Child.Failure(description: "forging failed: \(String(cString: strerror(result)))") }
+        guard result == 0 else { throw Child.Failure(description: "spoofing failed: \(String(cString: strerror(result)))") }
     }
 }

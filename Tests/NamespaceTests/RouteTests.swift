@@ -124,9 +124,7 @@ struct RouteTests {
     }
 
     @Test func aRuleForAUserConcernsOnlyThatUser() async throws {
-        // In a user namespace of one's own there is only one user.
-        let map = try String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8).split(whereSeparator: \.isWhitespace)
-        let uid: UInt32 = map.last.flatMap { UInt32($0) }.map { $0 > 1000 } == true ? 1000 : 0
+        let uid = Machine.otherUser
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("rule add uidrange \(uid)-\(uid) prohibit priority 50")
@@ -148,8 +146,7 @@ struct RouteTests {
         bound.interface = "cable1"
         try await network.watching(bound) { watcher in
             #expect(watcher.path.interface?.name == "cable1")
-            // Without a route the kernel would still look for anything on the link.
-            watcher.oracleKnowsBetter = false
+            // Without a route the kernel still looks for anything on the link, which is a guess.
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default dev cable1") }
             try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link set cable1 name patch1") }
         }
@@ -160,12 +157,12 @@ struct RouteTests {
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
         try await network.watching { watcher in
-            try await watcher.expect(.unsatisfied, .noRoute, delay: Watcher.carrierDelay) { try await network.pull() }
+            try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
             // From now on the kernel passes over routes whose link has no carrier.
             let back = try await watcher.expect(.satisfied) {
                 try await network.near.sysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")
             }
-            #expect(back?.current.interface?.name == "cable1" && back?.cause.kind == .settingChanged)
+            #expect(back?.current.interface?.name == "cable1" && back?.cause.kind == .netconfChanged)
         }
     }
 }

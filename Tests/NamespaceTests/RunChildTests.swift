@@ -42,6 +42,96 @@ struct RunChildTests {
         #expect(result.output.trimmingCharacters(in: .whitespaces) == "66 ff 6f")
     }
 
+    @Test func theEnvironmentNeedNotBeText() async throws {
+        let network = try await CabledNetwork.online()
+        let run = "RAW=\"$(printf 'f\\377o')\" \"$0\" run --netns \(network.near.name) -- sh -c 'printf %s \"$RAW\"'"
+        let result = try await Child.run(["sh", "-c", run + " | od -An -tx1", WatchCommand.path])
+        #expect(result.output.trimmingCharacters(in: .whitespaces) == "66 ff 6f")
+    }
+
+    @Test func fileNamesNeedNotBeText() async throws {
+        let network = try await CabledNetwork.online()
+        let folder = network.marker("folder")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        // Found by its path and, with the same name, on the PATH.
+        let script = """
+            mkdir \(folder) && cd \(folder) && name=$(printf 'c\\377') && ln -s /bin/echo "$name" || exit 99
+            "$0" run --netns \(network.near.name) -- "./$name" path && \
+            PATH=.:$PATH "$0" run --netns \(network.near.name) -- "$name" name
+            """
+        #expect(try await Child.run(["sh", "-c", script, WatchCommand.path]).output == "path\nname")
+    }
+
+    @Test func namesOfInterfacesNeedNotBeText() async throws {
+        let network = try await CabledNetwork.online()
+        let script = """
+            name=$(printf 'c\\377') && ip -n \(network.near.name) link set cable0 down && \
+            ip -n \(network.near.name) link set cable0 name "$name" && "$0" status --netns \(network.near.name) --interface "$name"
+            """
+        let result = try await Child.run(["sh", "-c", script, WatchCommand.path], allowFailure: true)
+        #expect(result.code == 1 && result.output.hasPrefix("internet%c\\xff: unsatisfied: "), "\(result)")
+        #expect(!result.output.contains("no network interface"), "\(result)")
+    }
+
+    @Test func theCommandGetsTheInheritedFileLimit() async throws {
+        let network = try await CabledNetwork.online()
+        let command = "ulimit -Sn; ulimit -Hn; \(Self.softLimit)"
+        let script = "ulimit -Sn 200; exec \"$0\" run --netns \(network.near.name) -- sh -c '\(command)'"
+        let hard = try await Child.run(["sh", "-c", "ulimit -Hn"]).output
+        let result = try await Child.run(["sh", "-c", script, WatchCommand.path])
+        #expect(result.output == "200\n\(hard)\n\(hard)", "its own soft limit is raised")
+    }
+
+    /// The soft limit of open files of the shell's parent (proc_pid_limits(5)).
+    private static let softLimit = "sed -n \"s/^Max open files *\\([0-9a-z]*\\) .*/\\1/p\" /proc/$PPID/limits"
+
+    @Test func theCommandHasDefaultActionsForBrokenPipesAndFileLimits() async throws {
+        let network = try await CabledNetwork.online()
+        for (signal, number) in [("PIPE", SIGPIPE), ("XFSZ", SIGXFSZ)] {
+            let child = try network.run("--attempts", "1", "--", "sh", "-c", "kill -\(signal) $$; echo survived")
+            #expect(await child.exitCode() == 128 + number)
+        }
+    }
+
+    @Test func aFileThatIsBeingWrittenIsTriedAgain() async throws {
+        let network = try await CabledNetwork.online()
+        let program = network.marker("program")
+        defer { unlink(program) }
+        try await Child.run(["cp", "/bin/true", program])
+        let writer = open(program, O_WRONLY | O_CLOEXEC)
+        #expect(writer >= 0)
+        let words = "--attempts 1 --summary --netns \(network.near.name) -- \(program)"
+        let child = try Child(["sh", "-c", "exec \"$0\" run \(words) 2>&1", WatchCommand.path])
+        var lines = child.lines.makeAsyncIterator()
+        let text = "attempt 1: \(program) cannot be started now: Text file busy (errno 26); trying again each second"
+        #expect(await lines.next(isolation: #isolation) == "reachability-watch: \(text)")
+        close(writer)
+        #expect(await lines.next(isolation: #isolation)?.contains("attempts: 1, of which failed: 0") == true)
+        #expect(await child.exitCode() == 0)
+    }
+
+    @Test func aSignalEndsTheWaitForTheStart() async throws {
+        let network = try await CabledNetwork.online()
+        let program = network.marker("program")
+        defer { unlink(program) }
+        try await Child.run(["cp", "/bin/true", program])
+        let writer = open(program, O_WRONLY | O_CLOEXEC)
+        defer { close(writer) }
+        let words = "--netns \(network.near.name) -- \(program)"
+        let child = try Child(["sh", "-c", "exec \"$0\" run \(words) 2>&1", WatchCommand.path], hasTerminal: false)
+        var lines = child.lines.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation)?.contains("cannot be started now") == true)
+        child.signal(SIGTERM)
+        #expect(await child.exitCode() == 143)
+    }
+
+    /// An end that was missed would be waited for without end; that takes thousands of short commands to happen.
+    @Test func noEndOfACommandIsMissed() async throws {
+        let network = try await CabledNetwork.online()
+        let child = try network.run("--attempts", "2000", "--backoff", "immediate", "--deadline", "5m", "--", "false")
+        #expect(await child.exitCode() == 1)
+    }
+
     @Test func itRunsInTheNamespace() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run("--", "readlink", "/proc/self/ns/net")
@@ -68,7 +158,7 @@ struct RunChildTests {
         var lines: [String] = []
         for await line in child.lines { lines.append(line) }
         #expect(lines == ["up", "up"])
-        #expect(await child.exitCode() == 143)
+        #expect(await child.exitCode() == 124)
     }
 
     @Test(arguments: [

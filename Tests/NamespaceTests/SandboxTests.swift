@@ -5,7 +5,9 @@ import Testing
 /// Sandboxes that refuse netlink, or parts of it.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct SandboxTests {
-    @Test(arguments: [Sandbox.noMulticast, .noNetlink]) func withoutEventsItAsksAtIntervals(sandbox: Sandbox) async throws {
+    @Test(arguments: [Sandbox.noMulticast, .noNetlink]) func withoutEventsItAsksAtIntervals(sandbox: Sandbox)
+        async throws
+    {
         let network = try await CabledNetwork.online()
         let watch = try WatchCommand(network, in: sandbox)
         let baseline = try await watch.next()
@@ -23,7 +25,29 @@ struct SandboxTests {
         let network = try await CabledNetwork.online()
         let command = [WatchCommand.path, "watch", "--netns", network.near.name, "--count", "1"]
         let result = try await Child.run(command, in: .noMulticast)
-        #expect(result.output.contains("nothing is announced here (a sandbox?): asking at intervals instead."))
+        #expect(result.output.contains("polling, because events are not available: "))
+    }
+
+    @Test func shortageOfNetlinkIsMadeUpForByPolling() async throws {
+        let network = try await CabledNetwork.online()
+        let watch = try WatchCommand(network, in: .scarceNetlink)
+        let baseline = try await watch.next()
+        #expect(baseline.path.status == "satisfied" && baseline.path.interface == "cable0" && baseline.path.ipv4.gateway == nil)
+        try await watch.expect("unsatisfied", "noCarrier", within: .seconds(10)) { try await network.pull() }
+        try await watch.expect("satisfied", within: .seconds(10)) { try await network.plug() }
+    }
+
+    @Test func shortageOfAllSocketsIsToldAndEndsNothing() async throws {
+        let network = try await CabledNetwork.online()
+        let watch = try WatchCommand(network, in: .scarceSockets)
+        let baseline = try await watch.next()
+        #expect(baseline.event == "baseline" && baseline.path.status == "unknown" && baseline.cause?.kind == "blinded")
+        let command = [WatchCommand.path, "watch", "--netns", network.near.name, "--count", "1"]
+        let result = try await Child.run(command, in: .scarceSockets)
+        #expect(result.output.contains("blind: ") && result.output.contains("Too many open files"))
+        #expect(
+            try await Child.run([WatchCommand.path, "run", "--netns", network.near.name, "--", "true"], in: .scarceSockets).code
+                == 0)
     }
 
     @Test func jobsStartWithoutNetlinkWhenTheNetworkIsBack() async throws {

@@ -15,18 +15,18 @@ struct DeliveryRulesTests {
     @Test func aChangeFromWithinDeliverIsDeliveredAfterIt() async throws {
         try await network.running { [network, log] batch in
             log.record("begin \(describe(batch))")
-            if batch.events == [.setting(interface: 1)] {
+            if batch.events == [.netconf(interface: 1)] {
                 do { try network.pull("eth0") } catch { Issue.record(error) }
-                network.announce(.setting(interface: 2))
+                network.announce(.netconf(interface: 2))
             }
             log.record("end")
             return nil
         } _: { network in
-            network.announce(.setting(interface: 1))
+            network.announce(.netconf(interface: 1))
             #expect(
                 log.values == [
-                    "begin tick", "end", "begin setting if1", "end", "begin link eth0 up down", "end",
-                    "begin setting if2", "end",
+                    "begin tick", "end", "begin netconf if1", "end", "begin link eth0 up down", "end",
+                    "begin netconf if2", "end",
                 ])
         }
     }
@@ -95,7 +95,7 @@ struct DeliveryRulesTests {
                     group.addTask {
                         for turn in UInt32(1)...200 {
                             let mark = writer << 16 | turn
-                            network.announce(.setting(interface: mark))
+                            network.announce(.netconf(interface: mark))
                             if turn.isMultiple(of: 7) { network.wake() }
                             #expect(shared.hasSeen(mark))
                         }
@@ -191,7 +191,7 @@ private final class Shared: Sendable {
 
     func note(_ batch: NetworkEventBatch) {
         for event in batch.events {
-            if case .setting(let mark?) = event.payload { _ = state.withLock { $0.marks.insert(mark) } }
+            if case .netconf(let mark?) = event.payload { _ = state.withLock { $0.marks.insert(mark) } }
         }
     }
 

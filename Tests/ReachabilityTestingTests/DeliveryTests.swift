@@ -22,7 +22,7 @@ struct DeliveryTests {
         try network.pull("eth0")
         try await network.running(deliver) { network in
             #expect(counts == [0])
-            #expect(batches.values.first?.now == .seconds(7))
+            #expect(batches.values.first?.now.sinceBoot == .seconds(7))
             #expect(batches.values.first?.wallTime == SimulatedNetwork.startOfTime + .seconds(7))
             #expect(network.isRunning)
         }
@@ -36,7 +36,7 @@ struct DeliveryTests {
             network.clock.advance(by: .seconds(1))
             try network.plug("eth0")
             #expect(counts == [0, 1, 1])
-            #expect(batches.values.last?.now == .seconds(1))
+            #expect(batches.values.last?.now.sinceBoot == .seconds(1))
         }
     }
 
@@ -95,13 +95,13 @@ struct DeliveryTests {
 
     @Test func hintsAndCountersAreDeliveredWithoutAChange() async throws {
         try await network.running(deliver) { network in
-            network.announce(.setting(interface: nil), .nexthop(id: 1, isRemoval: true), hasMore: true)
-            network.announceForged(3)
+            network.announce(.netconf(interface: nil), .nexthop(id: 1, isRemoval: true), hasMore: true)
+            network.announceSpoofed(3)
             network.announceMalformed(4)
             network.announceReceiveBuffer(65_536)
-            #expect(batches.values[1].events == [.setting(interface: nil), .nexthop(id: 1, isRemoval: true)])
+            #expect(batches.values[1].events == [.netconf(interface: nil), .nexthop(id: 1, isRemoval: true)])
             #expect(batches.values[1].hasMore)
-            #expect(batches.values.map(\.forged) == [0, 0, 3, 0, 0])
+            #expect(batches.values.map(\.spoofed) == [0, 0, 3, 0, 0])
             #expect(batches.values.map(\.malformed) == [0, 0, 0, 4, 0])
             #expect(batches.values.map(\.receiveBuffer) == [nil, nil, nil, nil, 65_536])
         }
@@ -109,7 +109,7 @@ struct DeliveryTests {
 
     @Test func requestsAreCountedAndFailOnDemand() throws {
         let query = RouteQuery(to: try #require(IPAddress("198.51.100.1")))
-        let failure = ReachabilityError(.requestFailed, errno: 12, operation: "SimulatedNetwork.route")
+        let failure = ReachabilityError(.requestFailed, errno: 12, operation: "SimulatedNetwork.routes")
         network.failNextRequests(2, errno: 12)
         #expect(throws: failure) { try network.route(to: query) }
         #expect(throws: ReachabilityError.self) { try network.interfaces() }
@@ -120,5 +120,34 @@ struct DeliveryTests {
         }
         #expect(network.lookups == 2)
         #expect(network.dumps == 2)
+    }
+
+    @Test func queriesAreAnsweredInTheirOrder() throws {
+        let queries = ["198.51.100.1", "2001:db8:ffff::1", "127.0.0.1"].map {
+            RouteQuery(to: IPAddress($0) ?? .init(family: .ipv4, value: 0))
+        }
+        let alone = queries.flatMap { network.routes(to: [$0]) }
+        #expect(network.routes(to: queries) == alone && network.routes(to: queries.reversed()) == alone.reversed())
+        #expect(network.lookups == 9 && network.routes(to: []).isEmpty)
+        network.failNextRequests(1, errno: 12)
+        #expect(network.routes(to: []).isEmpty && network.routes(to: queries).allSatisfy { (try? $0.get()) == nil })
+        #expect(network.routes(to: queries) == alone)
+    }
+
+    @Test func dumpsAreInterruptedOnDemand() throws {
+        network.interruptNextDumps(2)
+        for _ in 0..<2 {
+            let error = #expect(throws: ReachabilityError.self) { try network.interfaces() }
+            #expect(error?.code == .interrupted)
+        }
+        #expect(try network.interfaces().count == 2)
+        network.interruptNextDumps(1)
+        network.failNextRequests(1, errno: 12)
+        let error = #expect(throws: ReachabilityError.self) { try network.interfaces() }
+        #expect(error?.code == .requestFailed, "the interruption is still to come")
+        #expect(throws: ReachabilityError.self) { try network.interfaces() }
+        network.interruptNextDumps(3)
+        network.interruptNextDumps(-1)
+        #expect(throws: Never.self) { try network.interfaces() }
     }
 }

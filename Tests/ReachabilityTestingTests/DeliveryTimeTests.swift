@@ -9,7 +9,7 @@ struct DeliveryTimeTests {
 
     @Test func theReturnedPauseEndsWithAnEmptyBatch() async throws {
         try await network.running { [times] batch in
-            times.record(batch.now)
+            times.record(batch.now.sinceBoot)
             return times.values.count < 4 ? .seconds(times.values.count) : nil
         } _: { network in
             network.clock.advance(by: .seconds(100))
@@ -19,8 +19,8 @@ struct DeliveryTimeTests {
 
     @Test func aLaterPauseReplacesTheEarlierOne() async throws {
         try await network.running { [times] batch in
-            times.record(batch.now)
-            return batch.events.isEmpty ? (batch.now == .zero ? .seconds(10) : nil) : .seconds(30)
+            times.record(batch.now.sinceBoot)
+            return batch.events.isEmpty ? (batch.now.sinceBoot == .zero ? .seconds(10) : nil) : .seconds(30)
         } _: { network in
             network.clock.advance(by: .seconds(5))
             try network.pull("eth0")
@@ -31,7 +31,7 @@ struct DeliveryTimeTests {
 
     @Test func noPauseMeansNoEmptyBatch() async throws {
         try await network.running { [times] batch in
-            times.record(batch.now)
+            times.record(batch.now.sinceBoot)
             return batch.events.isEmpty ? .seconds(10) : nil
         } _: { network in
             try network.pull("eth0")
@@ -42,7 +42,7 @@ struct DeliveryTimeTests {
 
     @Test func aPauseOfZeroEndsWithTheNextAdvance() async throws {
         try await network.running { [times] batch in
-            times.record(batch.now)
+            times.record(batch.now.sinceBoot)
             return times.values.count < 2 ? .zero : nil
         } _: { network in
             #expect(times.values == [.zero])
@@ -63,8 +63,8 @@ struct DeliveryTimeTests {
     @Test func aSuspensionIsToldBeforeWhatBecameDueMeanwhile() async throws {
         let texts = Recorder<String>()
         try await network.running { batch in
-            texts.record("\(batch.now): \(batch.events.map(\.text))")
-            return batch.now == .zero ? .seconds(1) : nil
+            texts.record("\(batch.now.sinceBoot): \(batch.events.map(\.text))")
+            return batch.now.sinceBoot == .zero ? .seconds(1) : nil
         } _: { network in
             _ = network.clock.schedule(at: .init(offset: .seconds(2))) { texts.record("timer") }
             network.suspend(for: .seconds(60))
@@ -77,7 +77,7 @@ struct DeliveryTimeTests {
 
     @Test func nothingIsDeliveredAfterTheRun() async throws {
         try await network.running { [times] batch in
-            times.record(batch.now)
+            times.record(batch.now.sinceBoot)
             return .seconds(1)
         } _: { _ in
         }
@@ -108,7 +108,7 @@ struct DeliveryTimeTests {
         await #expect(throws: failure) { try await network.run { _ in nil } }
         network.stop()
         try await network.run { [times] batch in
-            times.record(batch.now)
+            times.record(batch.now.sinceBoot)
             return nil
         }
         #expect(times.values.isEmpty)
@@ -118,7 +118,7 @@ struct DeliveryTimeTests {
         let run = Task { [network, times] in
             while !Task.isCancelled { await Task.yield() }
             try await network.run { batch in
-                times.record(batch.now)
+                times.record(batch.now.sinceBoot)
                 return nil
             }
         }

@@ -18,7 +18,7 @@ extension NetworkEvent {
                 + (change.gateway.map { " via \($0)" } ?? "") + (change.interface.map { " if\($0)" } ?? "")
         case .rule(let isRemoval): isRemoval ? "-rule" : "rule"
         case .nexthop(let id, let isRemoval): (isRemoval ? "-" : "") + "nexthop \(id)"
-        case .setting(let index): "setting " + (index.map { "if\($0)" } ?? "all")
+        case .netconf(let index): "netconf " + (index.map { "if\($0)" } ?? "all")
         default: "\(payload)"
         }
     }
@@ -45,7 +45,7 @@ extension SimulatedKernel {
     func get(_ destination: String, dev name: String? = nil, match: Bool = false) throws -> String {
         let address = try #require(IPAddress(destination))
         let index = try name.map { name in try #require(interfaces.first { $0.name == name }).index }
-        switch route(to: RouteQuery(to: address, interface: index, wantsMatch: match)) {
+        switch route(to: RouteQuery(to: address, interface: index, fibMatch: match)) {
         case .refused(let errno): return "errno \(errno)"
         case .route(let route):
             let name = interfaces.first { $0.index == route.interface }?.name ?? "?"

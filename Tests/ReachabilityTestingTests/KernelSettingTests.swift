@@ -8,10 +8,10 @@ struct KernelSettingTests {
     @Test func routesWithoutCarrierAreIgnoredIfAskedFor() throws {
         var kernel = try SimulatedKernel.captured()
         #expect(
-            try kernel.announced { try $0.setSysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", 1) } == ["setting all"])
+            try kernel.announced { try $0.setSysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", 1) } == ["netconf all"])
         #expect(
             try kernel.announced { try $0.setSysctl("net.ipv6.conf.all.ignore_routes_with_linkdown", 1) }
-                == ["setting all", "setting if1", "setting if2", "setting if3"])
+                == ["netconf all", "netconf if1", "netconf if2", "netconf if3"])
         #expect(try kernel.announced { try $0.setSysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", 1) } == [])
         #expect(try kernel.announced { try $0.setCarrier("va", false) } == ["link va up down"])
         #expect(try kernel.ways("198.51.100.1") == ["errno \(ENETUNREACH)"])

@@ -33,7 +33,7 @@ struct NetworkCommandTests {
                 [], ["route default via 10.9.0.2 if2"], ["route default via 10.8.0.2 if3"], ["-route default via 10.8.0.2 if3"],
                 ["route default via 10.9.0.2 if2"], ["rule"], ["-rule"], ["nexthop 1"], ["nexthop 10"],
                 ["route 203.0.113.0/24 via 10.9.0.2 if2"], ["nexthop 1", "route 203.0.113.0/24 via 10.8.0.2 if3"], ["nexthop 2"],
-                ["-nexthop 10"], ["nexthop 1"], ["setting all"],
+                ["-nexthop 10"], ["nexthop 1"], ["netconf all"],
             ])
     }
 

@@ -4,7 +4,7 @@ import Testing
 @Suite struct NetworkEventBatchTests {
     private func batch(of count: Int) -> NetworkEventBatch {
         NetworkEventBatch(
-            [NetworkEvent](repeating: .overrun, count: count), now: .seconds(1), wallTime: .seconds(2), hasMore: true, forged: 1,
+            [NetworkEvent](repeating: .overrun, count: count), now: .seconds(1), wallTime: .seconds(2), hasMore: true, spoofed: 1,
             malformed: 2, drops: 3, reopens: 4, receiveBuffer: 5)
     }
 
@@ -12,7 +12,7 @@ import Testing
         var batch = batch(of: 3)
         batch.removeAll()
         #expect(batch.events.isEmpty && !batch.hasMore && batch.receiveBuffer == nil)
-        #expect(batch.forged + batch.malformed + batch.drops + batch.reopens == 0)
+        #expect(batch.spoofed + batch.malformed + batch.drops + batch.reopens == 0)
     }
 
     /// After a loss all that the kernel holds comes at once: room for that must not be kept for ever.

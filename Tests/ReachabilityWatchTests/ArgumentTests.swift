@@ -37,6 +37,13 @@ struct ArgumentTests {
         #expect(try InterfaceArgument(name).name == name)
     }
 
+    @Test(arguments: ["fifteen-letters", "größe-größe", #"\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c"#])
+    func takesAnInterfaceNameOf15Bytes(_ name: String) throws {
+        #expect(try InterfaceArgument(name).name == name)
+        #expect(throws: InvalidArgument.self) { try InterfaceArgument(name + "x") }
+        #expect(throws: InvalidArgument.self) { try DestinationArgument("fe80::1%\(name)x") }
+    }
+
     @Test(
         arguments: [("0", 0), ("42", 42), ("0x2a", 42), ("0XFF", 255), ("4294967295", .max), ("0xffffffff", .max)]
             as [(String, UInt32)])

@@ -21,10 +21,11 @@ struct ExplanationTests {
         return Explanation(
             scope: .internet, path: Samples.offline(), interfaces: [loopback, spare, cable],
             lookups: [
-                .init(query: query, verdict: .refused(errno: ENETUNREACH), match: nil, judgement: .refused(nil)),
+                .init(query: query, verdict: .refused(errno: ENETUNREACH), match: nil, judgement: .noWay),
                 .init(
-                    query: pinned, verdict: .route(route), match: .route(.init(interface: 2, metric: 100, prefixLength: 32)),
-                    judgement: .refused(nil)),
+                    query: pinned, verdict: .route(route),
+                    match: .route(.init(interface: 2, metric: 100, prefixLength: 32, routingProtocol: 16, scope: 253)),
+                    judgement: .refused(.noCarrier)),
             ], layers: [2: .noCarrier, 3: .adminDown])
     }
 
@@ -42,8 +43,8 @@ struct ExplanationTests {
                 "",
                 "look-ups",
                 "  198.41.0.4 mark 7 -> ENETUNREACH (Network is unreachable)",
-                "  1.1.1.1 -> dev eth0, gateway 192.0.2.1, source 192.0.2.10, table 254, metric 100, matched 1.1.1.1/32:"
-                    + " not usable: no carrier",
+                "  1.1.1.1 -> dev eth0, gateway 192.0.2.1, source 192.0.2.10, table main, metric 100, protocol dhcp,"
+                    + " scope link, matched 1.1.1.1/32: not usable: no carrier",
                 "",
                 "families",
                 "  IPv4: unsatisfied: no carrier",
@@ -65,8 +66,20 @@ struct ExplanationTests {
         #expect(
             line.contains(
                 #"{"destination":"1.1.1.1","usable":false,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10","#
-                    + #""table":254,"metric":100,"prefixLength":32,"local":false}"#))
+                    + #""table":254,"tableName":"main","metric":100,"protocol":"dhcp","scope":"link","prefixLength":32,"#
+                    + #""local":false}"#))
         #expect(line.hasSuffix(#""next":"ip -details link show dev eth0"}"#))
+    }
+
+    @Test func numbersWithoutANameStayNumbers() {
+        var explanation = cableOut
+        let route = RouteVerdict.Route(interface: 2, table: 123_456_789, metric: 0, routingProtocol: 254, scope: 77)
+        explanation.lookups[1].verdict = .route(route)
+        explanation.lookups[1].match = .route(route)
+        let text = ExplanationText(explanation: explanation, style: TextStyle()).lines.joined()
+        #expect(text.contains("table 123456789, metric 0, protocol 254, scope 77"))
+        let line = JSONValue.explanation(explanation).description
+        #expect(line.contains(#""table":123456789,"metric":0,"protocol":"254","scope":"77","#))
     }
 
     @Test(arguments: [
@@ -88,6 +101,75 @@ struct ExplanationTests {
         path.ipv4.reason = .noRoute
         let explanation = Explanation(scope: .internet, path: path, interfaces: [], lookups: [], layers: [:])
         #expect(Remedy(explanation)?.command.hasPrefix("ip -6 route") == true)
+    }
+
+    private func remedy(
+        _ scope: Scope, _ reason: OfflineReason, asking destination: String? = nil, _ failure: NameLookupFailure? = nil
+    ) -> Remedy? {
+        let lookups = destination.map {
+            Explanation.Lookup(
+                query: RouteQuery(to: Samples.address($0)), verdict: .refused(errno: ENETUNREACH), match: nil,
+                judgement: .noWay)
+        }
+        var path = Samples.offline(reason)
+        path.nameLookupFailure = failure
+        let explanation = Explanation(
+            scope: scope, path: path, interfaces: [Samples.cable], lookups: lookups.map { [$0] } ?? [], layers: [2: reason])
+        return Remedy(explanation)
+    }
+
+    @Test func proposesCommandsForTheFamilyOfTheDestination() {
+        let destination = Scope.address(Samples.address("2001:db8::7"))
+        #expect(remedy(destination, .noRoute)?.command == "ip -6 route show table all")
+        #expect(remedy(destination, .noAddress)?.command == "ip -6 address show dev eth0")
+        #expect(
+            remedy(destination, .prohibited)?.command
+                == "ip -6 route show table all type prohibit; ip -6 rule show")
+        #expect(remedy(.address(Samples.address("192.0.2.7")), .noAddress)?.command == "ip -4 address show dev eth0")
+    }
+
+    @Test func proposesCommandsWithTheInterfaceMarkAndUserOfTheScope() {
+        var scope = Scope.address(Samples.address("2001:db8::7"))
+        scope.interface = "eth0"
+        #expect(remedy(scope, .noRoute, asking: "2001:db8::7")?.command == "ip -6 route show table all dev eth0")
+        scope.mark = 42
+        #expect(
+            remedy(scope, .noRoute, asking: "2001:db8::7")?.command
+                == "ip -6 route show table all dev eth0; ip -6 route get 2001:db8::7 oif eth0 mark 0x2a")
+        scope = .internet
+        (scope.mark, scope.uid) = (7, 1000)
+        #expect(
+            remedy(scope, .blackhole, asking: "198.41.0.4")?.command
+                == "ip -4 route show table all type blackhole; ip -4 rule show; ip -4 route get 198.41.0.4 mark 0x7 uid 1000")
+        scope.interface = "a;reboot"
+        #expect(remedy(scope, .noRoute, asking: "198.41.0.4")?.command.contains("reboot") == false)
+    }
+
+    @Test(
+        arguments: [
+            (nil, "no name server answers", "getent ahosts nas.example"),
+            (.notFound, "does not exist", "getent ahosts nas.example"),
+            (.noAnswer, "a name server that answers", "cat /etc/resolv.conf; getent ahosts nas.example"),
+            (.refused, "refuses", "cat /etc/resolv.conf; getent ahosts nas.example"),
+            (.notAsked, "was not looked up yet", "getent ahosts nas.example"),
+        ] as [(NameLookupFailure?, String, String)])
+    func talksOfTheNameThatHasNoAddress(_ failure: NameLookupFailure?, _ words: String, _ command: String) {
+        let remedy = remedy(.host("nas.example"), .unresolved, failure)
+        #expect(remedy?.missing.contains(words) == true && remedy?.missing.contains("nas.example") == true)
+        #expect(remedy?.command == command)
+    }
+
+    @Test(arguments: [NameLookupFailure.notFound, .noAnswer, .refused, .notAsked])
+    func talksOfTheNameInsteadOfRoutes(_ failure: NameLookupFailure) {
+        var path = Samples.offline(.unresolved)
+        path.nameLookupFailure = failure
+        let explanation = Explanation(
+            scope: .host("nas.example"), path: path, interfaces: [Samples.cable], lookups: [], layers: [2: .noRoute])
+        let lines = ExplanationText(explanation: explanation, style: TextStyle()).lines
+        #expect(lines.first == "nas.example: unsatisfied: \(failure)")
+        #expect(lines.contains("  none: \(failure)"))
+        #expect(lines.last?.contains("getent ahosts nas.example") == true)
+        #expect(JSONValue.explanation(explanation).description.contains(#""nameLookup":"\#(failure.rawValue)""#))
     }
 
     @Test(arguments: ["a;reboot", "$(id)", "-rf", "e\u{1b}[31m", "quo'te", #"x\xff"#])

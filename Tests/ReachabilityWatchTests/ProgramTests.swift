@@ -10,13 +10,41 @@ import Testing
 struct ProgramTests {
     @Test(arguments: [
         ["--to", "192.0.2.300"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],
-        ["status", "--netns", "/no/such/file"],
+        ["status", "--netns", "/no/such/file"], ["status", "--interface", "sixteen-letters-"],
     ])
     func endsWith64OnAWrongCommandLine(_ arguments: [String]) throws {
         let process = try WatchProcess(arguments)
         #expect(process.output.readAll().isEmpty)
         #expect(!process.errors.readAll().isEmpty)
         #expect(process.end() == 64)
+    }
+
+    @Test(arguments: [
+        (["staus"], "'staus' is not a command; did you mean 'status'?"),
+        (["wiat", "--timeout", "5s"], "'wiat' is not a command; did you mean 'wait'?\nUsage: reachability-watch <subcommand>"),
+        (["recrod", "x.reach"], "'recrod' is not a command; did you mean 'record'?"),
+        (["--format", "json", "expalin"], "'expalin' is not a command; did you mean 'explain'?"),
+        (["nas.example.org"], "'nas.example.org' is not a command; next: reachability-watch --help lists them."),
+        (["status", "--fromat", "json"], "Did you mean '--format'?"),
+    ])
+    func suggestsTheNearestCommand(_ arguments: [String], _ text: String) throws {
+        let process = try WatchProcess(arguments)
+        #expect(process.errors.readAll().contains(text))
+        #expect(process.output.readAll().isEmpty)
+        #expect(process.end() == 64)
+    }
+
+    @Test(
+        arguments: [
+            { ["--to", $0] }, { ["--to=\($0)"] }, { ["--netns", $0] }, { [$0] }, { ["--\($0)"] }, { ["replay", $0] },
+            { ["record", "/no/such/folder/\($0)"] }, { ["wait", "--until", $0] }, { ["status", $0] },
+        ] as [@Sendable (String) -> [String]])
+    func quotesAtMost64CharactersOfItsInput(_ arguments: @Sendable (String) -> [String]) throws {
+        let process = try WatchProcess(arguments("a\u{1b}[31m" + String(repeating: "x", count: 2000)))
+        let text = process.errors.readAll()
+        #expect(!text.isEmpty && text.split(separator: "\n").allSatisfy { isHarmless(String($0)) }, "\(text)")
+        #expect(!text.contains(String(repeating: "x", count: longestQuotation)), "\(text)")
+        #expect([64, 66, 73].contains(process.end()))
     }
 
     @Test func showsItsVersionAndHelp() throws {
@@ -35,6 +63,44 @@ struct ProgramTests {
         #expect(process.output.readLine().hasPrefix(#"{"event":"baseline""#))
         kill(process.pid, signal)
         #expect(process.end() == code)
+    }
+
+    @Test(arguments: [
+        ["--for", "30s"], ["wait", "--interface", "no-such-cable", "--timeout", "30s", "--verbose"], ["record", "-"],
+        ["run", "--connectivity", "ignore", "--", "sh", "-c", "echo ready >&2; exec sleep 1"],
+    ]) func quitEndsItByItsDefaultAction(_ arguments: [String]) throws {
+        // A core dump would be left in the working directory.
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+        limit.rlim_cur = 0
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+        let process = try WatchProcess(arguments)
+        let first = arguments[0] == "run" ? process.errors : process.output
+        if arguments[0] != "wait" { #expect(!first.available().isEmpty) }
+        kill(process.pid, SIGQUIT)
+        #expect(process.end() == 1000 + SIGQUIT)
+        #expect(!process.errors.readAll().contains("Signal"), "no backtrace")
+    }
+
+    @Test func saysThatTheNameOfAnInterfaceIsTooLong() throws {
+        let process = try WatchProcess(["status", "--interface", "sixteen-letters-"])
+        #expect(process.errors.readAll().contains("the name of an interface has at most 15 bytes"))
+        #expect(process.end() == 64)
+    }
+
+    @Test(arguments: [
+        ["watch", "--count", "1", "--for", "10s"], ["status"], ["wait", "--timeout", "100ms"], ["explain"],
+        ["record", "-", "--for", "10ms"], ["replay", "/dev/null"], ["status", "--to", "localhost"],
+        ["run", "--", "true"],
+    ])
+    func saysWhatIsMissingWhenDescriptorsAreShort(_ arguments: [String]) throws {
+        for limit in [4, 5, 7, 10, 13, 16] {
+            let process = try WatchProcess(arguments, after: "ulimit -n \(limit)")
+            #expect(process.output.readAll().isEmpty)
+            let errors = process.errors.readAll()
+            #expect(errors.contains("free, and 20 are needed; next: raise the limit"), "\(limit): \(errors)")
+            #expect(process.end() == 2, "\(limit)")
+        }
     }
 
     @Test func endsQuietlyWhenItsReaderLeaves() throws {
@@ -64,6 +130,15 @@ struct ProgramTests {
         #expect(process.end() == 74)
     }
 
+    @Test func aFileThatMayNotGrowIsAnErrorOfWriting() throws {
+        let file = "/tmp/reachability-watch-test-\(getpid())-limited"
+        defer { unlink(file) }
+        let terminal = try PseudoTerminal(script: "ulimit -f 0; \"$0\" --count 1 >\(file); echo \"ended $?\"")
+        let screen = terminal.read()
+        #expect(screen.contains("File too large") && screen.contains("ended 74"), "\(screen)")
+        #expect(terminal.end() == 0)
+    }
+
     @Test func waitsInSilence() throws {
         let process = try WatchProcess(["wait", "--interface", "no-such-cable", "--timeout", "10ms"])
         #expect(process.output.readAll().isEmpty)
@@ -75,7 +150,7 @@ struct ProgramTests {
 
     @Test func answersWithItsExitCode() throws {
         let process = try WatchProcess(["status", "--interface", "no-such-cable"])
-        #expect(process.output.readAll() == "internet%no-such-cable: unsatisfied: no network interface\n")
+        #expect(process.output.readAll() == "internet%no-such-cable: unsatisfied: there is no interface named no-such-cable\n")
         #expect(process.end() == 1)
         #expect(try WatchProcess(["status", "--to", "127.0.0.1"]).end() == 0)
     }

@@ -10,7 +10,13 @@ struct PseudoTerminal {
     private static let getNumber: UInt = 0x8004_5430
     private static let newSession: Int16 = 0x80
 
-    init(_ arguments: [String]) throws {
+    /// Starts the command with these arguments.
+    init(_ arguments: [String]) throws { try self.init(words: [WatchProcess.path()] + arguments) }
+
+    /// Starts a shell script, whose `$0` is the command.
+    init(script: String) throws { try self.init(words: ["/bin/sh", "-c", script, WatchProcess.path()]) }
+
+    private init(words: [String]) throws {
         keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var number: Int32 = 0
         var isLocked: Int32 = 0
@@ -29,8 +35,8 @@ struct PseudoTerminal {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, Self.newSession)
-        let path = try WatchProcess.path()
-        var words = ([path] + arguments).map { strdup($0) } + [nil]
+        let path = words[0]
+        var words = words.map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         var pid = pid_t()
         let error = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
@@ -44,11 +50,15 @@ struct PseudoTerminal {
         _ = write(keyboard, bytes, bytes.count)
     }
 
-    /// Reads what appears on the screen until it contains a text, or until nobody writes any more.
+    /// Reads what appears on the screen until it contains a text, or until no process has the terminal open.
+    ///
+    /// A command that shows nothing for a minute is killed.
     func read(until text: String? = nil) -> String {
         var screen = ""
         var buffer = [UInt8](repeating: 0, count: 4096)
         while text.map({ !screen.contains($0) }) ?? true {
+            var request = pollfd(fd: keyboard, events: Int16(POLLIN), revents: 0)
+            if poll(&request, 1, 60_000) == 0 { kill(pid, SIGKILL) }
             let count = Glibc.read(keyboard, &buffer, buffer.count)
             // EIO: the last one has closed the other side.
             guard count > 0 else { break }
@@ -59,9 +69,19 @@ struct PseudoTerminal {
 
     /// Waits for the end of the command and returns its exit code, or 1000 + the signal that killed it.
     func end() -> Int32 {
+        defer { close(keyboard) }
+        return wait()
+    }
+
+    /// Takes the terminal away, then does the same.
+    func hangUp() -> Int32 {
+        close(keyboard)
+        return wait()
+    }
+
+    private func wait() -> Int32 {
         var status: Int32 = 0
         while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-        close(keyboard)
         return status & 0x7f == 0 ? status >> 8 & 0xff : 1000 + status & 0x7f
     }
 }

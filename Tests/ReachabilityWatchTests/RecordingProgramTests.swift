@@ -35,7 +35,7 @@ final class RecordingProgramTests {
         #expect(again.code == 73 && again.errors.contains("exists: choose another name"))
     }
 
-    @Test(arguments: [(SIGTERM, 143), (SIGINT, 130)] as [(Int32, Int32)])
+    @Test(arguments: [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)])
     func aSignalEndsARecordingInOrder(_ signal: Int32, _ code: Int32) throws {
         let file = "\(folder)/ended.reach"
         let record = try WatchProcess(["record", file, "--to", "127.0.0.1"])
@@ -46,6 +46,27 @@ final class RecordingProgramTests {
         #expect(record.end() == code)
         let finished = try run("replay", file)
         #expect(finished.code == 0 && finished.errors.isEmpty && finished.output == unfinished.output)
+    }
+
+    @Test func aRecordingIgnoresTheSignalsThatItInheritedAsIgnored() throws {
+        let file = "\(folder)/nohup.reach"
+        let record = try WatchProcess(["record", file, "--to", "127.0.0.1"], after: "trap '' HUP INT")
+        while try run("replay", file).output.isEmpty {}
+        // The first signal that is heard decides about the code.
+        for signal in [SIGHUP, SIGINT, SIGTERM] { kill(record.pid, signal) }
+        #expect(record.end() == 143)
+        let replay = try run("replay", file)
+        #expect(replay.code == 0 && replay.errors.isEmpty && !replay.output.isEmpty)
+    }
+
+    @Test func aRecordingSaysThatItsFileHasReachedItsLimit() throws {
+        let file = "\(folder)/limited.reach"
+        let record = try WatchProcess(["record", file, "--for", "60s"], after: "ulimit -f 1")
+        let text = record.errors.readAll()
+        #expect(text.contains("has reached the limit on the size of files") && text.contains("next: raise the limit"), "\(text)")
+        #expect(record.end() == 74)
+        let replay = try run("replay", file)
+        #expect(replay.code == 0 && replay.errors.contains("in the middle of an entry at byte "), "\(replay.errors)")
     }
 
     @Test func aKilledRecordingIsReplayedUpToThere() throws {
@@ -63,6 +84,36 @@ final class RecordingProgramTests {
         #expect(missing.code == 66 && missing.errors.contains("No such file"))
         let other = try run("replay", "/proc/self/status")
         #expect(other.code == 65 && other.output.isEmpty && other.errors.contains("reachability-watch record"))
+    }
+
+    @Test(arguments: ["", "\u{89}", "RCHS"]) func aFileWithoutAHeaderIsRefused(_ text: String) throws {
+        let file = try make(Array(text.unicodeScalars.map { UInt8($0.value) }))
+        for arguments in [["replay", file], ["replay", file, "--speed", "10"]] {
+            let process = try WatchProcess(arguments)
+            #expect(process.errors.readAll().contains(text == "" ? "the file is empty" : "reading the"))
+            #expect(process.end() == 65)
+        }
+    }
+
+    /// The first bytes of what these programs make of `abc`.
+    @Test(
+        arguments: [
+            ("gzip", [0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c]), ("xz", [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 4]),
+            ("zstd", [0x28, 0xb5, 0x2f, 0xfd, 4, 0x58, 0x19]), ("bzip2", [0x42, 0x5a, 0x68, 0x39, 0x31, 0x41, 0x59]),
+        ] as [(String, [UInt8])])
+    func aCompressedRecordingIsNamed(_ program: String, _ bytes: [UInt8]) throws {
+        let replay = try run("replay", try make(bytes))
+        #expect(replay.code == 65 && replay.output.isEmpty)
+        #expect(replay.errors.contains("is compressed with \(program); next: "), "\(replay.errors)")
+    }
+
+    /// Makes a file in the test's folder.
+    private func make(_ bytes: [UInt8]) throws -> String {
+        let path = "\(folder)/made"
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        defer { close(descriptor) }
+        try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+        return path
     }
 
     @Test func whatCannotBeWrittenIsToldAtOnce() throws {

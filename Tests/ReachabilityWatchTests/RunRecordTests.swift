@@ -47,4 +47,43 @@ struct RunRecordTests {
         }
         #expect(summary.reconnectToAttempt == nil && summary.startedOffline == 1)
     }
+
+    @Test func aReconnectDuringAnAttemptIsTimedFromItsEnd() {
+        let summary = record {
+            $0.note(isSatisfied: false, at: .seconds(1))
+            $0.noteStart(isSatisfied: false, at: .seconds(2))
+            $0.note(isSatisfied: true, at: .seconds(3))
+            $0.noteFailure(ChildFailure(cause: .exited(1)), at: .seconds(60))
+            $0.noteStart(isSatisfied: true, at: .milliseconds(60_005))
+        }
+        #expect(summary.reconnectToAttempt == .milliseconds(5))
+    }
+
+    @Test func timeCountsFromTheFirstVerdict() {
+        let waited = record {
+            $0.note(isSatisfied: true, at: .seconds(2))
+            $0.note(isSatisfied: false, at: .seconds(3))
+            $0.noteEnd(at: .seconds(10))
+        }
+        #expect(waited.elapsed == .seconds(8))
+        let blind = record {
+            $0.noteStart(isSatisfied: true, at: .seconds(4))
+            $0.note(isSatisfied: true, at: .seconds(5))
+            $0.noteEnd(at: .seconds(10))
+        }
+        #expect(blind.elapsed == .seconds(6))
+    }
+
+    @Test(
+        arguments: [
+            (ChildFailure(cause: .exited(3)), 3), (ChildFailure(cause: .exited(3), wasCut: true), 124),
+            (ChildFailure(cause: .exited(0), wasCut: true), 124), (ChildFailure(cause: .signaled(15), wasCut: true), 124),
+            (ChildFailure(cause: .signaled(15), wasToldToEnd: true, wasCut: true), 143),
+            (ChildFailure(cause: .exited(0), wasToldToEnd: true), 0), (ChildFailure(cause: .signaled(2), wasToldToEnd: true), 130),
+        ] as [(ChildFailure, Int32)])
+    func theLastAttemptDecidesTheCode(failure: ChildFailure, code: Int32) {
+        var record = RunRecord()
+        record.noteFailure(failure, at: .zero)
+        #expect(record.code == code)
+    }
 }

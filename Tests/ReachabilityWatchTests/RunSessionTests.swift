@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
@@ -171,8 +172,66 @@ import Testing
         let session = session(
             try policy("--attempt-timeout", "5s", "--attempts", "2", "--backoff", "constant:1s"), Self.isTerminated)
         let outcome = await end(Task { await session.run() })
-        #expect(outcome.code == 143 && outcome.summary.charged == 2)
+        #expect(outcome.code == 124 && outcome.summary.charged == 2)
         #expect(said.lines.withLock(\.first) == "attempt 1 failed: it took too long")
+    }
+
+    @Test func aShortageIsNoFailureOfTheCommand() async throws {
+        let failures = Mutex([EAGAIN, EAGAIN, ENOMEM, ETXTBSY])
+        let session = session(try policy("--attempts", "1")) { () async throws(ChildFailure) in
+            let next = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            if let next { throw ChildFailure(cause: .notStarted("make", next)) }
+        }
+        let outcome = await end(Task { await session.run() })
+        #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.charged == 0)
+        #expect(
+            said.lines.withLock(\.self) == [
+                "attempt 1: make cannot be started now: Resource temporarily unavailable (errno 11); trying again each second",
+                "attempt 1: make cannot be started now: Cannot allocate memory (errno 12); trying again each second",
+                "attempt 1: make cannot be started now: Text file busy (errno 26); trying again each second",
+            ])
+    }
+
+    @Test func theDeadlineEndsTheWaitForTheStart() async throws {
+        let session = session(try policy("--deadline", "5s")) { () async throws(ChildFailure) in
+            throw ChildFailure(cause: .notStarted("make", EAGAIN))
+        }
+        let outcome = await end(Task { await session.run() })
+        #expect(outcome.code == 124 && outcome.summary.attempts == 1)
+    }
+
+    @Test func aShortageDuringAnOutageWaitsForTheNetwork() async throws {
+        let starts = Mutex(0)
+        let session = session(try policy("--attempts", "1")) { [network] () async throws(ChildFailure) in
+            let isFirst = starts.withLock { starts in
+                starts += 1
+                return starts == 1
+            }
+            guard isFirst else { return }
+            try? network.pull("eth0")
+            throw ChildFailure(cause: .notStarted("make", EAGAIN))
+        }
+        let running = Task { await session.run() }
+        while said.lines.withLock(\.isEmpty) { await Task.yield() }
+        _ = try await clock.nextSleep()
+        clock.advance(by: .seconds(60))
+        while !said.lines.withLock({ $0.contains { $0.hasSuffix("waiting for it") } }) { await Task.yield() }
+        #expect(starts.withLock(\.self) == 1)
+        try network.plug("eth0")
+        let outcome = await running.value
+        #expect(outcome.code == 0 && outcome.summary.attempts == 2 && outcome.summary.charged == 0)
+    }
+
+    @Test func aReconnectIsTimedFromWhenAllIsThere() async throws {
+        try network.pull("eth0")
+        let session = session(try policy("--attempts", "1"), to: [.internet, try nowhere()]) {}
+        let running = Task { await session.run() }
+        while said.lines.withLock(\.isEmpty) { await Task.yield() }
+        try network.plug("eth0")
+        clock.advance(by: .seconds(60))
+        try network.addAddress("eth0", "2001:db8:1::10/64", skipsDetection: true)
+        try network.addRoute(to: "::/0", via: "2001:db8:1::1", dev: "eth0")
+        #expect(await running.value.summary.reconnectToAttempt == .zero)
     }
 
     @Test func theDeadlineEndsItWith124() async throws {

@@ -31,7 +31,8 @@ enum Samples {
 
     static func baseline(_ path: NetworkPath, at: Duration = .seconds(100)) -> Transition {
         Transition(
-            sequence: 0, epoch: 1, previous: nil, current: path, kinds: [], cause: Cause(.started, "watching began"), at: at,
+            sequence: 0, epoch: 1, previous: nil, current: path, kinds: [], cause: Cause(.started, "watching began"),
+            at: BootInstant(sinceBoot: at),
             wallTime: morning, flapPenalty: 0)
     }
 
@@ -40,7 +41,8 @@ enum Samples {
         at: Duration = .seconds(100)
     ) -> Transition {
         Transition(
-            sequence: sequence, epoch: 1, previous: previous, current: current, kinds: kinds, cause: cause, at: at,
+            sequence: sequence, epoch: 1, previous: previous, current: current, kinds: kinds, cause: cause,
+            at: BootInstant(sinceBoot: at),
             wallTime: morning, flapPenalty: 0.5)
     }
 

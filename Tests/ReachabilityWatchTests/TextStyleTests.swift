@@ -5,8 +5,10 @@ import Testing
 struct TextStyleTests {
     @Test(
         arguments: [
-            ([:], true, true), ([:], false, false), (["NO_COLOR": "1"], true, false), (["NO_COLOR": ""], true, true),
-            (["TERM": "dumb"], true, false), (["TERM": "xterm-256color"], true, true), (["TERM": "xterm"], false, false),
+            ([:], true, false), ([:], false, false), (["TERM": ""], true, false), (["TERM": "dumb"], true, false),
+            (["TERM": "xterm-256color"], true, true), (["TERM": "xterm"], false, false), (["TERM": "vt100"], true, true),
+            (["TERM": "xterm", "NO_COLOR": "1"], true, false), (["TERM": "xterm", "NO_COLOR": ""], true, true),
+            (["TERM": "xterm", "NO_COLOR": "0"], true, false), (["NO_COLOR": ""], true, false),
         ] as [([String: String], Bool, Bool)])
     func coloursOnlyOnATerminalThatWantsIt(_ environment: [String: String], _ isTerminal: Bool, _ expected: Bool) {
         #expect(TextStyle(environment: { environment[$0] }, isTerminal: isTerminal).hasColor == expected)

@@ -62,6 +62,14 @@ struct TransitionTextTests {
         #expect(writer.line(for: end) == "2026-01-31 11:00:00.123  ◌ unknown  the monitor ended")
     }
 
+    @Test func writesNoTimeThatIsNotKnown() {
+        var writer = writer()
+        var end = Samples.transition(from: .unknown, to: .unknown, [], Cause(.ended, "the monitor ended"))
+        end.wallTime = .zero
+        #expect(writer.line(for: end) == "◌ unknown  the monitor ended")
+        #expect(JSONValue.transition(end, of: .internet).description.contains(#""time":null,"#))
+    }
+
     @Test func letsNoNameOntoTheTerminalAsItIs() {
         var writer = writer()
         let interface = NetworkInterface(index: 3, name: "e\u{1b}[31m\n")

@@ -15,8 +15,11 @@ struct WatchProcess {
 
     /// Starts it.
     ///
-    /// `outputPath` names a file for its standard output instead of the pipe.
-    init(_ arguments: [String], outputPath: String? = nil) throws {
+    /// - Parameters:
+    ///   - arguments: the words behind its name.
+    ///   - outputPath: a file for its standard output instead of the pipe.
+    ///   - shell: commands of sh(1) to run before, in the same process.
+    init(_ arguments: [String], outputPath: String? = nil, after shell: String? = nil) throws {
         output = try Pipe()
         errors = try Pipe()
         let path = try Self.path()
@@ -29,7 +32,8 @@ struct WatchProcess {
             posix_spawn_file_actions_adddup2(&actions, output.writeEnd, STDOUT_FILENO)
         }
         posix_spawn_file_actions_adddup2(&actions, errors.writeEnd, STDERR_FILENO)
-        var words = ([path] + arguments).map { strdup($0) } + [nil]
+        let prefix = shell.map { ["/bin/sh", "-c", "\($0); exec \"$0\" \"$@\""] } ?? []
+        var words = (prefix + [path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         // Of the environment it gets only what a sanitizer may need.
         let names: [String] = ["LD_PRELOAD", "TSAN_OPTIONS"]
@@ -37,8 +41,17 @@ struct WatchProcess {
         let settings = ["LC_ALL=C.UTF-8"] + kept
         var environment = settings.map { strdup($0) } + [nil]
         defer { for variable in environment { free(variable) } }
+        // This process may have inherited some as ignored, from nohup(1) or from an interpreter.
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ] { sigaddset(&defaults, signal) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
         var pid = pid_t()
-        let error = posix_spawn(&pid, path, &actions, nil, &words, &environment)
+        let error = posix_spawn(&pid, prefix.first ?? path, &actions, &attributes, &words, &environment)
         guard error == 0 else { throw Failure(operation: "posix_spawn(\(path))", errno: error) }
         self.pid = pid
         output.closeWriteEnd()

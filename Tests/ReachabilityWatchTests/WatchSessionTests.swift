@@ -112,6 +112,7 @@ struct WatchSessionTests {
         }
         var session = session(output, buffer: 1)
         session.count = 2
+        session.outputHasReader = true
         #expect(await session.run() == .done)
         #expect(output.lines.last?.contains("○ offline  no carrier") == true)
         #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: standard output is read too slowly."])

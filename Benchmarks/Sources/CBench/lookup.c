@@ -17,10 +17,14 @@ static void read_route(const struct nlmsghdr *header, bench_answer *answer) {
     int left = (int)RTM_PAYLOAD(header);
     for (const struct rtattr *attribute = RTM_RTA(message); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
         if (attribute->rta_type == RTA_OIF) { memcpy(&answer->interface, RTA_DATA(attribute), sizeof answer->interface); }
+        if (attribute->rta_type == RTA_PREFSRC && RTA_PAYLOAD(attribute) == sizeof answer->source) {
+            memcpy(answer->source, RTA_DATA(attribute), sizeof answer->source);
+            answer->has_source = true;
+        }
     }
 }
 
-int32_t bench_lookup(int32_t descriptor, const char *destination, bool match, bench_answer *answer) {
+int32_t bench_lookup(int32_t descriptor, const char *destination, const unsigned char *source, bool match, bench_answer *answer) {
     struct {
         struct nlmsghdr header;
         struct rtmsg message;
@@ -39,6 +43,13 @@ int32_t bench_lookup(int32_t descriptor, const char *destination, bool match, be
         .nlmsg_len = NLMSG_LENGTH(sizeof request.message) + RTA_LENGTH(size), .nlmsg_type = RTM_GETROUTE,
         .nlmsg_flags = NLM_F_REQUEST,
     };
+    if (source != NULL && family == AF_INET) {
+        const struct rtattr attribute = { .rta_len = RTA_LENGTH(4), .rta_type = RTA_SRC };
+        memcpy(request.address + 4, &attribute, sizeof attribute);
+        memcpy(request.address + 4 + sizeof attribute, source, 4);
+        request.message.rtm_src_len = 32;
+        request.header.nlmsg_len += RTA_LENGTH(4);
+    }
     if (send(descriptor, &request, request.header.nlmsg_len, 0) < 0) { return -errno; }
     _Alignas(struct nlmsghdr) char reply[8192];
     const ssize_t length = recv(descriptor, reply, sizeof reply, 0);
@@ -58,10 +69,17 @@ static const char *const representatives[] = {
     BENCH_FIRST_REPRESENTATIVE, "1.1.1.1", "2001:503:ba3e::2:30", "2801:1b8:10::b",
 };
 
+/// The lookups of connect(2): IPv4 again with the source that the kernel chose.
 static bool has_way(int32_t descriptor, const char *destination, bool match) {
     bench_answer answer;
-    return bench_lookup(descriptor, destination, match, &answer) == 0 && answer.error == 0 && answer.type == RTN_UNICAST
-        && answer.interface != 1 && (answer.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) == 0;
+    if (bench_lookup(descriptor, destination, NULL, match, &answer) != 0 || answer.error != 0) { return false; }
+    if (!match && answer.has_source) {
+        unsigned char source[sizeof answer.source];
+        memcpy(source, answer.source, sizeof source);
+        if (bench_lookup(descriptor, destination, source, match, &answer) != 0) { return false; }
+    }
+    return answer.error == 0 && answer.type == RTN_UNICAST && answer.interface != 1
+        && (answer.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN)) == 0;
 }
 
 /// No short cuts: the work is the same whatever the answers.

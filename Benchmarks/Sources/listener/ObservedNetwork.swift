@@ -2,7 +2,7 @@ import Reachability
 import Synchronization
 
 /// The kernel's network, with an observer that is called on the reader's thread after each delivery.
-final class ObservedNetwork: NetworkSource {
+final class ObservedNetwork: FilteringSource, HostResolving, TaskRunningSource {
     private let kernel: KernelNetwork
     private let observer = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -20,9 +20,9 @@ final class ObservedNetwork: NetworkSource {
     }
 
     func wake() { kernel.wake() }
-    func didTellConditions() { kernel.didTellConditions() }
-    func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
+    func runTasks() { kernel.runTasks() }
+    func watch(_ addresses: Set<IPAddress>) { kernel.watch(addresses) }
+    func resolve(_ host: String) { kernel.resolve(host) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
-    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] { try kernel.routes(to: queries) }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { kernel.routes(to: queries) }
 }

@@ -55,7 +55,7 @@ static void note_verdict(int families, int lookups, bool wants_details, bench_st
     if (view == bench_get_view(stamps)) { return; }
     // The entry of the table, once for each change to a way that works.
     bench_answer entry;
-    if (wants_details && view == BENCH_VIEW_REACHABLE) { bench_lookup(lookups, BENCH_FIRST_REPRESENTATIVE, true, &entry); }
+    if (wants_details && view == BENCH_VIEW_REACHABLE) { bench_lookup(lookups, BENCH_FIRST_REPRESENTATIVE, NULL, true, &entry); }
     bench_set_view(stamps, view);
     bench_stamp(stamps);
 }

@@ -32,7 +32,7 @@ import Testing
             }
         }
         let all: Set = [
-            "link", "linkRemoved", "address", "addressRemoved", "route", "rule", "nexthop", "setting", "overrun",
+            "link", "linkRemoved", "address", "addressRemoved", "route", "rule", "nexthop", "netconf", "overrun",
         ]
         #expect(kinds == all)
     }

@@ -31,6 +31,9 @@ typedef struct cnl_socket cnl_socket;
 /// (net/netlink/af_netlink.c, netlink_dump) and events of one message.
 #define CNL_BUFFER_SIZE 65536
 
+/// The size of the longest hardware address (MAX_ADDR_LEN, linux/netdevice.h).
+#define CNL_HARDWARE_ADDRESS_SIZE 32
+
 /// An IP address in network byte order. `family` is AF_INET, AF_INET6 or 0 for "none"; IPv4 uses the first four bytes.
 typedef struct {
     uint8_t family;
@@ -45,6 +48,8 @@ typedef struct {
     uint32_t master;           ///< Index of the bridge or bond that this link is a port of, or 0.
     uint16_t hardware_type;    ///< ARPHRD_* of linux/if_arp.h.
     uint8_t operational_state; ///< IF_OPER_* of linux/if.h (RFC 2863).
+    uint8_t hardware_address_length; ///< 0 if it has none, or none is known.
+    uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< IFLA_ADDRESS.
     char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
     char kind[CNL_KIND_SIZE];  ///< IFLA_INFO_KIND; empty for hardware.
 } cnl_link;
@@ -64,13 +69,14 @@ typedef struct {
     uint8_t destination_length; ///< Prefix length; 0 for a default route.
     uint8_t type;               ///< RTN_*.
     uint8_t protocol;           ///< RTPROT_*.
+    uint8_t scope;              ///< RT_SCOPE_*.
     uint32_t table;             ///< RTA_TABLE, or the 8-bit header field.
     uint32_t flags;             ///< RTM_F_* and RTNH_F_*.
     uint32_t metric;            ///< RTA_PRIORITY, or 0.
-    uint32_t interface;         ///< RTA_OIF, or the first leg's of a multipath route, or 0.
+    uint32_t interface;         ///< RTA_OIF, or that of a multipath route's first next hop, or 0.
     uint32_t nexthop;           ///< RTA_NH_ID, or 0.
     cnl_address destination;    ///< RTA_DST; family 0 for a default route.
-    cnl_address gateway;        ///< RTA_GATEWAY, or RTA_VIA (an IPv6 gateway of an IPv4 route), or the first leg's.
+    cnl_address gateway;        ///< RTA_GATEWAY, or RTA_VIA (an IPv6 gateway of an IPv4 route), or the first next hop's.
     cnl_address source;         ///< RTA_PREFSRC.
 } cnl_route;
 
@@ -122,6 +128,9 @@ typedef struct {
     uint32_t interface;   ///< RTA_OIF, or 0.
     uint32_t mark;        ///< RTA_MARK if `has_mark`.
     uint32_t uid;         ///< RTA_UID if `has_uid`; otherwise the kernel takes the caller's.
+    cnl_address source;   ///< RTA_SRC, or family 0: then the kernel chooses one after the lookup.
+    uint16_t port;        ///< RTA_DPORT in host byte order, or 0.
+    uint8_t transport;    ///< RTA_IP_PROTO, or 0.
     bool has_mark;
     bool has_uid;
     bool wants_match;     ///< RTM_F_FIB_MATCH: answer with the route in the table, not with the resolved one.
@@ -129,6 +138,7 @@ typedef struct {
 
 // The kernel's numbers that callers compare with, so that they need no kernel header; checked where they are defined again.
 #define CNL_LINK_UP 0x1u             ///< IFF_UP
+#define CNL_LINK_POINT_TO_POINT 0x10u ///< IFF_POINTOPOINT
 #define CNL_LINK_LOWER_UP 0x10000u   ///< IFF_LOWER_UP
 #define CNL_STATE_UNKNOWN 0u         ///< IF_OPER_UNKNOWN
 #define CNL_STATE_DOWN 2u            ///< IF_OPER_DOWN
@@ -141,7 +151,9 @@ typedef struct {
 #define CNL_ADDRESS_DADFAILED 0x08u  ///< IFA_F_DADFAILED
 #define CNL_ADDRESS_TENTATIVE 0x40u  ///< IFA_F_TENTATIVE
 #define CNL_ROUTE_LOCAL 2u           ///< RTN_LOCAL
+#define CNL_ROUTE_BROADCAST 3u       ///< RTN_BROADCAST
 #define CNL_ROUTE_ANYCAST 4u         ///< RTN_ANYCAST
+#define CNL_ROUTE_MULTICAST 5u       ///< RTN_MULTICAST
 #define CNL_ROUTE_BLACKHOLE 6u       ///< RTN_BLACKHOLE
 #define CNL_ROUTE_UNREACHABLE 7u     ///< RTN_UNREACHABLE
 #define CNL_ROUTE_PROHIBIT 8u        ///< RTN_PROHIBIT
@@ -214,7 +226,7 @@ int64_t cnl_receive(cnl_socket *_Nonnull socket, void *_Nonnull buffer, size_t c
 
 /// How many datagrams `cnl_receive_many` reads at most.
 #define CNL_DATAGRAM_LIMIT 16
-/// The place of every datagram but the first, which has CNL_BUFFER_SIZE: only a route with hundreds of legs needs more.
+/// The place of every datagram but the first, which has CNL_BUFFER_SIZE: only a route with hundreds of next hops needs more.
 #define CNL_DATAGRAM_SIZE 16384
 /// The size of the buffer for `cnl_receive_many`.
 #define CNL_MANY_BUFFER_SIZE 311296
@@ -244,16 +256,16 @@ int32_t cnl_lookup(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull 
                    cnl_message *_Nonnull answers);
 
 /// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.
-int32_t cnl_event_open(void);
+int32_t cnl_eventfd_open(void);
 
-/// Closes a descriptor of `cnl_event_open`.
-void cnl_event_close(int32_t descriptor);
+/// Closes a descriptor of `cnl_eventfd_open`.
+void cnl_eventfd_close(int32_t descriptor);
 
 /// Makes the eventfd readable. Safe from any thread.
-void cnl_event_signal(int32_t descriptor);
+void cnl_eventfd_signal(int32_t descriptor);
 
 /// Makes the eventfd unreadable again.
-void cnl_event_clear(int32_t descriptor);
+void cnl_eventfd_clear(int32_t descriptor);
 
 /// How many descriptors `cnl_wait` takes at most.
 #define CNL_WAIT_LIMIT 8
@@ -263,30 +275,34 @@ void cnl_event_clear(int32_t descriptor);
 /// negative errno. EINTR counts as time passed.
 int32_t cnl_wait(const int32_t *_Nullable descriptors, size_t count, int64_t nanoseconds);
 
-/// Creates a set of descriptors to wait for (epoll(7)): of many that are waited for again and again, only those that are ready are
-/// looked at when the sleep ends. Returns its close-on-exec descriptor or a negative errno.
-int32_t cnl_wait_set_open(void);
+/// Creates an epoll(7) set: of many descriptors that are waited for again and again, only the ready ones are looked at when the
+/// sleep ends. Returns its close-on-exec descriptor or a negative errno.
+int32_t cnl_epoll_open(void);
 
-/// Closes a descriptor of `cnl_wait_set_open`.
-void cnl_wait_set_close(int32_t set);
+/// Closes a descriptor of `cnl_epoll_open`.
+void cnl_epoll_close(int32_t epoll);
 
-/// Adds a descriptor, which `cnl_wait_set` will report as bit 1 << `place`; it leaves the set when it is closed.
+/// Adds a descriptor, which `cnl_epoll_wait` will report as bit 1 << `place` until it is removed. Closing it is not enough: the
+/// set watches the open file, which lives as long as any copy of the descriptor (epoll(7), questions and answers, 6).
 /// Returns 0 or a negative errno: -EINVAL for a place that is not below CNL_WAIT_LIMIT.
-int32_t cnl_wait_set_add(int32_t set, int32_t descriptor, uint32_t place);
+int32_t cnl_epoll_add(int32_t epoll, int32_t descriptor, uint32_t place);
+
+/// Removes a descriptor, before it is closed. Returns 0 or a negative errno: -ENOENT if it is not in the set.
+int32_t cnl_epoll_remove(int32_t epoll, int32_t descriptor);
 
 /// Waits as `cnl_wait` does until one of the set's descriptors is readable, and returns what that returns. Kernels before 5.11 lack
 /// epoll_pwait2(2), and round a limit up to milliseconds.
-int32_t cnl_wait_set(int32_t set, int64_t nanoseconds);
+int32_t cnl_epoll_wait(int32_t epoll, int64_t nanoseconds);
 
 /// Creates a non-blocking close-on-exec timer that never expires, and becomes readable when the time of day is set: by hand,
 /// or at the end of a suspension (TFD_TIMER_CANCEL_ON_SET, timerfd_create(2)). Returns the descriptor or a negative errno.
-int32_t cnl_clock_steps_open(void);
+int32_t cnl_clock_change_timer_open(void);
 
 /// Makes the timer unreadable until the time of day is set again.
-void cnl_clock_steps_clear(int32_t descriptor);
+void cnl_clock_change_timer_clear(int32_t descriptor);
 
-/// Closes a descriptor of `cnl_clock_steps_open`.
-void cnl_clock_steps_close(int32_t descriptor);
+/// Closes a descriptor of `cnl_clock_change_timer_open`.
+void cnl_clock_change_timer_close(int32_t descriptor);
 
 /// Links and addresses, as they are known without netlink.
 typedef struct {
@@ -297,7 +313,8 @@ typedef struct {
 } cnl_interfaces;
 
 /// Asks, without netlink and without sending anything, from which address a datagram would be sent: connect(2) looks the
-/// destination up, and getsockname(2) tells the source. Returns 0 and the source, or 0 and in `refusal` the errno that a
+/// destination up, and getsockname(2) tells the source. A query's source is bound first (bind(2)); one that no interface holds is
+/// refused with EINVAL, as by a lookup. Returns 0 and the source, or 0 and in `refusal` the errno that a
 /// sender gets; or a negative errno if it could not be asked, and in `operation` the name of the call that failed.
 int32_t cnl_datagram_source(const char *_Nullable namespace_path, const cnl_route_query *_Nonnull query,
                             cnl_address *_Nonnull source, int32_t *_Nonnull refusal,
@@ -319,6 +336,31 @@ int64_t cnl_monotonic_time(void);
 
 /// Nanoseconds since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
 int64_t cnl_wall_time(void);
+
+/// The size of a name for a number, with its final NUL. Longer ones in files are skipped.
+#define CNL_ROUTE_NAME_SIZE 64
+
+// Names of iproute2's files and of libnl. False if there is none: then `buffer`, of CNL_ROUTE_NAME_SIZE bytes, holds the number.
+// The files below /etc/iproute2, /usr/share/iproute2 and /usr/lib/iproute2 are read once, when they are first needed; names are
+// bytes, not text. Safe from any thread, unless another part of the process has libnl read such files at the same time.
+
+/// The name of a routing table: "main", or what rt_tables and rt_tables.d/*.conf say.
+bool cnl_table_name(uint32_t table, char *_Nonnull buffer);
+
+/// The name of a routing protocol (RTPROT_*): "dhcp", or what rt_protos and rt_protos.d/*.conf say.
+bool cnl_protocol_name(uint8_t protocol, char *_Nonnull buffer);
+
+/// The name of a scope (RT_SCOPE_*): "global", "link".
+bool cnl_scope_name(uint8_t scope, char *_Nonnull buffer);
+
+/// The name of an operational state (IF_OPER_*): "up", "lowerlayerdown".
+bool cnl_state_name(uint8_t state, char *_Nonnull buffer);
+
+/// Collects the names in FOLDER/`name`.d/*.conf and FOLDER/`name` of all folders, as lines "NUMBER NAME" with the number as a
+/// signed one of 32 bits, in `bytes`. What is no plain file, no such line, or does not fit is skipped; so is what comes behind
+/// 64 KiB of a file. Returns the length.
+size_t cnl_collect_names(const char *_Nonnull const *_Nonnull folders, size_t count, const char *_Nonnull name,
+                         char *_Nonnull bytes, size_t capacity);
 
 /// Names the calling thread (PR_SET_NAME, prctl(2)), for top(1) and debuggers. At most 15 bytes count.
 void cnl_name_thread(const char *_Nonnull name);

@@ -95,7 +95,7 @@ extension Hint {
         case .address(_, let change): change == .removed
         case .route(let change): change.isRemoval
         case .nexthop(_, let isRemoval): isRemoval
-        case .rule, .setting, .overrun, .resumed, .host: nil
+        case .rule, .netconf, .overrun, .resumed, .host: nil
         }
     }
 
@@ -121,7 +121,7 @@ extension Hint {
         case .route(let change): return change.isRemoval ? 85 : 70 + near
         case .nexthop: return 65
         case .rule: return 64
-        case .setting: return 40
+        case .netconf: return 40
         case .overrun: return 35
         case .host: return 20
         }

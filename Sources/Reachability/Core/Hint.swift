@@ -15,7 +15,7 @@ package struct Hint: Equatable, Sendable {
         case route(RouteChange)
         case rule(isRemoval: Bool)
         case nexthop(id: UInt32, isRemoval: Bool)
-        case setting
+        case netconf
         case overrun
         case resumed(after: Duration)
         case host(String, HostAnswer)
@@ -58,7 +58,7 @@ package struct Hint: Equatable, Sendable {
         case .route(let change): change.isRemoval ? .routeRemoved : .routeAdded
         case .rule: .ruleChanged
         case .nexthop: .nexthopChanged
-        case .setting: .settingChanged
+        case .netconf: .netconfChanged
         case .overrun: .eventsLost
         case .resumed: .resumed
         case .host: .hostLookedUp
@@ -86,14 +86,13 @@ package struct Hint: Equatable, Sendable {
             return "route \(change.destination)\(via)\(dev) was \(change.isRemoval ? "removed" : "set")"
         case .rule(let isRemoval): return "a policy rule was \(isRemoval ? "removed" : "added")"
         case .nexthop(let id, let isRemoval): return "nexthop \(id) was \(isRemoval ? "removed" : "set")"
-        case .setting: return "a setting of \(interface?.name ?? "all interfaces") changed"
-        case .overrun: return "events were lost and everything was asked anew"
+        case .netconf: return "a setting of \(interface?.name ?? "all interfaces") changed"
+        case .overrun: return "events were lost and everything was read again"
         case .resumed(let time): return "the machine was suspended for \(time)"
         case .host(let name, .addresses(let addresses)):
             let list = addresses.map(\.description).joined(separator: ", ")
             return "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)"
-        case .host(let name, .notFound): return "\(name) has no address"
-        case .host(let name, .failed): return "\(name) could not be looked up"
+        case .host(let name, .failed(let failure)): return "\(name): \(failure)"
         }
     }
 }

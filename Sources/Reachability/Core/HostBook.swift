@@ -11,6 +11,8 @@ package struct HostBook: Sendable {
 
     struct Entry {
         var addresses: [IPAddress] = []
+        /// The failure of the last lookup.
+        var failure: NameLookupFailure?
         /// Whether there was an answer, or long enough none.
         var isSettled = false
         var isAsking = false
@@ -22,9 +24,13 @@ package struct HostBook: Sendable {
     }
 
     private let refreshInterval: Duration?
+    /// The failure of a lookup that has no answer.
+    private let silence: NameLookupFailure
     private var entries: [String: Entry] = [:]
 
-    package init(refreshInterval: Duration?) {
+    /// - Parameter isAnswered: if false, the source looks up no names.
+    package init(refreshInterval: Duration?, isAnswered: Bool = true) {
+        silence = isAnswered ? .noAnswer : .notAsked
         self.refreshInterval = refreshInterval.map { max($0, Self.firstRetry) }
     }
 
@@ -32,6 +38,11 @@ package struct HostBook: Sendable {
 
     /// The addresses of a host, in their order; `nil` before the first answer if that may still come soon.
     package func addresses(of name: String) -> [IPAddress]? { entries[name].flatMap { $0.isSettled ? $0.addresses : nil } }
+
+    /// The reason why a host has no addresses; `nil` if it has some, or if the first lookup goes on.
+    package func failure(of name: String) -> NameLookupFailure? {
+        entries[name].flatMap { $0.isSettled && $0.addresses.isEmpty ? $0.failure ?? silence : nil }
+    }
 
     /// Keeps what is known about these hosts, and begins with those that are new.
     package mutating func keep(_ names: Set<String>) {
@@ -60,13 +71,14 @@ package struct HostBook: Sendable {
     /// - Returns: whether the host's scopes have to be judged anew.
     package mutating func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool {
         guard var entry = entries[name] else { return false }
-        let old = entry.isSettled ? entry.addresses : nil
+        let old = entry.isSettled ? entry : nil
         switch answer {
         case .addresses(let addresses):
             entry.addresses = Self.inOrder(addresses)
-        case .notFound: entry.addresses = []
+        case .failed(.notFound): entry.addresses = []
         case .failed: break
         }
+        entry.failure = answer.failure
         if case .addresses = answer {
             entry.retryDelay = nil
             entry.due = refreshInterval.map { now.saturatingAdd($0) }
@@ -77,7 +89,7 @@ package struct HostBook: Sendable {
         if entry.mustAskAgain { entry.askAgain(at: now) }
         (entry.isAsking, entry.isSettled, entry.mustAskAgain) = (false, true, false)
         entries[name] = entry
-        return old != entry.addresses
+        return old?.addresses != entry.addresses || (entry.addresses.isEmpty && old?.failure != entry.failure)
     }
 
     /// The machine's way to the network is another one: names may mean something else there.

@@ -48,7 +48,7 @@ package struct InterfaceTable: Equatable, Sendable {
         case .route(let change): return Hint(.route(change), change.interface.flatMap(identity))
         case .rule(let isRemoval): return Hint(.rule(isRemoval: isRemoval))
         case .nexthop(let id, let isRemoval): return Hint(.nexthop(id: id, isRemoval: isRemoval))
-        case .setting(let index): return Hint(.setting, index.flatMap(identity))
+        case .netconf(let index): return Hint(.netconf, index.flatMap(identity))
         case .overrun: return Hint(.overrun)
         case .resumed(let time): return Hint(.resumed(after: time))
         case .host(let name, let answer): return Hint(.host(name, answer))

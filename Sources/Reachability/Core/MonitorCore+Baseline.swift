@@ -10,13 +10,19 @@ extension MonitorCore {
     package func condition(_ scope: Scope) -> Condition.State { scopes[scope]?.level.state ?? Condition.State() }
 
     /// Where a new listener of a stream starts; `nil` before the scope's first evaluation.
-    package func baseline(_ key: StreamKey, now: Duration, wallTime: Duration) -> Transition? {
+    package func baseline(_ key: StreamKey, now: BootInstant, wallTime: Duration) -> Transition? {
+        if let ending {
+            return Transition(
+                sequence: 0, epoch: 0, previous: nil, current: .unknown, kinds: [], cause: ending, at: now, wallTime: wallTime,
+                flapPenalty: 0)
+        }
         guard let state = scopes[key.scope] else { return nil }
         let reducer = state.reducer(isRaw: key.isRaw)
         guard let path = reducer.published else { return nil }
         return Transition(
             sequence: reducer.sequence, epoch: state.level.epoch, previous: nil, current: path, kinds: [],
-            cause: Cause(.started, "watching began"), at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now))
+            cause: state.level.path == nil ? Cause(.blinded, health.lastFailure?.description ?? "nothing can be seen") : .began,
+            at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now.sinceBoot))
     }
 }
 
@@ -29,4 +35,9 @@ package struct StreamKey: Hashable, Sendable {
         self.scope = scope
         self.isRaw = isRaw
     }
+}
+
+extension Cause {
+    /// A listener began to watch.
+    fileprivate static let began = Cause(.started, "watching began")
 }

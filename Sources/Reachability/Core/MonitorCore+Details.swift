@@ -12,8 +12,8 @@ extension MonitorCore {
         package init(of path: NetworkPath, _ queries: [RouteQuery], _ verdicts: [RouteVerdict]) {
             for index in queries.indices.prefix(verdicts.count) where !verdicts[index].isLocal {
                 switch queries[index].destination.family {
-                case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = queries[index].matching }
-                case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = queries[index].matching }
+                case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = queries[index].entry(behind: verdicts[index]) }
+                case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = queries[index].entry(behind: verdicts[index]) }
                 }
             }
         }
@@ -25,10 +25,11 @@ extension MonitorCore {
 }
 
 extension RouteQuery {
-    /// The same question, to be answered with the table's entry.
-    package var matching: RouteQuery {
-        var query = self
-        query.wantsMatch = true
+    /// The query for the entry of the table behind an answer; `nil` if no entry stands behind it.
+    package func entry(behind verdict: RouteVerdict) -> RouteQuery? {
+        guard case .route(let route) = verdict, route.table != 0 || route.isLocal else { return nil }
+        var query = matching
+        if query.source == .selected { query.source = route.source.map(Source.address) ?? .unspecified }
         return query
     }
 }

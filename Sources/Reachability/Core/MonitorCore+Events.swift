@@ -1,11 +1,13 @@
 extension MonitorCore {
     /// Takes over what the batch says about its source.
     mutating func count(_ batch: NetworkEventBatch) {
-        health.forged.addSaturating(batch.forged)
+        health.spoofed.addSaturating(batch.spoofed)
         health.malformed.addSaturating(batch.malformed)
         health.drops.addSaturating(batch.drops)
         health.reopens.addSaturating(batch.reopens)
         isPolled = batch.isPolled
+        impairment = batch.impairment
+        if !isBlind && health.impairment != impairment { health.impairment = impairment }
         if let size = batch.receiveBuffer { health.receiveBuffer = size }
     }
 
@@ -68,7 +70,14 @@ extension MonitorCore {
             hasSnapshot = true
             (needsInterfaces, isDumpFailing) = (false, false)
             backoff.noteDump(at: plan.now)
-            health.mode = isPolled ? .polling : .live
+            if !isBlind { health.mode = isPolled ? .polling : .live }
+        }
+        if hasSnapshot && !answers.paths.isEmpty {
+            hasVerdict = true
+            if isBlind {
+                isBlind = false
+                (health.mode, health.impairment) = (isPolled ? .polling : .live, impairment)
+            }
         }
         if answers.failures.isEmpty { isStalled = isStalled && plan.questions.isEmpty } else { isStalled = answers.paths.isEmpty }
         // Judged by links and addresses that are known to be old, answers would mean nothing.
@@ -78,12 +87,26 @@ extension MonitorCore {
         }
     }
 
+    /// Publishes that nothing can be seen: listeners shall not wait for a first verdict that may never come.
+    private mutating func goBlind(_ failure: ReachabilityError) {
+        (isBlind, health.mode, health.impairment) = (true, .blind, impairment ?? failure)
+        for place in scopes.values.indices { scopes.values[place].goBlind() }
+    }
+
     /// Counts requests that failed, and has everything asked again in a while.
     mutating func noteFailures(_ answers: Answers, _ plan: Plan) {
-        health.failedRequests += answers.failures.count
-        if let failure = answers.failures.last {
-            schedule.noteFailure(at: plan.now)
+        // An interrupted dump is no failure: it is made again.
+        let failures = answers.failures.filter { $0.code != .interrupted }
+        health.failedRequests += failures.count
+        if !answers.failures.isEmpty {
+            schedule.noteFailure(at: plan.now, isInterruption: failures.isEmpty)
+            guard let failure = failures.last else { return }
             health.lastFailure = failure
+            if !hasVerdict { goBlind(failure) }
+            let answered = Set(answers.paths.map(\.scope))
+            for question in plan.questions where question.known == nil && !answered.contains(question.scope) {
+                scopes[question.scope]?.goBlind()
+            }
         } else if !plan.questions.isEmpty {
             schedule.noteSuccess()
             health.lastFailure = nil

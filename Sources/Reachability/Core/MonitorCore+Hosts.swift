@@ -2,6 +2,9 @@ extension MonitorCore {
     /// What is known of the addresses of a host that a scope names; `nil` if nothing is.
     package func addresses(ofHost name: String) -> [IPAddress]? { hosts.addresses(of: name) }
 
+    /// The reason why a scope's host has no addresses.
+    func nameLookupFailure(of scope: Scope) -> NameLookupFailure? { scope.host.flatMap(hosts.failure) }
+
     /// The addresses of a scope's host; `nil` if its first verdict waits for them.
     func host(of scope: Scope) -> [IPAddress]? {
         guard let name = scope.host else { return [] }

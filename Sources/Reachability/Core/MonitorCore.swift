@@ -15,6 +15,8 @@ package struct MonitorCore: Sendable {
             package var isDescribed = true
             /// The addresses of the scope's host, if it names one.
             package var host: [IPAddress] = []
+            /// The reason why there are none.
+            package var nameLookupFailure: NameLookupFailure?
             /// The families to ask about; of the others what is known still holds.
             package var families = FamilySet.all
             /// The scope's place among all.
@@ -76,7 +78,7 @@ package struct MonitorCore: Sendable {
                 let content = publication.content
                 return Transition(
                     sequence: content.sequence, epoch: publication.epoch, previous: content.previous, current: content.current,
-                    kinds: content.kinds, cause: content.cause, at: now, wallTime: wallTime,
+                    kinds: content.kinds, cause: content.cause, at: BootInstant(sinceBoot: now), wallTime: wallTime,
                     flapPenalty: publication.penalty.level(at: now))
             }
         }
@@ -109,11 +111,19 @@ package struct MonitorCore: Sendable {
     var newestOrder: UInt64 = 0
     var log = CauseLog()
     package var hasSnapshot = false
+    /// If true, a scope was judged at least once.
+    package var hasVerdict = false
     var needsInterfaces = true
     /// Whether the next dump makes up for a loss or a suspension.
     var isResync = false
     /// Whether the last dump failed, so that another one has to wait for its time.
     var isDumpFailing = false
+    /// The reason for the end, once the source has ended.
+    var ending: Cause?
+    /// If true, nothing was judged yet and the last request failed.
+    var isBlind = false
+    /// The reason why the source hears no events.
+    var impairment: ReachabilityError?
     /// Whether nothing of what was asked last was answered.
     var isStalled = false
     var backoff = ResyncBackoff()
@@ -139,11 +149,11 @@ package struct MonitorCore: Sendable {
         didSet { schedule.isPolled = isPolled }
     }
 
-    package init(_ configuration: ReachabilityMonitor.Configuration) {
+    package init(_ configuration: ReachabilityMonitor.Configuration, resolvesHosts: Bool = true) {
         evaluator = PathEvaluator(
             ipv4Representatives: configuration.ipv4Representatives, ipv6Representatives: configuration.ipv6Representatives)
         lossGrace = configuration.lossGrace
-        hosts = HostBook(refreshInterval: configuration.hostRefreshInterval)
+        hosts = HostBook(refreshInterval: configuration.hostRefreshInterval, isAnswered: resolvesHosts)
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
@@ -155,6 +165,9 @@ package struct MonitorCore: Sendable {
         retain(.internet)
     }
 
+    /// If true, the table is as current as events make it.
+    package var hasCurrentTable: Bool { hasSnapshot && !needsInterfaces && !isPolled && health.mode == .live }
+
     /// Begins to watch a scope, or counts one more use of it.
     ///
     /// Returns whether it still needs its first evaluation.
@@ -163,6 +176,7 @@ package struct MonitorCore: Sendable {
         if scopes[scope] == nil {
             newestOrder += 1
             scopes[scope] = ScopeState(lossGrace: lossGrace, order: newestOrder)
+            if isBlind { scopes[scope]?.goBlind() }
             isIndexOutdated = true
         }
         scopes[scope]?.uses += 1
@@ -228,26 +242,27 @@ package struct MonitorCore: Sendable {
 
     /// Takes in a batch and says what must be asked now.
     package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
+        let now = batch.now.sinceBoot
         count(batch)
-        if isValidating { validation?.advance(to: batch.now) }
+        if isValidating { validation?.advance(to: now) }
         indexDestinations()
-        let hadHints = apply(batch.events, at: batch.now)
-        settleHosts(at: batch.now)
+        let hadHints = apply(batch.events, at: now)
+        settleHosts(at: now)
         indexDestinations()
-        var plan = Plan(table: table, now: batch.now, wallTime: batch.wallTime)
-        let mayDump = !isDumpFailing || schedule.isRetryDue(at: batch.now)
-        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: batch.now, unsatisfied: urgency().isUnsatisfied)
+        var plan = Plan(table: table, now: now, wallTime: batch.wallTime)
+        let mayDump = !isDumpFailing || schedule.isRetryDue(at: now)
+        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: now, unsatisfied: urgency().isUnsatisfied)
         plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
-        if plan.isAudit || isDue(at: batch.now) { doubts = .all }
-        if schedule.isReevaluationDue(at: batch.now) { doubts.formUnion(unsettled) }
-        if isLossDue(at: batch.now) { doubtHeldLosses(at: batch.now) }
-        if backoff.isDue(at: batch.now) { needsInterfaces = true }
-        let isRushed = batch.hasMore && batch.now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
+        if plan.isAudit || isDue(at: now) { doubts = .all }
+        if schedule.isReevaluationDue(at: now) { doubts.formUnion(unsettled) }
+        if isLossDue(at: now) { doubtHeldLosses(at: now) }
+        if backoff.isDue(at: now) { needsInterfaces = true }
+        let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return plan }
         plan.needsInterfaces = plan.isAudit || (needsInterfaces && mayDump)
         guard !needsInterfaces || plan.needsInterfaces else { return plan }
         plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
-        plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: batch.now)
+        plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: now)
         // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
         for place in scopes.indices {
             // In its place: a state is large, and most of it is of no interest here.
@@ -255,10 +270,12 @@ package struct MonitorCore: Sendable {
             guard isInDoubt(scope, isKnown: known != nil, asking: families) else { continue }
             // What was dumped anew may have changed without a word, and the first answer must be a whole one.
             let isDescribed = scopes.values[place].level.isDescribed
-            let asksAll = plan.needsInterfaces || !hasSnapshot || known == nil || !isDescribed
+            // The reason of one family is weighed against the other's evidence.
+            let asksAll = plan.needsInterfaces || !hasSnapshot || known?.isSatisfied != true || !isDescribed
             plan.questions.append(
                 Plan.Question(
                     scope: scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
+                    nameLookupFailure: nameLookupFailure(of: scope),
                     families: asksAll ? .all : doubts.families(of: scope, asking: families),
                     order: scopes.values[place].order))
         }
@@ -287,7 +304,7 @@ package struct MonitorCore: Sendable {
         tellHeldLosses(plan, &outcome)
         if plan.isAudit && answers.table != nil {
             schedule.noteAudit(at: plan.now)
-            health.lastAudit = plan.now
+            health.lastAudit = BootInstant(sinceBoot: plan.now)
         }
         if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
         let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
@@ -312,6 +329,8 @@ package struct MonitorCore: Sendable {
             }
         }
         scopes = [:]
+        hosts.keep([])
+        ending = cause
         health.mode = .blind
         health.failure = failure
         return outcome

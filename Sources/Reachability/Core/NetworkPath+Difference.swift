@@ -8,7 +8,9 @@ extension NetworkPath {
         case (false, true): return .online
         case (true, false): return .offline
         case (false, false):
-            return old.status != status || old.offlineReason != offlineReason ? .reasonChanged : []
+            let isSame =
+                old.status == status && old.offlineReason == offlineReason && old.nameLookupFailure == nameLookupFailure
+            return isSame ? [] : .reasonChanged
         case (true, true):
             var kinds: Transition.Kinds = []
             for family in IPAddress.Family.allCases { kinds.formUnion(self[family].kinds(since: old[family])) }

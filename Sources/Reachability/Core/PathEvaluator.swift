@@ -1,14 +1,3 @@
-/// The kernel's answer for one destination.
-package struct RouteAnswer: Hashable, Sendable {
-    package var destination: IPAddress
-    package var verdict: RouteVerdict
-
-    package init(_ destination: IPAddress, _ verdict: RouteVerdict) {
-        self.destination = destination
-        self.verdict = verdict
-    }
-}
-
 /// Turns look-ups and the table of interfaces into a verdict about a scope.
 ///
 /// Pure.
@@ -27,9 +16,15 @@ package struct PathEvaluator: Sendable {
     package func destinations(of scope: Scope, host: [IPAddress] = []) -> [IPAddress] {
         switch scope.destination {
         case .internet: representatives
-        case .address(let address): [address]
+        case .address(let address): [Self.connected(address)]
         case .host: host
         }
+    }
+
+    /// The address that connect(2) goes to: `::` means `::1` (tcp_v6_connect, net/ipv6/tcp_ipv6.c); the lookup itself takes 0.0.0.0
+    /// for this host (ip_route_output_key_hash_rcu, net/ipv4/route.c).
+    private static func connected(_ address: IPAddress) -> IPAddress {
+        address.family == .ipv6 && address.isUnspecified ? IPAddress(family: .ipv6, value: 1) : address
     }
 
     /// The questions to ask about a scope, or `nil` if it is bound to an interface that does not exist.
@@ -48,33 +43,28 @@ package struct PathEvaluator: Sendable {
         // With room for the questions that may be added.
         queries.reserveCapacity(destinations.count + 2)
         for destination in destinations where families.contains(FamilySet(destination.family)) {
-            queries.append(RouteQuery(to: destination, interface: index, mark: scope.mark, uid: scope.uid))
+            queries.append(
+                RouteQuery(
+                    to: destination, interface: index, mark: scope.mark, uid: scope.uid, transport: scope.transport,
+                    port: scope.port))
         }
         return queries
     }
 
-    /// The verdict, from answers of the kernel.
-    package func path(
-        for scope: Scope, host: [IPAddress] = [], _ answers: [RouteAnswer]?, families: FamilySet = .all,
-        known: NetworkPath? = nil, _ table: InterfaceTable
-    ) -> NetworkPath {
-        path(
-            for: scope, host: host, answers?.map { RouteQuery(to: $0.destination) }, answers?.map(\.verdict) ?? [],
-            families: families, known: known, table)
-    }
-
-    /// The verdict, from the answers to ``queries(for:host:families:_:)``; `nil` instead of questions if there were none to ask.
+    /// The verdict, from the answers to the lookups of ``queries(for:host:families:_:)``.
     ///
     /// - Parameters:
-    ///   - verdicts: an answer for each question. They are not put into pairs: copies are much of what a verdict costs.
-    ///   - families: those that were asked about.
+    ///   - queries: the queries that decided; `nil` if there were none to ask.
+    ///   - verdicts: an answer for each query. They are not paired: copies are much of the cost of a verdict.
+    ///   - families: the families that were asked about.
     ///   - known: the last verdict, which still holds for the other family.
+    ///   - failure: the reason why the scope's host has no addresses.
     package func path(
-        for scope: Scope, host: [IPAddress], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], families: FamilySet,
-        known: NetworkPath?, _ table: InterfaceTable
+        for scope: Scope, host: [IPAddress] = [], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict],
+        families: FamilySet = .all, known: NetworkPath? = nil, failure: NameLookupFailure? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
         let destinations = destinations(of: scope, host: host)
-        if scope.host != nil && destinations.isEmpty { return unresolved(scope, table) }
+        if scope.host != nil && destinations.isEmpty { return unresolved(scope, failure, table) }
         func judgement(_ family: IPAddress.Family) -> FamilyPath {
             guard destinations.contains(where: { $0.family == family }) else { return FamilyPath() }
             if let known, !families.contains(FamilySet(family)) { return known[family] }
@@ -83,74 +73,95 @@ package struct PathEvaluator: Sendable {
         }
         let (ipv4, ipv6) = (judgement(.ipv4), judgement(.ipv6))
         guard ipv4.isSatisfied || ipv6.isSatisfied else {
-            let reason = ipv4.reason.map { max($0, ipv6.reason ?? $0) } ?? ipv6.reason
-            return NetworkPath(status: .unsatisfied, offlineReason: reason ?? .noRoute, ipv4: ipv4, ipv6: ipv6)
+            var path = NetworkPath(
+                status: .unsatisfied, offlineReason: Self.reason(ipv4, ipv6), ipv4: ipv4, ipv6: ipv6)
+            if path.offlineReason == .noInterface, let name = scope.interface {
+                let isLoopback = table.interface(named: name)?.isLoopback ?? false
+                path.bindingProblem = isLoopback ? .loopback(name) : .missing(name)
+            }
+            return path
         }
         let egress = ipv4.interface?.index ?? ipv6.interface?.index
         return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0] })
+    }
+
+    /// The reason of a path: the later of its families' reasons.
+    ///
+    /// A reason that a lookup gave goes before one that was inferred from the interfaces: those include devices that never lead
+    /// anywhere, such as the bridge of a container engine.
+    private static func reason(_ ipv4: FamilyPath, _ ipv6: FamilyPath) -> OfflineReason {
+        let both = [ipv4, ipv6]
+        let evident = both.filter { !$0.isInferred }.compactMap(\.reason).max()
+        return evident ?? both.compactMap(\.reason).max() ?? .noRoute
     }
 
     /// Judges one family by all its destinations; describes the first of those that count.
     private func judge(
         _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        if scope.host != nil { return judgeAny(queries, verdicts, family, scope, table) }
+        // Of a host one address that can be reached is enough.
+        let needsAll = scope.host == nil
         // A representative that this machine itself holds says nothing about the network, unless there is no other.
         let answers = queries.indices.prefix(verdicts.count)
-        let hasRemote = answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
+        let hasRemote = needsAll && answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
         var described: Way?
+        var missing: FamilyPath?
         for index in answers where queries[index].destination.family == family && !(hasRemote && verdicts[index].isLocal) {
-            switch find(verdicts[index], to: queries[index].destination, table) {
+            switch find(verdicts[index], to: queries[index], table) {
             case .usable(let way):
                 if described == nil { described = way }
+                if !needsAll { return FamilyPath(way, table) }
             case .refused(let reason):
-                return FamilyPath(reason: reason ?? missingLayer(queries[index].destination, scope, table))
+                missing = Self.later(missing, FamilyPath(reason: reason))
+                if needsAll { return FamilyPath(reason: reason) }
+            case .noWay:
+                var inferred = FamilyPath(reason: missingLayer(queries[index].destination, scope, table))
+                inferred.isInferred = true
+                missing = Self.later(missing, inferred)
+                if needsAll { return inferred }
             }
         }
-        return described.map { FamilyPath($0, table) } ?? FamilyPath(reason: missingLayer(nil, scope, table))
+        return described.map { FamilyPath($0, table) } ?? missing ?? FamilyPath(reason: missingLayer(nil, scope, table))
     }
 
-    /// Judges one family of a host: one address that can be reached is enough, and the first such is described.
-    private func judgeAny(
-        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
-    ) -> FamilyPath {
-        var reasons: [OfflineReason] = []
-        for (query, verdict) in zip(queries, verdicts) where query.destination.family == family {
-            switch find(verdict, to: query.destination, table) {
-            case .usable(let way): return FamilyPath(way, table)
-            case .refused(let reason): reasons.append(reason ?? missingLayer(query.destination, scope, table))
-            }
-        }
-        return FamilyPath(reason: reasons.max() ?? .noRoute)
+    private static func later(_ one: FamilyPath?, _ other: FamilyPath) -> FamilyPath {
+        guard let one, let reason = one.reason, let otherReason = other.reason else { return other }
+        if one.isInferred != other.isInferred { return one.isInferred ? other : one }
+        return otherReason > reason ? other : one
     }
 
-    /// The path to a host without addresses: what any network lacks is said first, for that may be why.
-    private func unresolved(_ scope: Scope, _ table: InterfaceTable) -> NetworkPath {
+    /// The path to a host without addresses: a layer that any network lacks is named first, for it may be why.
+    private func unresolved(_ scope: Scope, _ failure: NameLookupFailure?, _ table: InterfaceTable) -> NetworkPath {
         let layer = missingLayer(nil, scope, table)
         let reason = layer < .noRoute ? layer : .unresolved
         var path = NetworkPath(status: .unsatisfied)
         (path.ipv4, path.ipv6, path.offlineReason) = (FamilyPath(reason: reason), FamilyPath(reason: reason), reason)
+        if reason == .unresolved { path.nameLookupFailure = failure ?? .notAsked }
         return path
     }
 
     package enum Judgement: Equatable, Sendable {
         case usable(FamilyPath)
-        /// A reason given by the kernel, or `nil`: the missing layer has to be found.
-        case refused(OfflineReason?)
+        /// For the reason that the kernel gave, or that the interface or source of its choice gives.
+        case refused(OfflineReason)
+        /// Without a reason: the lookup chose no interface.
+        case noWay
     }
 
     /// Judges one answer of the kernel.
-    package func judge(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Judgement {
-        switch find(verdict, to: destination, table) {
+    package func judge(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Judgement {
+        switch find(verdict, to: query, table) {
         case .usable(let way): .usable(FamilyPath(way, table))
         case .refused(let reason): .refused(reason)
+        case .noWay: .noWay
         }
     }
 
-    /// What one answer comes to, before anything is described: most answers only add to the verdict.
+    /// A judgement before anything is described: most answers only add to the verdict.
     private enum Finding {
         case usable(Way)
-        case refused(OfflineReason?)
+        case refused(OfflineReason)
+        case noWay
     }
 
     /// A route that can be used, and where its interface is in the table.
@@ -159,22 +170,37 @@ package struct PathEvaluator: Sendable {
         var place: Int
     }
 
-    private func find(_ verdict: RouteVerdict, to destination: IPAddress, _ table: InterfaceTable) -> Finding {
-        guard case .route(let route) = verdict else { return .refused(verdict.refusalReason) }
-        // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and says
-        // so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Nobody would answer there.
-        guard route.table != 0 else { return .refused(nil) }
-        guard let place = table.position(of: route.interface), table.all[place].isUsable,
-            route.isLocal || !table.all[place].isLoopback,
-            isUsable(route.source, to: destination, isLocal: route.isLocal, table)
-        else { return .refused(nil) }
+    private func find(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Finding {
+        guard case .route(let route) = verdict else {
+            if verdict.mayLackSource, case .address(let source) = query.source, query.destination.family == .ipv4,
+                !table.holdsReady(source)
+            {
+                return .refused(.noAddress)
+            }
+            return verdict.refusalReason.map(Finding.refused) ?? .noWay
+        }
+        guard let place = table.position(of: route.interface) else { return .noWay }
+        let interface = table.all[place]
+        if !route.isLocal {
+            if interface.isLoopback { return .noWay }
+            guard interface.isUsable else { return .refused(layer(of: interface, for: query.destination)) }
+            // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
+            // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
+            if route.table == 0 && !interface.isPointToPoint { return .noWay }
+        } else if !interface.isUsable {
+            return .refused(layer(of: interface, for: query.destination))
+        }
+        guard isUsable(route.source, to: query.destination, isLocal: route.isLocal, table) else {
+            let layer = layer(of: interface, for: query.destination)
+            return .refused(layer == .noRoute ? .noAddress : layer)
+        }
         return .usable(Way(route: route, place: place))
     }
 
-    /// Whether the source that the kernel chose can be used.
+    /// Returns whether packets may come from the source that the kernel chose.
     ///
     /// While the only global IPv6 address awaits duplicate address detection the kernel answers `::1`, and an address may be gone
-    /// or fail between the look-up and now.
+    /// or fail between the lookup and now.
     private func isUsable(_ source: IPAddress?, to destination: IPAddress, isLocal: Bool, _ table: InterfaceTable) -> Bool {
         guard let source else { return false }
         if isLocal { return source.isLoopback || table.holdsReady(source) }
@@ -193,13 +219,6 @@ extension FamilyPath {
 }
 
 extension IPAddress {
-    /// Whether the address means something on one link only, so that a link-local source will do.
+    /// If true, the address means something on one link only, so that a link-local source will do.
     package var hasLinkScope: Bool { isLinkLocal || isMulticast }
-}
-
-extension RouteVerdict {
-    /// Whether the destination is an address of this machine.
-    package var isLocal: Bool {
-        if case .route(let route) = self { route.isLocal } else { false }
-    }
 }

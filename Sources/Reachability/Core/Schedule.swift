@@ -8,6 +8,8 @@ package struct Schedule: Equatable, Sendable {
     package static let pace: Duration = .milliseconds(1)
     /// The pace of repeated attempts after a request that failed.
     private static let firstRetry: Duration = .milliseconds(50)
+    /// The first pause before a dump that was interrupted is made again.
+    private static let firstRestart: Duration = .milliseconds(10)
     private static let lastRetry: Duration = .seconds(5)
 
     private let auditInterval: Duration?
@@ -46,8 +48,9 @@ package struct Schedule: Equatable, Sendable {
         lastAudit = now
     }
 
-    package mutating func noteFailure(at now: Duration) {
-        retryDelay = retry == nil ? Self.firstRetry : min(retryDelay * 2, Self.lastRetry)
+    package mutating func noteFailure(at now: Duration, isInterruption: Bool = false) {
+        let first = isInterruption ? Self.firstRestart : Self.firstRetry
+        retryDelay = retry == nil ? first : min(retryDelay * 2, Self.lastRetry)
         retry = now.saturatingAdd(retryDelay)
     }
 

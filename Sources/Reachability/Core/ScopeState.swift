@@ -50,6 +50,12 @@ package struct ScopeState: Equatable, Sendable {
         return uses == 0
     }
 
+    /// Has listeners told that nothing is known, as the baseline of streams that have none yet.
+    mutating func goBlind() {
+        raw.goBlind()
+        damped.goBlind()
+    }
+
     package var deadline: Duration? { damped.deadline }
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }

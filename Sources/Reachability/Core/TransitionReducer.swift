@@ -29,6 +29,9 @@ package struct TransitionReducer: Equatable, Sendable {
     /// When a held loss is due, if there is one.
     package var deadline: Duration? { hold?.until }
 
+    /// Makes an unknown path the baseline, if there is none yet.
+    package mutating func goBlind() { published = published ?? .unknown }
+
     /// Takes in an evaluation, or the same path again because time has passed.
     package mutating func reduce(
         _ path: NetworkPath, blinked: Bool, resumed: Bool, resynced: Bool, at now: Duration, cause: @autoclosure () -> Cause

@@ -37,7 +37,7 @@ extension MonitorInstruments.Report {
         for telling in outcome.transitions {
             let transition = telling.transition
             if telling.key.scope == .internet,
-                let outage = guarded.outage.note(transition.kinds, isRaw: telling.key.isRaw, at: transition.at)
+                let outage = guarded.outage.note(transition.kinds, isRaw: telling.key.isRaw, at: transition.at.sinceBoot)
             {
                 outages.append(outage)
             }

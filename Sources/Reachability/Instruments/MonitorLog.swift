@@ -14,14 +14,14 @@ struct MonitorLog: Sendable {
                 level: Self.level(scope, transition.kinds), Self.message(transition), metadata: Self.metadata(scope, transition))
         }
         let (new, old) = (report.health, report.oldHealth)
-        if new.mode != old.mode {
+        if new.mode != old.mode || new.impairment != old.impairment {
+            let isWorse = new.mode == .polling || new.failure != nil || new.impairment != nil
             logger.log(
-                level: new.mode == .polling || new.failure != nil ? .info : .debug,
-                "the monitor's way to hear of changes is another",
-                error: new.failure, metadata: ["reachability.mode": "\(new.mode.rawValue)"])
+                level: isWorse ? .info : .debug, "the monitor learns about changes in another way",
+                error: new.failure ?? new.impairment, metadata: ["reachability.mode": "\(new.mode.rawValue)"])
         }
         if new.losses != old.losses {
-            logger.debug("events were lost, and everything is asked anew", metadata: ["reachability.losses": "\(new.losses)"])
+            logger.debug("events were lost, and everything is read again", metadata: ["reachability.losses": "\(new.losses)"])
         }
         if new.failedRequests != old.failedRequests {
             logger.debug(

@@ -8,8 +8,15 @@ internal import Glibc
 struct DatagramQueries: Sendable {
     let namespace: String?
 
-    /// Whether such sockets are allowed at all.
-    var areAnswered: Bool { (try? interfaces()) != nil }
+    /// The error of such sockets; `nil` if they work.
+    var failure: ReachabilityError? {
+        do throws(ReachabilityError) {
+            _ = try interfaces()
+            return nil
+        } catch {
+            return error
+        }
+    }
 
     /// Links and addresses (netdevice(7)).
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
@@ -38,9 +45,8 @@ struct DatagramQueries: Sendable {
         return verdicts
     }
 
-    private func route(
-        to query: RouteQuery, _ interfaces: [NetworkInterface]
-    ) throws(ReachabilityError) -> RouteVerdict {
+    /// One lookup, without the interface that the route leads through unless the query names one.
+    func route(to query: RouteQuery, _ interfaces: [NetworkInterface] = []) throws(ReachabilityError) -> RouteVerdict {
         var request = query.request
         var (source, refusal) = (cnl_address(), Int32(0))
         var operation: UnsafePointer<CChar>?
@@ -49,7 +55,7 @@ struct DatagramQueries: Sendable {
         guard refusal == 0 else { return .refused(errno: refusal) }
         guard let address = IPAddress(source) else { return .refused(errno: ENETUNREACH) }
         // The machine's own addresses are reached through the loopback device, whoever holds them.
-        let isLocal = address == query.destination || query.destination.isLoopback
+        let isLocal = address == query.destination || query.destination.isLoopback || query.destination.isUnspecified
         let holder = interfaces.first { link in
             isLocal ? link.isLoopback : link.addresses.contains { $0.address == address }
         }

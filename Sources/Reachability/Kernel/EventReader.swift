@@ -11,7 +11,7 @@ struct EventReader: ~Copyable {
         /// The size of the receive buffer to ask for, in bytes.
         var receiveBuffer: UInt32
         var clock: KernelClock
-        let wakeUp: WakeUp
+        let wakeUp: EventFD
         let executor: ReaderExecutor
         let filter = SocketFilter()
         let dumpFailures = DumpFailures()
@@ -19,7 +19,7 @@ struct EventReader: ~Copyable {
 
         init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
             (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
-            let wakeUp = WakeUp()
+            let wakeUp = EventFD()
             self.wakeUp = wakeUp
             executor = ReaderExecutor { wakeUp.interrupt() }
             resolver = HostResolver(namespace: namespace)
@@ -50,8 +50,8 @@ struct EventReader: ~Copyable {
     private let equipment: Equipment
     private var socket: NetlinkSocket
     private let buffer = DatagramBuffer()
-    private let clockSteps: ClockSteps
-    private let waitSet: WaitSet
+    private let clockSteps: ClockChangeTimer
+    private let waitSet: Epoll
     private var suspension: Suspension
     private var detector = LossDetector()
     private var coalescing = ReadCoalescing()
@@ -70,8 +70,8 @@ struct EventReader: ~Copyable {
         self.equipment = equipment
         suspension = Suspension(total: equipment.clock.suspended)
         try NetlinkSocket.check(min(equipment.wakeUp.descriptor, 0), "eventfd()")
-        let waitSet = try WaitSet()
-        let clockSteps = ClockSteps()
+        let waitSet = try Epoll()
+        let clockSteps = ClockChangeTimer()
         try waitSet.add(equipment.wakeUp.descriptor, at: Awakening.batchIsWanted.rawValue)
         if clockSteps.descriptor >= 0 { try waitSet.add(clockSteps.descriptor, at: Awakening.clockWasSet.rawValue) }
         socket = try NetlinkSocket.forEvents(equipment, reportedBy: waitSet, at: Awakening.socketIsReadable.rawValue)
@@ -82,16 +82,20 @@ struct EventReader: ~Copyable {
     deinit { equipment.filter.detach() }
 
     /// Delivers batches until it is stopped, or until waiting fails; in between it runs the jobs of the executor.
-    mutating func run(_ deliver: (NetworkEventBatch) -> Duration?) throws(ReachabilityError) {
+    ///
+    /// - Parameter hasPolled: if true, events may have been missed before.
+    mutating func run(_ deliver: (NetworkEventBatch) -> Duration?, hasPolled: Bool) throws(ReachabilityError) {
         let (clock, executor) = (equipment.clock, equipment.executor)
         executor.open()
         defer { executor.close() }
-        var batch = NetworkEventBatch(now: clock.bootTime, wallTime: clock.wallTime, receiveBuffer: socket.receiveBuffer)
+        var batch = NetworkEventBatch(
+            hasPolled ? [.overrun] : [], now: BootInstant(sinceBoot: clock.bootTime), wallTime: clock.wallTime,
+            receiveBuffer: socket.receiveBuffer)
         while !equipment.wakeUp.isStopped {
-            let deadline = deliver(batch).map { batch.now.saturatingAdd($0) }
-            coalescing.note(datagrams, at: batch.now)
+            let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
+            coalescing.note(datagrams, at: batch.now.sinceBoot)
             datagrams = 0
-            if let late = try lookBack(at: batch.now) {
+            if let late = try lookBack(at: batch.now.sinceBoot) {
                 batch = late
             } else {
                 let look = owesLook ? lookDue : nil
@@ -105,10 +109,11 @@ struct EventReader: ~Copyable {
                     try lookForLosses(&batch)
                 }
             }
-            batch.now = clock.bootTime
+            let now = clock.bootTime
+            batch.now = BootInstant(sinceBoot: now)
             batch.wallTime = clock.wallTime
             if let answers = equipment.resolver.takeAnswers() { batch.events += answers }
-            let suspended = batch.now.saturatingSubtract(clock.monotonicTime)
+            let suspended = now.saturatingSubtract(clock.monotonicTime)
             if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
         }
     }
@@ -175,7 +180,7 @@ struct EventReader: ~Copyable {
         for index in 0..<received {
             let datagram = buffer.datagrams[index]
             guard datagram.port == 0 else {
-                batch.forged += 1
+                batch.spoofed += 1
                 continue
             }
             if datagram.is_truncated { isLossy = true }
@@ -196,7 +201,7 @@ struct EventReader: ~Copyable {
         owesLook = false
         // Those who were resumed by the delivery do not wait for it, either.
         _ = equipment.executor.runJobs()
-        var batch = NetworkEventBatch(now: .zero, wallTime: .zero)
+        var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero)
         let drops = socket.queue?.drops
         if let drops, detector.isNews(drops) {
             // Until the queue was empty once, the kernel says nothing of further losses.

@@ -2,7 +2,7 @@ internal import CNetlink
 internal import Glibc
 internal import Synchronization
 
-/// Looks hosts up on threads of its own, for the system's resolver takes its time: up to many seconds without a name server.
+/// Looks up hosts on threads of its own: the system's resolver blocks, for many seconds without a name server.
 ///
 /// Safe to use from any thread.
 final class HostResolver: Sendable {
@@ -33,7 +33,7 @@ final class HostResolver: Sendable {
         let error = ReaderThread.start(named: "reach-resolver") { [self] in work(notify) }
         if error != 0 {
             state.withLock { $0.threads -= 1 }
-            answerAll(.failed, notify)
+            answerAll(.failed(.notAsked), notify)
         }
     }
 
@@ -48,51 +48,105 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// Looks a host up, and returns when that is done (getaddrinfo(3)).
+    /// Looks up a host, and returns when that is done (getaddrinfo(3)).
     ///
     /// Blocks the calling thread, which has to be in the right network namespace.
-    static func lookUp(_ name: String) -> HostAnswer {
+    private static func lookUp(_ name: String) -> HostAnswer {
         // A text with a NUL would be cut there.
-        guard !name.isEmpty, !name.utf8.contains(0) else { return .notFound }
+        guard !name.isEmpty, !name.utf8.contains(0) else { return .failed(.notFound) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
         // One answer for each address, and not one more for each kind of socket.
         hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
+        let start = KernelClock().monotonicTime
         let result = getaddrinfo(name, nil, &hints, &list)
         defer { if let list { freeaddrinfo(list) } }
-        guard result == 0 else { return isFinal(result) ? .notFound : .failed }
+        guard result == 0 else { return .failed(failure(result, after: KernelClock().monotonicTime.saturatingSubtract(start))) }
         var addresses: [IPAddress] = []
         var next = list
         while let entry = next?.pointee {
             if let address = IPAddress(entry) { addresses.append(address) }
             next = entry.ai_next
         }
-        return addresses.isEmpty ? .notFound : .addresses(addresses)
+        return addresses.isEmpty ? .failed(.notFound) : .addresses(addresses)
     }
 
-    /// The same in a network namespace, which costs a thread.
-    static func lookUp(_ name: String, namespace: String?) -> HostAnswer {
-        guard let namespace else { return lookUp(name) }
-        let resolver = HostResolver(namespace: namespace)
-        let event = WakeUp()
-        resolver.resolve(name) { event.signal() }
-        let descriptors = [event.descriptor]
-        while true {
-            if let answer = resolver.state.withLock({ $0.answers.first?.answer }) { return answer }
-            // Without a descriptor to wait for it fails at once, as if no name server answered.
-            guard event.descriptor >= 0, cnl_wait(descriptors, 1, -1) >= 0 else { return .failed }
-            event.clear()
+    /// The shortest time in which a name server can fail to answer: resolv.conf(5) counts its timeout in seconds.
+    private static let shortestSilence: Duration = .milliseconds(900)
+
+    /// The failure behind an error of getaddrinfo(3).
+    ///
+    /// EAI_AGAIN says the same of a server that refuses and of one that is silent; only the time tells them apart.
+    private static func failure(_ error: Int32, after elapsed: Duration) -> NameLookupFailure {
+        switch error {
+        // EAI_NODATA and EAI_ADDRFAMILY, which the headers only declare for GNU sources.
+        case EAI_NONAME, -5, -9: .notFound
+        case EAI_AGAIN: elapsed < shortestSilence ? .refused : .noAnswer
+        case EAI_FAIL: .refused
+        // EAI_SYSTEM, EAI_MEMORY: a shortage of this process.
+        default: .notAsked
         }
     }
 
-    /// Whether asking again would give the same answer: there is no such name, or none with addresses (EAI_ADDRFAMILY, EAI_NODATA).
-    private static func isFinal(_ error: Int32) -> Bool { error == EAI_NONAME || error == -9 || error == -5 }
+    /// A lookup that its caller may give up on.
+    private final class Pending: Sendable {
+        /// How often the answer is looked for where there is no descriptor to wait for.
+        private static let pause: Duration = .milliseconds(20)
+
+        private let answered = EventFD()
+        private let answer = Mutex<HostAnswer?>(nil)
+
+        func finish(_ result: HostAnswer) {
+            answer.withLock { $0 = result }
+            answered.signal()
+        }
+
+        func wait(atMost limit: Duration?) -> HostAnswer {
+            let clock = KernelClock()
+            let end = limit.map { clock.monotonicTime.saturatingAdd($0) }
+            while true {
+                if let answer = answer.withLock(\.self) { return answer }
+                var rest = end.map { $0.saturatingSubtract(clock.monotonicTime) }
+                if let rest, rest <= .zero { return .failed(.noAnswer) }
+                let descriptor = answered.descriptor
+                if descriptor < 0 { rest = min(rest ?? Self.pause, Self.pause) }
+                _ = cnl_wait([descriptor], 1, rest?.clampedNanoseconds ?? -1)
+            }
+        }
+    }
+
+    /// Looks up hosts on threads of their own, in a network namespace, and waits for the answers for at most the given time.
+    ///
+    /// After that time the threads go on until the system's resolver returns, and end.
+    static func answers(for names: [String], namespace: String?, within limit: Duration?) -> [HostAnswer] {
+        let clock = KernelClock()
+        let end = limit.map { clock.monotonicTime.saturatingAdd($0) }
+        var answers: [HostAnswer] = []
+        while answers.count < names.count {
+            let pending = names[answers.count...].prefix(threadLimit).map { start($0, namespace) }
+            for lookup in pending {
+                let rest = end.map { $0.saturatingSubtract(clock.monotonicTime) }
+                answers.append(lookup?.wait(atMost: rest) ?? .failed(.notAsked))
+            }
+        }
+        return answers
+    }
+
+    /// Starts a lookup; `nil` if there is no thread for it.
+    private static func start(_ name: String, _ namespace: String?) -> Pending? {
+        let pending = Pending()
+        let error = ReaderThread.start(named: "reach-resolver") {
+            if let namespace, cnl_enter_namespace(namespace) != 0 { return pending.finish(.failed(.notAsked)) }
+            pending.finish(lookUp(name))
+        }
+        return error == 0 ? pending : nil
+    }
 
     private func work(_ notify: @Sendable () -> Void) {
         if let namespace, cnl_enter_namespace(namespace) != 0 {
             state.withLock { $0.threads -= 1 }
-            return answerAll(.failed, notify)
+            return answerAll(.failed(.notAsked), notify)
         }
         while let name = next() { answer([name], Self.lookUp(name), notify) }
     }

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Synchronization
 
 /// The kernel's network: rtnetlink(7) events, dumps and look-ups.
@@ -16,7 +17,10 @@ internal import Synchronization
 /// (``MonitorHealth/Mode/polling``), and without netlink by sockets that are connected and never send (connect(2),
 /// getsockname(2)). Those know less: gateways, tables, metrics and kinds of interfaces are missing, and a ``Scope`` with a mark or
 /// a user may be refused.
-public final class KernelNetwork: NetworkSource {
+///
+/// A shortage of descriptors, threads or memory is treated as passing: it polls meanwhile, says so
+/// (``NetworkEventBatch/impairment``), and tries again every five seconds.
+public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
     /// The receive buffer that is asked for: room for some ten thousand messages.
     ///
     /// Without privilege the kernel grants what net.core.rmem_max allows.
@@ -24,9 +28,25 @@ public final class KernelNetwork: NetworkSource {
 
     private let equipment: EventReader.Equipment
     private let usesFilter: Bool
-    private let dumps = Mutex<KernelRequests?>(nil)
-    private let lookups = Mutex<KernelRequests?>(nil)
+    /// The pause before events are subscribed to again after a shortage.
+    private static let shortagePause: Duration = .seconds(5)
+
+    /// The sockets of one kind of caller.
+    private struct Requests: ~Copyable {
+        let dumps = Mutex<KernelRequests?>(nil)
+        let lookups = Mutex<KernelRequests?>(nil)
+    }
+
+    /// The reader's sockets, and those of all other threads: the reader waits for nobody's request but its own.
+    private let reading = Requests()
+    private let aside = Requests()
     private let isRunning = Atomic(false)
+    /// The thread that reads events (pthread_self(3)), or 0.
+    private let reader = Atomic<UInt>(0)
+    /// If true, events may have been missed since ``run(deliver:)`` began.
+    private let hasPolled = Atomic(false)
+    /// If true, events are being read.
+    private let isLive = Atomic(false)
     private let datagrams: DatagramQueries
 
     /// Makes a source; no socket is opened yet.
@@ -73,9 +93,24 @@ public final class KernelNetwork: NetworkSource {
         }
         defer { isRunning.store(false, ordering: .releasing) }
         equipment.wakeUp.start()
+        hasPolled.store(false, ordering: .relaxed)
         try await withTaskCancellationHandler {
-            try await ReaderThread.run { [equipment] () throws(ReachabilityError) in
-                try Self.read(equipment, deliver)
+            while true {
+                do {
+                    try await ReaderThread.run { [self] () throws(ReachabilityError) in
+                        reader.store(pthread_self(), ordering: .releasing)
+                        defer { reader.store(0, ordering: .releasing) }
+                        try read(deliver)
+                    }
+                    return
+                } catch let error as ReachabilityError where error.code == .resourcesExhausted {
+                    // There is no thread to read on: the monitor asks what it can, and the thread is started again later.
+                    hasPolled.store(true, ordering: .relaxed)
+                    let now = BootInstant(sinceBoot: equipment.clock.bootTime)
+                    let batch = NetworkEventBatch(now: now, wallTime: equipment.clock.wallTime, isPolled: true, impairment: error)
+                    let pause = deliver(batch) ?? Self.shortagePause
+                    try await Task.sleep(for: min(pause, Self.shortagePause), clock: .continuous)
+                }
             }
         } onCancel: {
             equipment.wakeUp.stop()
@@ -83,19 +118,41 @@ public final class KernelNetwork: NetworkSource {
         try Task.checkCancellation()
     }
 
-    private static func read(
-        _ equipment: EventReader.Equipment, _ deliver: (NetworkEventBatch) -> Duration?
-    ) throws(ReachabilityError) {
-        do throws(ReachabilityError) {
-            var reader = try EventReader(equipment)
-            try reader.run(deliver)
-        } catch {
-            guard error.code == .eventsUnavailable || error.code == .netlinkUnavailable else { throw error }
-            // With datagram sockets refused as well there is nobody left to ask.
-            if error.code == .netlinkUnavailable && !DatagramQueries(namespace: equipment.namespace).areAnswered { throw error }
-            var reader = try PollingReader(equipment)
-            try reader.run(deliver)
+    /// Reads events until it is stopped, and polls as long as there are none to read.
+    private func read(_ deliver: (NetworkEventBatch) -> Duration?) throws(ReachabilityError) {
+        while !equipment.wakeUp.isStopped {
+            equipment.wakeUp.reopen()
+            if let cause = try readEvents(deliver) {
+                hasPolled.store(true, ordering: .relaxed)
+                var reader = PollingReader(equipment, because: cause)
+                try reader.run(deliver, for: cause.code == .resourcesExhausted ? Self.shortagePause : nil)
+            }
         }
+    }
+
+    /// Reads events until it is stopped.
+    ///
+    /// - Returns: the reason why there are none, if the monitor can do without.
+    private func readEvents(
+        _ deliver: (NetworkEventBatch) -> Duration?
+    ) throws(ReachabilityError) -> ReachabilityError? {
+        var reader: EventReader
+        do throws(ReachabilityError) {
+            reader = try EventReader(equipment)
+        } catch {
+            switch error.code {
+            case .resourcesExhausted, .eventsUnavailable: return error
+            case .netlinkUnavailable:
+                // With datagram sockets forbidden as well there is nothing left to ask.
+                if let failure = datagrams.failure, failure.code != .resourcesExhausted { throw error }
+                return error
+            default: throw error
+            }
+        }
+        isLive.store(true, ordering: .relaxed)
+        defer { isLive.store(false, ordering: .relaxed) }
+        try reader.run(deliver, hasPolled: hasPolled.exchange(true, ordering: .relaxed))
+        return nil
     }
 
     /// Wakes the reader, which delivers an empty batch (eventfd(2)).
@@ -108,41 +165,67 @@ public final class KernelNetwork: NetworkSource {
         if usesFilter { equipment.filter.watch(destinations) }
     }
 
-    /// All links with their addresses (RTM_GETLINK, RTM_GETADDR), dumped again if the kernel says that they changed meanwhile.
+    /// Returns all links with their addresses (RTM_GETLINK, RTM_GETADDR).
     ///
-    /// That is done five times at most, after pauses of 10 ms to 160 ms.
-    ///
-    /// - Throws: ``ReachabilityError`` if the kernel refuses, or does not answer within two seconds.
+    /// - Throws: ``ReachabilityError`` if the kernel refuses or does not answer within 2 s;
+    ///   ``ReachabilityError/Code/interrupted`` if links or addresses changed meanwhile, at most five times in a row: then the dump
+    ///   is taken as it is.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        try equipment.dumpFailures.counting { () throws(ReachabilityError) in
-            try asking { () throws(ReachabilityError) in
-                try request(on: dumps) { requests throws(ReachabilityError) in try requests.interfaces() }
+        try equipment.dumpFailures.counting { isLast throws(ReachabilityError) in
+            let interfaces = try asking { () throws(ReachabilityError) -> [NetworkInterface]? in
+                let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in
+                    try requests.interfaces(isLast: isLast)
+                }
+                return isReader ? try request(on: reading.dumps, body) : try request(on: aside.dumps, body)
             } orElse: { () throws(ReachabilityError) in
                 try datagrams.interfaces()
+            }
+            // Thrown here, for its socket has been read to the end of the dump.
+            guard let interfaces else {
+                throw ReachabilityError(.interrupted, errno: EINTR, operation: "RTM_GETLINK and RTM_GETADDR")
+            }
+            return interfaces
+        }
+    }
+
+    /// Looks up routes (RTM_GETROUTE): two system calls for up to eight queries.
+    ///
+    /// For ``RouteQuery/Source/selected`` a datagram socket is connected first, which sends nothing (connect(2), getsockname(2)).
+    /// A query fails if the kernel does not answer within 2 s.
+    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        guard queries.contains(where: { $0.source == .selected }) else { return lookUp(queries) }
+        return queries.map { query in
+            guard query.source == .selected else { return lookUp([query])[0] }
+            do throws(ReachabilityError) {
+                let connected = try datagrams.route(to: query)
+                guard case .route(let route) = connected, let source = route.source else { return .success(connected) }
+                let answer = lookUp([query.from(.address(source))])[0]
+                // The socket is bound; a lookup with a source may lead elsewhere all the same, or to a route that refuses.
+                if query.interface != nil, try !answer.get().leaves(by: query.interface) { return .success(connected) }
+                return answer
+            } catch {
+                return .failure(error)
             }
         }
     }
 
-    /// One look-up (RTM_GETROUTE), answered as for a socket of this process.
-    ///
-    /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
-    public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        try routes(to: [query])[0]
-    }
-
-    /// Look-ups that are sent together and answered together: two calls of the kernel for up to eight of them.
-    ///
-    /// - Throws: ``ReachabilityError`` if the kernel does not answer within two seconds.
-    public func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
-        try asking { () throws(ReachabilityError) in
-            try request(on: lookups) { requests throws(ReachabilityError) in try requests.routes(queries) }
-        } orElse: { () throws(ReachabilityError) in
-            try datagrams.routes(to: queries)
+    private func lookUp(_ queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        do throws(ReachabilityError) {
+            return try asking { () throws(ReachabilityError) in
+                let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.routes(queries) }
+                return isReader ? try request(on: reading.lookups, body) : try request(on: aside.lookups, body)
+            } orElse: { () throws(ReachabilityError) in
+                try datagrams.routes(to: queries)
+            }.map(Result.success)
+        } catch {
+            return queries.map { _ in .failure(error) }
         }
     }
 
-    /// Runs the jobs of ``executor``: those that a condition has resumed need not wait until streams have been told.
-    public func didTellConditions() { _ = equipment.executor.runJobs() }
+    private var isReader: Bool { reader.load(ordering: .relaxed) == pthread_self() }
+
+    /// Runs the jobs of ``executor``: tasks that a condition resumed go on before streams are updated.
+    package func runTasks() { _ = equipment.executor.runJobs() }
 
     /// Has a host looked up by the system (getaddrinfo(3)), on a thread of its own and in the source's network namespace.
     ///
@@ -151,10 +234,14 @@ public final class KernelNetwork: NetworkSource {
         equipment.resolver.resolve(host) { [wakeUp = equipment.wakeUp] in wakeUp.signal() }
     }
 
-    /// Looks a host up now (getaddrinfo(3)); blocks, for many seconds if no name server answers.
-    public func addresses(of host: String) -> HostAnswer { HostResolver.lookUp(host, namespace: equipment.namespace) }
+    /// Looks up hosts now (getaddrinfo(3)), on threads of their own; blocks for at most the given time.
+    package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
+        HostResolver.answers(for: hosts, namespace: equipment.namespace, within: limit)
+    }
 
-    /// Asks through netlink, or without if that is refused; if both fail, netlink is what the user has to know of.
+    /// Asks through netlink, or without if that is refused; if both fail, the user has to know of netlink.
+    ///
+    /// A shortage is only made up for while events are not read: a datagram socket knows less, and would publish that as a change.
     private func asking<Answer>(
         _ netlink: () throws(ReachabilityError) -> Answer, orElse datagrams: () throws(ReachabilityError) -> Answer
     ) throws(ReachabilityError) -> Answer {
@@ -162,7 +249,8 @@ public final class KernelNetwork: NetworkSource {
         do throws(ReachabilityError) {
             return try netlink()
         } catch {
-            guard error.code == .netlinkUnavailable else { throw error }
+            let isShort = error.code == .resourcesExhausted && !isLive.load(ordering: .relaxed)
+            guard error.code == .netlinkUnavailable || isShort else { throw error }
             refusal = error
         }
         do throws(ReachabilityError) {

@@ -12,11 +12,11 @@ struct KernelRequests: ~Copyable {
     }
 
     /// All links with their addresses.
-    borrowing func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        let rest = { (time: Duration) in _ = cnl_wait(nil, 0, time.clampedNanoseconds) }
-        return try DumpRestart.repeating(rest: rest) { isLast throws(ReachabilityError) in
-            try consistentInterfaces(isLast: isLast)
-        } ?? []
+    ///
+    /// - Parameter isLast: if true, a dump that changed while it was made is taken as it is: a change announces itself.
+    /// - Returns: `nil` if the dump has to be made again.
+    borrowing func interfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
+        try consistentInterfaces(isLast: isLast)
     }
 
     /// Look-ups, with the answers in the order of the queries.
@@ -45,7 +45,7 @@ struct KernelRequests: ~Copyable {
                 let isRoute = answer.pointee.kind == CNL_ROUTE
                 verdicts.append(
                     isRoute
-                        ? RouteVerdict(answer.pointee.route, isMatch: query.wantsMatch) : .refused(errno: answer.pointee.error))
+                        ? RouteVerdict(answer.pointee.route, to: query) : .refused(errno: answer.pointee.error))
             }
             return 0
         }

@@ -11,9 +11,11 @@ enum MessageDecoder {
     }
 
     /// What a message announces; `nil` if nothing that concerns reachability.
-    static func event(_ message: cnl_message) -> NetworkEvent? {
+    ///
+    /// - Parameter devices: What is known about the hardware of the machine that sent it; `nil` if it is not this machine.
+    static func event(_ message: cnl_message, devices: DeviceTypes? = .shared) -> NetworkEvent? {
         switch message.kind {
-        case CNL_LINK: .link(NetworkInterface(message.link))
+        case CNL_LINK: .link(NetworkInterface(message.link, devices: devices))
         case CNL_LINK_GONE: .linkRemoved(index: message.link.index)
         case CNL_ADDRESS: address(message.address).map { .address($0, interface: message.address.interface) }
         case CNL_ADDRESS_GONE: address(message.address).map { .addressRemoved($0, interface: message.address.interface) }
@@ -21,7 +23,7 @@ enum MessageDecoder {
         case CNL_RULE, CNL_RULE_GONE: .rule(isRemoval: message.kind == CNL_RULE_GONE)
         case CNL_NEXTHOP, CNL_NEXTHOP_GONE: .nexthop(id: message.identifier, isRemoval: message.kind == CNL_NEXTHOP_GONE)
         // NETCONFA_IFINDEX_ALL and _DEFAULT are -1 and -2 (linux/netconf.h).
-        case CNL_NETCONF: .setting(interface: message.identifier > .max - 2 ? nil : message.identifier)
+        case CNL_NETCONF: .netconf(interface: message.identifier > .max - 2 ? nil : message.identifier)
         case CNL_OVERRUN: .overrun
         default: nil
         }

@@ -11,6 +11,8 @@ struct NetlinkSocket: ~Copyable {
     private let handle: OpaquePointer
     /// The size of an event socket's receive buffer in bytes, as the kernel granted it.
     private(set) var receiveBuffer: Int?
+    /// The epoll set that reports the socket.
+    private var epoll: Int32?
 
     /// Opens a socket in a network namespace, by default in the calling thread's.
     init(namespace: String?) throws(ReachabilityError) {
@@ -23,7 +25,13 @@ struct NetlinkSocket: ~Copyable {
         self.handle = handle
     }
 
-    deinit { cnl_close(handle) }
+    deinit {
+        // Closing removes nothing while a copy of the descriptor lives, such as one that a fork(2) has just made: the set would
+        // report the socket for ever, and by a number that is another file's by then (epoll(7), questions and answers, 6).
+        // A set that was closed first, its number now another file's, has no such entry: EBADF, EINVAL or ENOENT.
+        if let epoll { _ = cnl_epoll_remove(epoll, descriptor) }
+        cnl_close(handle)
+    }
 
     /// A socket for requests: strict, blocking, with a bounded wait for answers.
     static func forRequests(namespace: String?) throws(ReachabilityError) -> NetlinkSocket {
@@ -35,9 +43,9 @@ struct NetlinkSocket: ~Copyable {
         return socket
     }
 
-    /// A socket for events: non-blocking, with a filter, member of all groups, reported by a set of descriptors with this bit.
+    /// A socket for events: non-blocking, with a filter, member of all groups, reported by an epoll set with this bit.
     static func forEvents(
-        _ equipment: EventReader.Equipment, reportedBy waitSet: borrowing WaitSet, at bit: Int32
+        _ equipment: EventReader.Equipment, reportedBy epoll: borrowing Epoll, at bit: Int32
     ) throws(ReachabilityError) -> NetlinkSocket {
         var socket = try NetlinkSocket(namespace: equipment.namespace)
         try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
@@ -49,13 +57,19 @@ struct NetlinkSocket: ~Copyable {
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
         do throws(ReachabilityError) {
             for group in groups { try join(group, socket.handle) }
-            try waitSet.add(socket.descriptor, at: bit)
+            try socket.report(to: epoll, at: bit)
         } catch {
-            // The descriptor is closed now, and will soon be somebody else's.
+            // The descriptor is closed now, and will soon be another file's.
             equipment.filter.detach()
             throw error
         }
         return socket
+    }
+
+    /// Has an epoll set report the socket with this bit, until the socket is closed.
+    mutating func report(to epoll: borrowing Epoll, at bit: Int32) throws(ReachabilityError) {
+        try epoll.add(descriptor, at: bit)
+        self.epoll = epoll.descriptor
     }
 
     private static func join(_ group: UInt32, _ handle: OpaquePointer) throws(ReachabilityError) {
@@ -117,7 +131,7 @@ struct NetlinkSocket: ~Copyable {
         let code: ReachabilityError.Code =
             switch -result {
             case EPERM, EACCES: .permissionDenied
-            case EMFILE, ENFILE, ENOMEM: .resourcesExhausted
+            case EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC: .resourcesExhausted
             default: .requestFailed
             }
         throw ReachabilityError(code, errno: -result, operation: operation())

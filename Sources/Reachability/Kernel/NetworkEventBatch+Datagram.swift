@@ -3,13 +3,13 @@ internal import CNetlink
 extension NetworkEventBatch {
     /// Whether there is nothing in it that a monitor would have to know.
     var isEmpty: Bool {
-        events.isEmpty && !hasMore && forged == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
+        events.isEmpty && !hasMore && spoofed == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
     }
 
     /// Empties it for the next events, which find room where the last ones were, unless that is more than most batches need.
     package mutating func removeAll() {
         events.removeAll(keepingCapacity: events.capacity <= 512)
-        (hasMore, forged, malformed, drops, reopens, receiveBuffer) = (false, 0, 0, 0, 0, nil)
+        (hasMore, spoofed, malformed, drops, reopens, receiveBuffer) = (false, 0, 0, 0, 0, nil)
     }
 
     /// Adds what a datagram of the event socket announces.

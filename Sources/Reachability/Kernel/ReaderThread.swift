@@ -15,7 +15,8 @@ enum ReaderThread {
                 }
             }
             if error != 0 {
-                continuation.resume(throwing: ReachabilityError(.requestFailed, errno: error, operation: "pthread_create()"))
+                // EAGAIN: the process or the machine has no thread or memory left (pthread_create(3)).
+                continuation.resume(throwing: ReachabilityError(.resourcesExhausted, errno: error, operation: "pthread_create()"))
             }
         }
     }

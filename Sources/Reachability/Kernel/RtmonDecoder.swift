@@ -23,6 +23,8 @@ struct RtmonDecoder: Sendable {
     private(set) var report = RecordingReport()
     private var buffer: [UInt8] = []
     private var position = 0
+    /// The offset of the buffer in the file.
+    private var bufferOffset = 0
     private var isAtEnd = false
     /// Whether the last message's length made no sense, so that the next stamp must be looked for.
     private var isLost = false
@@ -35,6 +37,7 @@ struct RtmonDecoder: Sendable {
 
     mutating func append(_ bytes: [UInt8]) {
         buffer.removeFirst(position)
+        bufferOffset += position
         position = 0
         buffer += bytes
     }
@@ -47,7 +50,7 @@ struct RtmonDecoder: Sendable {
             if isLost, !findStamp() { return isAtEnd ? last() : .needsMore }
             guard left >= Self.headerSize else {
                 guard isAtEnd else { return .needsMore }
-                if left > 0 { report.isTorn = true }
+                if left > 0 { report.tornAt = bufferOffset + position }
                 return last()
             }
             let length = length
@@ -58,7 +61,7 @@ struct RtmonDecoder: Sendable {
             }
             guard left >= length else {
                 guard isAtEnd else { return .needsMore }
-                report.isTorn = true
+                report.tornAt = bufferOffset + position
                 return last()
             }
             // Padded to a multiple of four (NLMSG_ALIGN), but for the last one of a file that was cut.
@@ -84,9 +87,9 @@ struct RtmonDecoder: Sendable {
         let beginning = firstTime ?? time
         firstTime = beginning
         // The file knows the time of day only, which may jump back; the source's time may not.
-        let now = max(time - beginning, batch?.now ?? .zero)
+        let now = max(time - beginning, batch?.now.sinceBoot ?? .zero)
         report.batches += 1
-        defer { batch = NetworkEventBatch(now: now, wallTime: time) }
+        defer { batch = NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: time) }
         return batch
     }
 
@@ -99,7 +102,7 @@ struct RtmonDecoder: Sendable {
     private mutating func decode(_ bytes: ArraySlice<UInt8>) {
         bytes.withUnsafeBytes { bytes in
             MessageDecoder.forEach(in: bytes) { message in
-                if let event = MessageDecoder.event(message), batch != nil {
+                if let event = MessageDecoder.event(message, devices: nil), batch != nil {
                     batch?.events.append(event)
                 } else if message.kind == CNL_MALFORMED {
                     report.malformed += 1

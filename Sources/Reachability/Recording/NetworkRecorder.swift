@@ -16,7 +16,7 @@ internal import Synchronization
 /// recording. A sink that fails ends the recording, not the monitoring.
 ///
 /// What is asked before or after the run is answered and not recorded. Safe to use from any thread.
-public final class NetworkRecorder: NetworkSource {
+public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
     /// How far a recording has come.
     public struct Progress: Sendable {
         /// How many bytes the sink has taken.
@@ -85,13 +85,21 @@ public final class NetworkRecorder: NetworkSource {
     public func wake() { source.wake() }
 
     /// Tells the source which addresses are asked about.
-    public func watch(_ destinations: Set<IPAddress>) { source.watch(destinations) }
+    public func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
 
     /// Has the source look a host up; the answer is an event.
-    public func resolve(_ host: String) { source.resolve(host) }
+    public func resolve(_ host: String) { (source as? any HostResolving)?.resolve(host) }
 
-    /// The source's answer, which is not recorded.
-    public func addresses(of host: String) -> HostAnswer { source.addresses(of: host) }
+    /// Returns the source's answers, which are not recorded.
+    package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
+        (source as? any HostAnswering)?.answers(for: hosts, within: limit) ?? hosts.map { _ in .failed(.notAsked) }
+    }
+
+    /// If false, the source looks up no names.
+    package var resolvesHosts: Bool { (source as? any HostAnswering)?.resolvesHosts ?? (source is any HostResolving) }
+
+    /// Lets the source run the tasks that wait for its thread.
+    package func runTasks() { (source as? any TaskRunningSource)?.runTasks() }
 
     /// The source's links and addresses.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
@@ -100,16 +108,18 @@ public final class NetworkRecorder: NetworkSource {
         return try result.get()
     }
 
-    /// The source's answer to a look-up.
-    public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        let result = Result { () throws(ReachabilityError) in try source.route(to: query) }
-        record { .route(query, .init(result, isForBatch: $0)) }
-        return try result.get()
+    /// Returns the source's answers to lookups.
+    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        let answers = source.routes(to: queries)
+        for (query, answer) in zip(queries, answers) {
+            record { .route(query, .init(answer, isForBatch: $0)) }
+        }
+        return answers
     }
 
     private func pass(_ batch: NetworkEventBatch, to deliver: (NetworkEventBatch) -> Duration?) -> Duration? {
-        delivery.withLock { $0 = Delivery(now: batch.now, wallTime: batch.wallTime, thread: pthread_self()) }
-        writer.append(RecordingEntry(.batch(batch), now: batch.now, wallTime: batch.wallTime))
+        delivery.withLock { $0 = Delivery(now: batch.now.sinceBoot, wallTime: batch.wallTime, thread: pthread_self()) }
+        writer.append(RecordingEntry(.batch(batch), now: batch.now.sinceBoot, wallTime: batch.wallTime))
         let pause = deliver(batch)
         delivery.withLock { $0.thread = nil }
         writer.flush()

@@ -20,7 +20,7 @@ internal import Synchronization
 /// Files of rtmon(8) can be read too. They hold events but no look-ups, so that no verdict follows from them: see ``hasAnswers``.
 ///
 /// Safe to use from any thread.
-public final class RecordedNetwork: NetworkSource {
+public final class RecordedNetwork: HostResolving {
     private struct Guarded {
         /// Gone while somebody replays, and after that.
         var reader: ReplayReader?
@@ -72,7 +72,8 @@ public final class RecordedNetwork: NetworkSource {
         scopes = reader.scopes
         hasAnswers = reader.hasAnswers
         guarded = Mutex(
-            Guarded(reader: reader, report: reader.report, state: ReplayState(hasAnswers: reader.hasAnswers)))
+            Guarded(
+                reader: reader, report: reader.report, state: ReplayState(hasAnswers: reader.hasAnswers, version: reader.version)))
     }
 
     /// What was found in the recording, as far as it was read.
@@ -89,13 +90,13 @@ public final class RecordedNetwork: NetworkSource {
             throw ReachabilityError(.alreadyRun, operation: "RecordedNetwork.run(deliver:)")
         }
         let wait = pace.start()
-        var beginning: Duration?
+        var beginning: BootInstant?
         while true {
             let window = try reader.next()
             guarded.withLock { $0.report = reader.report }
             guard let window else { break }
             let now = window.batch.now
-            try await wait(now.saturatingSubtract(beginning ?? now))
+            try await wait((beginning ?? now).duration(to: now))
             beginning = beginning ?? now
             try Task.checkCancellation()
             play(window, deliver)
@@ -106,6 +107,9 @@ public final class RecordedNetwork: NetworkSource {
     /// Nothing: what was added is looked at with the next recorded batch.
     public func wake() {}
 
+    /// Does nothing: the answers about hosts are among the recorded events.
+    public func resolve(_ host: String) {}
+
     /// The links and addresses as they were at the present batch.
     ///
     /// - Throws: the recorded error, or ``ReachabilityError/Code/notRecorded`` before the first dump.
@@ -113,11 +117,14 @@ public final class RecordedNetwork: NetworkSource {
         try guarded.withLock { $0.state.interfaces(forBatch: $0.isDelivering) }.get()
     }
 
-    /// The answer as it was at the present batch, or else the last one before.
+    /// Returns the answers as they were at the present batch, or else the last ones before.
     ///
-    /// - Throws: the recorded error, or ``ReachabilityError/Code/notRecorded`` if this was not asked before.
-    public func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        try guarded.withLock { $0.state.route(to: query, forBatch: $0.isDelivering) }.get()
+    /// A query fails with the recorded error, or with ``ReachabilityError/Code/notRecorded`` if it was not asked before.
+    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        guarded.withLock { guarded in
+            let isDelivering = guarded.isDelivering
+            return queries.map { guarded.state.route(to: $0, forBatch: isDelivering) }
+        }
     }
 
     /// Delivers one batch, on this thread from beginning to end.

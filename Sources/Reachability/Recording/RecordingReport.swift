@@ -13,7 +13,9 @@ public struct RecordingReport: Hashable, Sendable {
     /// Whether the file ends in the middle of a record, as after a crash or on a full disk.
     ///
     /// Everything before that is read.
-    public var isTorn: Bool = false
+    public var isTorn: Bool { tornAt != nil }
+    /// The offset in bytes at which the record begins that the file ends in the middle of; `nil` unless ``isTorn``.
+    public var tornAt: Int?
     /// Whether the recorder said that this is the end.
     ///
     /// Otherwise its process was killed, or is still at it.

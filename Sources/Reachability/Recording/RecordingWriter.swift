@@ -13,7 +13,7 @@ final class RecordingWriter: Sendable {
 
     private let guarded: Mutex<Guarded>
     private let sink: @Sendable ([UInt8]) throws -> Void
-    private let wakeUp = WakeUp()
+    private let wakeUp = EventFD()
 
     init(limit: Int, sink: @escaping @Sendable ([UInt8]) throws -> Void) {
         guarded = Mutex(Guarded(buffer: RecordingBuffer(limit: limit)))

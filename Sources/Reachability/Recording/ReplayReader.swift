@@ -37,6 +37,9 @@ struct ReplayReader: Sendable {
     /// Whether it holds answers, and not events alone.
     var hasAnswers: Bool { rtmonDecoder == nil }
 
+    /// The version of the recording's format.
+    var version: UInt16 { decoder?.version ?? RecordingFormat.majorVersion }
+
     var report: RecordingReport { decoder?.report ?? rtmonDecoder?.report ?? RecordingReport() }
 
     /// The next batch and its answers; `nil` at the end.

@@ -8,16 +8,19 @@ struct ConformanceAnswers: Hashable, Sendable {
     init(_ candidate: NetworkSourceConformance.Candidate) {
         let source = candidate.source
         interfaces = Result { () throws(ReachabilityError) in try source.interfaces() }
-        routes = candidate.queries.map { query in Result { () throws(ReachabilityError) in try source.route(to: query) } }
+        routes = source.routes(to: candidate.queries)
     }
 
-    /// Why the source could not be asked, if so; that nobody asked while a recording was made is an answer.
+    /// The reason why the source could not be asked.
     var failure: ReachabilityError? {
-        let failures = [interfaces.failure] + routes.map(\.failure)
-        return failures.compactMap(\.self).first { $0.code != .notRecorded }
+        let failures = [interfaces.unexpectedFailure] + routes.map(\.unexpectedFailure)
+        return failures.compactMap(\.self).first
     }
 }
 
-extension Result {
-    fileprivate var failure: Failure? { if case .failure(let failure) = self { failure } else { nil } }
+extension Result where Failure == ReachabilityError {
+    /// The failure, unless a recording does not hold the answer: that is an answer, too.
+    var unexpectedFailure: ReachabilityError? {
+        if case .failure(let failure) = self, failure.code != .notRecorded { failure } else { nil }
+    }
 }

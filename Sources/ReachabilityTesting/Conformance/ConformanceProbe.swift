@@ -4,14 +4,14 @@ internal import Synchronization
 
 /// Receives a source's batches and notes what is wrong with the way they come.
 final class ConformanceProbe: Sendable {
-    typealias Promise = NetworkSourceConformance.Promise
+    typealias Requirement = NetworkSourceConformance.Requirement
     typealias Violation = NetworkSourceConformance.Violation
     /// What is done within a delivery, by the number of the batch; returns the pause to ask for.
     typealias Reaction = @Sendable (_ number: Int) -> Duration?
 
     /// What is remembered of a batch.
     struct Batch: Sendable {
-        var now: Duration
+        var now: BootInstant
         var hasEvents: Bool
         /// What the source answered within the delivery.
         var answers: ConformanceAnswers?
@@ -85,7 +85,7 @@ final class ConformanceProbe: Sendable {
         for listener in listeners { listener.yield() }
     }
 
-    func report(_ promise: Promise, _ message: String) { state.withLock { $0.report(promise, message) } }
+    func report(_ requirement: Requirement, _ message: String) { state.withLock { $0.report(requirement, message) } }
 
     /// Beats whenever something may have changed, once at the beginning.
     func beats() -> AsyncStream<Void> {
@@ -102,8 +102,8 @@ final class ConformanceProbe: Sendable {
 }
 
 extension ConformanceProbe.State {
-    mutating func report(_ promise: ConformanceProbe.Promise, _ message: String) {
-        violations.append(.init(promise, message))
+    mutating func report(_ requirement: ConformanceProbe.Requirement, _ message: String) {
+        violations.append(.init(requirement, message))
     }
 
     /// Takes note of a delivery that begins, and returns what is to be done within it.

@@ -21,7 +21,7 @@ final class ConformanceSession: Sendable {
     ///
     /// - Parameter isCancelled: whether the task is cancelled before the source is run.
     func start(isCancelled: Bool = false) {
-        candidate.source.watch(Set(candidate.queries.map(\.destination)))
+        (candidate.source as? any FilteringSource)?.watch(Set(candidate.queries.map(\.destination)))
         let task = Task { [source = candidate.source, probe] in
             while isCancelled && !Task.isCancelled { await Task.yield() }
             do {

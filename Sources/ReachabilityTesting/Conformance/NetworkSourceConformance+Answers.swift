@@ -75,7 +75,8 @@ extension ConformanceSession {
             }
             guard hasReturned else {
                 probe.report(
-                    .questions, "`interfaces()` or `route(to:)` \(occasion), by several threads, did not return within \(patience)")
+                    .questions, "`interfaces()` or `routes(to:)` \(occasion), by several threads, did not return within \(patience)"
+                )
                 return false
             }
             for answers in told.kinds { expectAnswer(answers, occasion) }
@@ -90,7 +91,7 @@ extension ConformanceSession {
 
     fileprivate func expectAnswer(_ answers: ConformanceAnswers?, _ occasion: String) {
         guard let failure = answers?.failure else { return }
-        probe.report(.questions, "`interfaces()` or `route(to:)` \(occasion) threw: \(failure)")
+        probe.report(.questions, "`interfaces()` or `routes(to:)` \(occasion) threw: \(failure)")
     }
 }
 

@@ -17,6 +17,10 @@ extension NetworkSourceConformance {
         /// closure returns the change has been made; its announcement may come before or after that.
         public var changes: [@Sendable () async throws -> Void]
 
+        /// Interrupts the next dump, as a change of links or addresses would meanwhile (NLM_F_DUMP_INTR, netlink(7)); `nil` if that
+        /// cannot be had, and ``Requirement/interruptions`` is not checked.
+        public var interruptNextDump: (@Sendable () -> Void)?
+
         /// Makes a candidate.
         ///
         /// - Parameters:
@@ -25,15 +29,18 @@ extension NetworkSourceConformance {
         ///   - pause: the time that it is asked to let pass. For a source in real time, long against what its threads need.
         ///   - passTime: lets the source's own time pass; for a source whose time is real, nothing.
         ///   - changes: changes to the network; without any the suite does not check whether they are announced.
+        ///   - interruptNextDump: interrupts the next dump; without it the suite does not check what becomes of an interrupted one.
         public init(
             _ source: some NetworkSource, queries: [RouteQuery] = Candidate.defaultQueries, pause: Duration = .milliseconds(100),
-            passTime: (@Sendable (Duration) async throws -> Void)? = nil, changes: [@Sendable () async throws -> Void] = []
+            passTime: (@Sendable (Duration) async throws -> Void)? = nil, changes: [@Sendable () async throws -> Void] = [],
+            interruptNextDump: (@Sendable () -> Void)? = nil
         ) {
             self.source = source
             self.queries = queries
             self.pause = pause
             self.passTime = passTime
             self.changes = changes
+            self.interruptNextDump = interruptNextDump
         }
 
         /// Routes to 198.41.0.4 and 2001:503:ba3e::2:30.

@@ -89,7 +89,7 @@ extension NetworkSourceConformance {
                     return
                 }
                 let batches = probe.batches
-                let distance = batches[number].now - batches[number - 1].now
+                let distance = batches[number - 1].now.duration(to: batches[number].now)
                 // What was announced may come at any time; that time goes back is another matter.
                 guard batches[number].hasEvents || distance < .zero || distance >= pause / 2 else {
                     probe.report(.pauses, "an empty batch came \(distance) after `deliver` had returned \(pause)")

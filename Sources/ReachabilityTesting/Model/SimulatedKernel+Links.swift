@@ -10,14 +10,18 @@ extension SimulatedKernel {
     ///   - kind: What sort of device it is.
     ///   - isUp: Whether it is set up at once.
     ///   - hasCarrier: Whether the cable is in.
+    ///   - isPointToPoint: Whether it has one other end (IFF_POINTOPOINT, netdevice(7)); by default true for tunnels.
     /// - Returns: The link's index, never used before.
     @discardableResult
     public mutating func addLink(
-        _ name: String, kind: NetworkInterface.Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true
+        _ name: String, kind: NetworkInterface.Kind = .wired, isUp: Bool = true, hasCarrier: Bool = true,
+        isPointToPoint: Bool? = nil
     ) throws(SimulationError) -> UInt32 {
         try checkName(name, for: "addLink(\"\(name)\")")
         defer { nextIndex += 1 }
-        var interface = NetworkInterface(index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier)
+        var interface = NetworkInterface(
+            index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier,
+            isPointToPoint: isPointToPoint ?? (kind == .tunnel))
         interface.operationalState = operationalState(of: interface)
         links.append(Link(interface: interface, isPlugged: hasCarrier, isIPv6Disabled: settings.disablesIPv6))
         makeReady(links.count - 1) { $0.announceLink($0.links.count - 1) }

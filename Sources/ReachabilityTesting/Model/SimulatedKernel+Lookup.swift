@@ -2,20 +2,80 @@ internal import Glibc
 public import Reachability
 
 extension SimulatedKernel {
-    /// What the kernel would answer to RTM_GETROUTE (rtnetlink(7)): the first of ``answers(to:)``.
+    /// Returns the kernel's answer to RTM_GETROUTE (rtnetlink(7)): the first of ``answers(to:)``.
     public func route(to query: RouteQuery) -> RouteVerdict {
         answers(to: query).first ?? .refused(errno: ENETUNREACH)
     }
 
-    /// All the answers that the kernel may give: several if a multipath route is found, one for each leg in service.
+    /// Returns all answers that the kernel may give: several if a multipath route is found, one for each leg in service.
     ///
-    /// The policy rules are asked in their order. In a table the longest prefix wins, then the least metric.
+    /// The policy rules are asked in their order. In a table the longest prefix of the destination wins, then the longest one of
+    /// the source, then the least metric. A query with the source `RouteQuery.Source.selected` is answered as connect(2) is.
     public func answers(to query: RouteQuery) -> [RouteVerdict] {
-        // IPv6 looks at the interface only when it compares it with a route's.
-        if let index = query.interface, query.destination.family == .ipv4 {
+        switch (query.source, query.destination.family) {
+        case (.selected, .ipv4): connect4(query)
+        case (.selected, .ipv6): connect6(query)
+        case (_, .ipv4): lookUp4(query)
+        case (_, .ipv6):
+            // A lookup without a source is strict about the interface, one with a source only prefers it
+            // (ip6_route_output_flags, net/ipv6/route.c).
+            lookUp(query.namedSource == nil || query.destination.isBoundToLink ? query : query.unbound)
+        }
+    }
+
+    /// Chooses a source and looks up again with it (ip_route_connect, include/net/route.h).
+    private func connect4(_ query: RouteQuery) -> [RouteVerdict] {
+        lookUp4(query.from(.unspecified)).flatMap { first -> [RouteVerdict] in
+            guard case .route(let route) = first, let source = route.source, !source.isUnspecified else { return [first] }
+            return lookUp4(query.from(.address(source)))
+        }
+    }
+
+    /// Looks up without a source and, if that fails, with the one that suits best (ip6_dst_lookup_tail, net/ipv6/ip6_output.c).
+    ///
+    /// A socket's lookups are always strict about its interface.
+    private func connect6(_ query: RouteQuery) -> [RouteVerdict] {
+        var query = query.from(.unspecified)
+        // net/ipv6/tcp_ipv6.c, tcp_v6_connect().
+        if query.destination.isUnspecified { query.destination = Self.loopbackAddress6.address }
+        let first = lookUp(query)
+        guard case .refused? = first.first else { return first }
+        guard let source = source6(on: nil, for: query.destination) else { return [.refused(errno: EADDRNOTAVAIL)] }
+        return lookUp(query.from(.address(source)))
+    }
+
+    /// An IPv4 lookup (ip_route_output_key_hash_rcu, net/ipv4/route.c).
+    private func lookUp4(_ query: RouteQuery) -> [RouteVerdict] {
+        if let source = query.namedSource {
+            if source.isMulticast || source.value >> 24 == 0 || source.value == 0xffff_ffff { return [.refused(errno: EINVAL)] }
+            // Old kernels say EINVAL.
+            guard links.contains(where: { $0.holds4(source) }) else { return [.refused(errno: ENETUNREACH)] }
+        }
+        if let index = query.interface {
             guard let link = link(at: index) else { return [.refused(errno: ENODEV)] }
             guard link.interface.isUp else { return [.refused(errno: ENETUNREACH)] }
         }
+        if query.destination.isUnspecified { return [thisHost(query)] }
+        return lookUp(query).map { verdict in
+            // A loopback address does not leave the machine (__mkroute_output, net/ipv4/route.c).
+            guard case .route(let route) = verdict, !route.isLocal, (query.namedSource ?? route.source)?.isLoopback == true,
+                link(at: route.interface)?.interface.isLoopback == false
+            else { return verdict }
+            return .refused(errno: EINVAL)
+        }
+    }
+
+    /// The answer about 0.0.0.0: this host, without any table.
+    private func thisHost(_ query: RouteQuery) -> RouteVerdict {
+        guard !query.fibMatch else { return .refused(errno: EHOSTUNREACH) }
+        let loopback = IPAddress(family: .ipv4, value: 0x7f00_0001)
+        let bound = query.interface.flatMap { link(at: $0) }?.interface.addresses.first { $0.address.family == .ipv4 }?.address
+        return .route(
+            .init(interface: Self.loopbackIndex, source: query.namedSource ?? bound ?? loopback, table: 0, isLocal: true))
+    }
+
+    /// Asks the policy rules.
+    private func lookUp(_ query: RouteQuery) -> [RouteVerdict] {
         for rule in rules where rule.isFor(query, uid: uid) {
             switch rule.action {
             case .lookup(Rule.localTable):
@@ -58,8 +118,8 @@ extension SimulatedKernel {
         guard let holder, query.interface == nil || query.interface == holder.interface.index else { return nil }
         let isIPv6 = destination.family == .ipv6
         var answer = RouteVerdict.Route(
-            interface: Self.loopbackIndex, source: destination, table: Rule.localTable, isLocal: true)
-        if query.wantsMatch {
+            interface: Self.loopbackIndex, source: query.namedSource ?? destination, table: Rule.localTable, isLocal: true)
+        if query.fibMatch {
             // The entry names the interface that has the address; packets go through the loopback device all the same.
             answer.interface = holder.interface.index
             answer.source = isIPv6 ? nil : destination
@@ -70,9 +130,20 @@ extension SimulatedKernel {
     }
 
     private func bestRoute(_ query: RouteQuery, in table: UInt32) -> Route? {
-        let fitting = routes.filter { $0.table == table && $0.destination.contains(query.destination) }
-            .stablySorted { (-$0.destination.length, Int($0.metric)) < (-$1.destination.length, Int($1.metric)) }
-        return query.destination.family == .ipv4 ? bestRoute4(query, fitting[...]) : bestRoute6(query, fitting[...])
+        let fitting = routes.filter { $0.table == table && $0.isFor(query) }.stablySorted { $0.rank < $1.rank }
+        if query.destination.family == .ipv4 { return bestRoute4(query, fitting[...]) }
+        return bestRoute6(query, fitting.filter { !isHidden($0, among: fitting) }[...])
+    }
+
+    /// Whether a route for all sources is passed over, because others to the same prefix are for some sources, none of which fits.
+    ///
+    /// Not so the default: the search ends at the root (fib6_node_lookup_1, net/ipv6/ip6_fib.c).
+    private func isHidden(_ route: Route, among fitting: [Route]) -> Bool {
+        guard route.sourcePrefix == nil, route.destination.length > 0 else { return false }
+        func isBeside(_ other: Route) -> Bool {
+            other.sourcePrefix != nil && other.destination == route.destination && other.table == route.table
+        }
+        return routes.contains(where: isBeside) && !fitting.contains(where: isBeside)
     }
 
     private func bestRoute4(_ query: RouteQuery, _ fitting: ArraySlice<Route>) -> Route? {
@@ -90,7 +161,7 @@ extension SimulatedKernel {
         var fitting = fitting
         while let route = fitting.popFirst() {
             if isFound(route, query) { return route }
-            let node = fitting.prefix { $0.destination == route.destination }
+            let node = fitting.prefix { $0.destination == route.destination && $0.sourcePrefix == route.sourcePrefix }
             // When the best metric was of no use the whole rest is looked through, and a nexthop object that refuses ends that,
             // whatever was found before it (__find_rr_leaf(), net/ipv6/route.c).
             if let best = node.first(where: isBlackhole) ?? node.first(where: { isFound($0, query) }) { return best }
@@ -136,23 +207,69 @@ extension SimulatedKernel {
     /// is 0.
     private func answerWithoutRoute(_ query: RouteQuery, errno: Int32) -> RouteVerdict {
         guard let interface = query.interface, query.destination.family == .ipv4 else { return .refused(errno: errno) }
-        guard !query.wantsMatch else { return .refused(errno: EHOSTUNREACH) }
-        return .route(.init(interface: interface, source: source4(on: interface, towards: nil), table: 0))
+        guard !query.fibMatch else { return .refused(errno: EHOSTUNREACH) }
+        let source = query.namedSource ?? source4(on: interface, towards: nil)
+        return .route(.init(interface: interface, source: source, table: 0))
     }
 
     private func resolve(_ route: Route, _ leg: Leg, for query: RouteQuery) -> RouteVerdict.Route {
         let isIPv6 = route.family == .ipv6
         var answer = RouteVerdict.Route(
             interface: leg.interface, gateway: leg.gateway, source: route.source, table: route.table)
-        if query.wantsMatch {
+        if query.fibMatch {
             answer.prefixLength = route.destination.length
             answer.metric = route.metric
+        } else if let source = query.namedSource {
+            answer.source = source
         } else if route.source == nil {
             answer.source =
                 isIPv6 ? source6(on: leg.interface, for: query.destination) : source4(on: leg.interface, towards: leg.gateway)
         }
         return answer
     }
+}
+
+extension SimulatedKernel.Route {
+    /// Whether a lookup may find the route; one without a source finds only routes for all sources.
+    fileprivate func isFor(_ query: RouteQuery) -> Bool {
+        guard destination.contains(query.destination) else { return false }
+        guard let sourcePrefix else { return true }
+        return query.namedSource.map(sourcePrefix.contains) ?? false
+    }
+
+    /// The place among the routes that a lookup may find; less is better.
+    fileprivate var rank: (Int, Int, Int) { (-destination.length, -(sourcePrefix?.length ?? 0), Int(metric)) }
+}
+
+extension SimulatedKernel.Link {
+    /// Whether packets may come from an IPv4 address here (__ip_dev_find, net/ipv4/devinet.c).
+    fileprivate func holds4(_ address: IPAddress) -> Bool {
+        interface.addresses.contains { held in
+            held.address == address
+                || interface.isLoopback && held.address.family == .ipv4
+                    && IPPrefix(held.address, length: held.prefixLength).contains(address)
+        }
+    }
+}
+
+extension RouteQuery {
+    /// The source address that a lookup carries, if there is one.
+    var namedSource: IPAddress? {
+        guard case .address(let address) = source, address.family == destination.family, !address.isUnspecified else { return nil }
+        return address
+    }
+
+    /// The same query without an interface.
+    fileprivate var unbound: RouteQuery {
+        var query = self
+        query.interface = nil
+        return query
+    }
+}
+
+extension IPAddress {
+    /// Whether IPv6 compares the interface of any lookup for the address (rt6_need_strict, net/ipv6/route.c).
+    fileprivate var isBoundToLink: Bool { isLinkLocal || isMulticast || isLoopback }
 }
 
 extension Array {

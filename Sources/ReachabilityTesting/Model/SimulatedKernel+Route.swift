@@ -43,6 +43,8 @@ extension SimulatedKernel {
 
         /// Where it leads.
         public var destination: IPPrefix
+        /// The sources that it is for (`from`, ip-route(8)); `nil` for all.
+        public var sourcePrefix: IPPrefix?
         /// The table it is in.
         public var table = mainTable
         /// What it does.
@@ -79,7 +81,9 @@ extension SimulatedKernel.Route {
     }
 
     /// Whether a new route takes the other one's place: the kernel's key.
-    func hasKey(of other: Self) -> Bool { destination == other.destination && metric == other.metric && table == other.table }
+    func hasKey(of other: Self) -> Bool {
+        destination == other.destination && sourcePrefix == other.sourcePrefix && metric == other.metric && table == other.table
+    }
 
     /// Whether the other one was made by the same words.
     func isSame(as other: Self) -> Bool {

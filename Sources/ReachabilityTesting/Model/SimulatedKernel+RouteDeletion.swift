@@ -5,15 +5,18 @@ extension SimulatedKernel {
     ///
     /// It is announced.
     ///
-    /// The destination is written as for ``addRoute(to:via:dev:metric:type:source:table:)``; what else is given must fit, too. A
-    /// gateway or a link takes one leg out of an IPv6 multipath route if it is a gateway, and the whole route otherwise; those of
+    /// The destination is written as for ``addRoute(to:via:dev:metric:type:source:table:from:)``; what else is given must fit.
+    /// A gateway or a link takes one leg out of an IPv6 multipath route if it is a gateway, and the whole route otherwise; those of
     /// IPv4 go by their first leg. A route through a nexthop object fits only if neither is given.
     public mutating func removeRoute(
-        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil, table: UInt32 = 254
+        to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil, table: UInt32 = 254,
+        from sources: String? = nil
     ) throws(SimulationError) {
         let operation = "removeRoute(to: \"\(destination)\")"
         let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
-        let prefix = try parsePrefix(destination, family: next?.family ?? .ipv4, for: operation)
+        let sourcePrefix = try parseSources(sources, for: operation)
+        let told = next?.family ?? sourcePrefix?.address.family
+        let prefix = try parsePrefix(destination, family: told ?? .ipv4, for: operation)
         let interface = try name.map { name throws(SimulationError) in
             links[try position(of: name, for: operation)].interface.index
         }
@@ -23,7 +26,8 @@ extension SimulatedKernel {
             let route = routes[place]
             // IPv4 compares with the first leg alone (fib_nh_match(), net/ipv4/fib_semantics.c).
             let legs = route.family == .ipv4 ? route.legs.prefix(1) : route.legs[...]
-            return route.destination == prefix && route.table == table && (metric == nil || route.metric == metric)
+            return route.destination == prefix && route.sourcePrefix == sourcePrefix && route.table == table
+                && (metric == nil || route.metric == metric)
                 && (isAnyLeg || legs.contains(where: isMeant))
         }
         guard let place = fitting.min(by: { routes[$0].metric < routes[$1].metric }) else {

@@ -28,27 +28,29 @@ extension SimulatedKernel {
     ///   - type: What it does; only `unicast` takes a gateway and a link.
     ///   - source: The preferred source address, which some link has to hold.
     ///   - table: The number of its table, by default main's.
+    ///   - sources: The prefix of the sources that it is for, of IPv6 only; by default it is for all.
     public mutating func addRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254
+        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254, from sources: String? = nil
     ) throws(SimulationError) {
         let operation = "addRoute(to: \"\(destination)\")"
-        try insert(try makeRoute(destination, gateway, name, metric, type, source, table, operation), operation)
+        try insert(try makeRoute(destination, gateway, name, metric, type, source, table, sources, operation), operation)
     }
 
     /// Adds a multipath route, like `ip route add … nexthop … nexthop …`.
     ///
     /// It is announced, by its first leg. Look-ups tell the first leg that works; see ``answers(to:)``.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `hops` the ways it leads, at least one.
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:from:)``, and `hops` the ways it leads, at least
+    /// one.
     public mutating func addRoute(
         to destination: String, through hops: [Hop], metric: UInt32? = nil, table: UInt32 = 254
     ) throws(SimulationError) {
         let operation = "addRoute(to: \"\(destination)\")"
         guard let first = hops.first else { throw SimulationError(operation, "a route needs a way to lead (EINVAL)") }
-        var route = try makeRoute(destination, first.gateway, first.name, metric, .unicast, nil, table, operation)
+        var route = try makeRoute(destination, first.gateway, first.name, metric, .unicast, nil, table, nil, operation)
         for hop in hops.dropFirst() {
-            let other = try makeRoute(destination, hop.gateway, hop.name, metric, .unicast, nil, table, operation)
+            let other = try makeRoute(destination, hop.gateway, hop.name, metric, .unicast, nil, table, nil, operation)
             guard other.destination == route.destination else {
                 throw SimulationError(operation, "all gateways must be of the route's family (EINVAL)")
             }
@@ -65,7 +67,7 @@ extension SimulatedKernel {
     ///
     /// It is announced.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``, and `id` the object's number;
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:from:)``, and `id` the object's number;
     /// `default` is of the object's family.
     public mutating func addRoute(
         to destination: String, nexthop id: UInt32, metric: UInt32? = nil, table: UInt32 = 254
@@ -83,14 +85,14 @@ extension SimulatedKernel {
 
     /// Adds a route or replaces the one with the same destination, table and metric, like `ip route replace`.
     ///
-    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:)``. Only the new route is
+    /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:from:)``. Only the new route is
     /// announced; an IPv4 route that is there as it is said is not (fib_table_insert(), net/ipv4/fib_trie.c).
     public mutating func replaceRoute(
         to destination: String, via gateway: String? = nil, dev name: String? = nil, metric: UInt32? = nil,
-        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254
+        type: RouteType = .unicast, source: String? = nil, table: UInt32 = 254, from sources: String? = nil
     ) throws(SimulationError) {
         let route = try makeRoute(
-            destination, gateway, name, metric, type, source, table, "replaceRoute(to: \"\(destination)\")")
+            destination, gateway, name, metric, type, source, table, sources, "replaceRoute(to: \"\(destination)\")")
         if let place = routes.firstIndex(where: { $0.hasKey(of: route) }) {
             guard route.family == .ipv6 || !routes[place].isSame(as: route) else { return }
             routes[place] = route
@@ -110,12 +112,17 @@ extension SimulatedKernel {
 
     private func makeRoute(
         _ destination: String, _ gateway: String?, _ name: String?, _ metric: UInt32?, _ type: RouteType, _ source: String?,
-        _ table: UInt32, _ operation: String
+        _ table: UInt32, _ sources: String?, _ operation: String
     ) throws(SimulationError) -> Route {
         let next = try gateway.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
         let preferred = try source.map { text throws(SimulationError) in try parseAddress(text, for: operation).address }
-        let prefix = try parsePrefix(destination, family: next?.family ?? preferred?.family ?? .ipv4, for: operation)
+        let sourcePrefix = try parseSources(sources, for: operation)
+        let told = next?.family ?? preferred?.family ?? sourcePrefix?.address.family
+        let prefix = try parsePrefix(destination, family: told ?? .ipv4, for: operation)
         let family = prefix.address.family
+        guard family == .ipv6 || sourcePrefix == nil else {
+            throw SimulationError(operation, "only IPv6 routes select by source: use a rule (EINVAL)")
+        }
         guard family == .ipv4 || next?.family != .ipv4 else {
             throw SimulationError(operation, "an IPv6 destination cannot have an IPv4 gateway (EINVAL)")
         }
@@ -131,9 +138,19 @@ extension SimulatedKernel {
             throw SimulationError(operation, "table \(table) is the kernel's own: choose another")
         }
         return Route(
-            destination: prefix, table: table, type: type,
+            destination: prefix, sourcePrefix: sourcePrefix, table: table, type: type,
             legs: type == .unicast ? [Leg(next, try outgoing(name, next, family, operation))] : [],
             metric: rank(metric, of: prefix), source: preferred)
+    }
+
+    /// Reads the prefix of a route's sources; `nil` if it is for all.
+    func parseSources(_ text: String?, for operation: String) throws(SimulationError) -> IPPrefix? {
+        guard let text else { return nil }
+        let prefix = try parsePrefix(text, family: .ipv6, for: operation)
+        guard prefix.address.family == .ipv6 else {
+            throw SimulationError(operation, "only IPv6 routes select by source: use a rule (EINVAL)")
+        }
+        return prefix.length == 0 ? nil : prefix
     }
 
     private func rank(_ metric: UInt32?, of prefix: IPPrefix) -> UInt32 {

@@ -21,7 +21,7 @@ extension SimulatedKernel {
         public var priority: UInt32
         /// Where packets must come from.
         ///
-        /// Only a prefix of length 0 fits a look-up, which names no source.
+        /// A lookup without a source counts as one from 0.0.0.0 over IPv4; over IPv6 only a prefix of length 0 fits it.
         public var source: IPPrefix?
         /// Where packets must go.
         public var destination: IPPrefix?
@@ -29,13 +29,18 @@ extension SimulatedKernel {
         public var mark: UInt32?
         /// The users that the socket must belong to.
         public var uids: ClosedRange<UInt32>?
+        /// The transport protocol that packets must have (`ipproto`).
+        public var transport: Scope.Transport?
+        /// The ports that packets must go to (`dport`); a lookup without a port fits none.
+        public var ports: ClosedRange<UInt16>?
         /// What it does.
         public var action: Action
 
         /// Makes a rule, by default one for all look-ups of IPv4.
         public init(
             priority: UInt32, family: IPAddress.Family = .ipv4, from source: IPPrefix? = nil, to destination: IPPrefix? = nil,
-            mark: UInt32? = nil, uids: ClosedRange<UInt32>? = nil, _ action: Action
+            mark: UInt32? = nil, uids: ClosedRange<UInt32>? = nil, transport: Scope.Transport? = nil,
+            ports: ClosedRange<UInt16>? = nil, _ action: Action
         ) {
             self.family = family
             self.priority = priority
@@ -43,6 +48,8 @@ extension SimulatedKernel {
             self.destination = destination
             self.mark = mark
             self.uids = uids
+            self.transport = transport
+            self.ports = ports
             self.action = action
         }
 
@@ -62,17 +69,24 @@ extension SimulatedKernel {
         func forestalls(_ other: Rule) -> Bool {
             func isSame(_ own: IPPrefix?, _ other: IPPrefix?) -> Bool { (other?.length ?? 0) == 0 || own == other }
             return family == other.family && priority == other.priority && mark == other.mark && uids == other.uids
-                && action == other.action && isSame(source, other.source) && isSame(destination, other.destination)
+                && transport == other.transport && ports == other.ports && action == other.action && isSame(source, other.source)
+                && isSame(destination, other.destination)
         }
 
         /// Whether the rule is for a look-up (fib_rule_match(), net/core/fib_rules.c).
         func isFor(_ query: RouteQuery, uid: UInt32) -> Bool {
             guard family == query.destination.family else { return false }
-            // IPv4 compares with 0.0.0.0; IPv6 does not compare at all without a source.
-            let unspecified = IPAddress(family: family, value: 0)
-            if let source, source.length > 0, family == .ipv6 || !source.contains(unspecified) { return false }
+            if let source, source.length > 0 {
+                // IPv4 compares with 0.0.0.0, IPv6 only a source that there is (fib6_rule_match, net/ipv6/fib6_rules.c).
+                guard let from = query.namedSource ?? (family == .ipv4 ? IPAddress(family: family, value: 0) : nil) else {
+                    return false
+                }
+                if !source.contains(from) { return false }
+            }
             if let destination, !destination.contains(query.destination) { return false }
             if let mark, mark != query.mark ?? 0 { return false }
+            if let transport, transport != query.transport { return false }
+            if let ports, !ports.contains(query.port ?? 0) { return false }
             return uids?.contains(query.uid ?? uid) ?? true
         }
     }

@@ -41,12 +41,12 @@ extension SimulatedKernel {
         case "net.ipv4.conf.all.ignore_routes_with_linkdown":
             guard settings.ignoresIPv4LinkDown != isOn else { return }
             settings.ignoresIPv4LinkDown = isOn
-            announce(.setting(interface: nil))
+            announce(.netconf(interface: nil))
         case "net.ipv6.conf.all.ignore_routes_with_linkdown":
             guard settings.ignoresIPv6LinkDown != isOn else { return }
             settings.ignoresIPv6LinkDown = isOn
-            announce(.setting(interface: nil))
-            for link in links { announce(.setting(interface: link.interface.index)) }
+            announce(.netconf(interface: nil))
+            for link in links { announce(.netconf(interface: link.interface.index)) }
         case "net.ipv4.nexthop_compat_mode": settings.isNexthopCompatible = isOn
         case "net.ipv6.route.skip_notify_on_dev_down": settings.skipsNotifyOnDeviceDown = isOn
         case "net.ipv6.conf.all.keep_addr_on_down": settings.keepsAddressesOnDown = isOn

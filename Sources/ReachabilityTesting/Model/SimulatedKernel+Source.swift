@@ -23,8 +23,10 @@ extension SimulatedKernel {
     ///
     /// All interfaces' ready addresses are candidates, even `::1`: that is what is chosen while no other one is ready. Among equals
     /// an interface's newest wins.
-    func source6(on index: UInt32, for destination: IPAddress) -> IPAddress? {
-        let isOnLinkOnly = destination.isLinkLocal || destination.isMulticast
+    ///
+    /// - Parameter index: the outgoing interface; `nil` if there is no route yet.
+    func source6(on index: UInt32?, for destination: IPAddress) -> IPAddress? {
+        let isOnLinkOnly = index != nil && (destination.isLinkLocal || destination.isMulticast)
         var best: (address: IPAddress, rank: Rank)?
         for link in links where !isOnLinkOnly || link.interface.index == index {
             for held in link.interface.addresses.reversed() where held.address.family == .ipv6 && held.isReady {

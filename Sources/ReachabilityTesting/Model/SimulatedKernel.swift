@@ -7,7 +7,7 @@ public import Reachability
 /// that cannot be made throw, and leave it as it was.
 ///
 /// Not modelled: neighbours, routers' advertisements, VRFs, the weights of multipath legs, rules that look at an incoming
-/// interface, routes that are appended, and nexthop groups that are replaced. Sysctls have the kernel's defaults
+/// interface or a source port, routes that are appended, and nexthop groups that are replaced. Sysctls have the kernel's defaults
 /// (Documentation/networking/ip-sysctl.rst) but for one: links get no link-local addresses of their own until
 /// ``setSysctl(_:_:)`` says so.
 public struct SimulatedKernel: Sendable {

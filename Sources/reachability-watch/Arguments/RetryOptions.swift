@@ -1,9 +1,9 @@
 import ArgumentParser
 import ReachableRetry
 
-/// When to try again, and when to give up.
+/// The options of the retry policy.
 struct RetryOptions: ParsableArguments {
-    /// How delays are spread.
+    /// The names of jitters.
     enum JitterName: String, CaseIterable, ExpressibleByArgument {
         case none
         case full
@@ -20,7 +20,7 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
-    /// What becomes of the network's absence.
+    /// The names of the behaviours while offline.
     enum ConnectivityName: String, CaseIterable, ExpressibleByArgument {
         case wait
         case accelerate
@@ -40,12 +40,12 @@ struct RetryOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How to wait between attempts: immediate, constant:2s, linear:1s+1s, exponential:500ms..30s or fibonacci:1s..60s.",
+            "The delays between attempts: immediate, constant:2s, linear:1s+1s, exponential:500ms..30s or fibonacci:1s..60s.",
             valueName: "curve"),
         transform: { try BackoffArgument($0) })
     var backoff: BackoffArgument?
 
-    @Option(help: ArgumentHelp("How chance spreads these delays.", valueName: "kind"))
+    @Option(help: ArgumentHelp("The jitter of these delays.", valueName: "kind"))
     var jitter = JitterName.full
 
     @Option(
@@ -54,13 +54,15 @@ struct RetryOptions: ParsableArguments {
     var deadline: DurationArgument?
 
     @Option(
-        help: ArgumentHelp("End an attempt that takes longer than this, and count it as failed.", valueName: "duration"),
+        help: ArgumentHelp(
+            "End an attempt that takes longer than this, with all its processes; it counts as failed, and the last one makes 124.",
+            valueName: "duration"),
         transform: { try DurationArgument($0) })
     var attemptTimeout: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "While the network is away: wait for it; accelerate (try all the same, and at once when it returns); or ignore it.",
+            "While offline: wait for the network; accelerate (start attempts, and one at once on a reconnect); or ignore it.",
             valueName: "rule"))
     var connectivity = ConnectivityName.wait
 
@@ -76,7 +78,7 @@ struct RetryOptions: ParsableArguments {
 
     /// The policy.
     ///
-    /// Without limits: only the user knows when the command has failed for good.
+    /// By default it never gives up: only the user knows when the command has failed for good.
     var policy: RetryPolicy {
         let curve = backoff?.backoff ?? .exponential(initial: .milliseconds(500), maximum: .seconds(30))
         return RetryPolicy(curve.jitter(jitter.jitter))

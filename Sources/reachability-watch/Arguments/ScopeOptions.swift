@@ -34,9 +34,10 @@ struct ScopeOptions: ParsableArguments {
 
     func validate() throws {
         for destination in destinations {
-            let text = "\(destination.scope)"
+            let text = quotation("\(destination.scope)")
             if let own = destination.interface, let interface, own != interface {
-                throw ValidationError("--to \(text)%\(own) contradicts --interface \(interface): leave one of them out.")
+                throw ValidationError(
+                    "--to \(text)%\(quotation(own)) contradicts --interface \(quotation(interface)): leave one of them out.")
             }
             if let address = destination.address, address.family == .ipv6, address.isLinkLocal,
                 destination.interface ?? interface == nil

@@ -12,6 +12,7 @@ struct ExplainCommand: ParsableCommand {
             EXAMPLES
               reachability-watch explain
               reachability-watch explain --to 192.0.2.7 --uid 1000
+              reachability-watch explain --to nas.example.org --timeout 1s
             """)
 
     @OptionGroup var target: ScopeOptions
@@ -19,12 +20,13 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: "How to write: text for people, json for one object a line.")
     var format = OutputFormat.text
 
+    @OptionGroup var limit: TimeoutOption
+
     func run() {
-        Program.run(in: target.namespacePath) { [target, format] in
+        Program.run(in: target.namespacePath) { [target, format, limit] in
             let monitor = ReachabilityMonitor()
             do throws(ReachabilityError) {
-                var explanations: [Explanation] = []
-                for scope in target.scopes { explanations.append(try monitor.explanation(of: scope)) }
+                let explanations = try monitor.explanations(of: target.scopes, within: limit.duration)
                 return Program.write(Self.lines(explanations, format), thenEndWith: ExitStatus(explanations.map(\.path)))
             } catch {
                 return Program.report(error)
@@ -36,6 +38,7 @@ struct ExplainCommand: ParsableCommand {
         switch format {
         case .json: explanations.map { JSONValue.explanation($0).description }
         case .text:
+            // An empty line marks where the next scope begins.
             Array(
                 explanations.map { ExplanationText(explanation: $0, style: Program.outputStyle).lines }.joined(separator: [""]))
         }

@@ -32,7 +32,7 @@ struct ReachabilityWatch: ParsableCommand {
                                            73  output cannot be made
                                            74  output failed
                                            77  no permission
-              run ends with the command's code; 124 deadline, 126 not executable, 127 not found.
+              run ends with the command's code; 124 deadline or --attempt-timeout, 126 not executable, 127 not found.
             """,
         version: "0.1.0",
         subcommands: [
@@ -44,11 +44,30 @@ struct ReachabilityWatch: ParsableCommand {
     /// Synchronous, so that a namespace can be entered while there is only this thread.
     static func main() {
         ProcessSetup.perform()
+        StartConditions.check()
+        let words = RawArguments.texts
         do {
-            var command = try parseAsRoot()
+            var command = try parse(words)
             try command.run()
         } catch {
-            exit(withError: error)
+            guard exitCode(for: error) != .success else { exit(withError: error) }
+            let text = quotingInput(in: fullMessage(for: error), words: words)
+            try? DescriptorOutput.diagnostics.write(text)
+            // Writes nothing more.
+            exit(withError: exitCode(for: error))
         }
+    }
+
+    /// The names of the commands, for words that are none.
+    static var suggestion: CommandSuggestion {
+        CommandSuggestion(names: configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
+    }
+
+    /// Reads the words of the command line behind the program's name.
+    ///
+    /// A misspelt command is named before its options, which the default command may not have.
+    static func parse(_ words: [String]) throws -> any ParsableCommand {
+        if let word = suggestion.unknownCommand(in: words) { throw ValidationError(suggestion.error(for: word)) }
+        return try parseAsRoot(words)
     }
 }

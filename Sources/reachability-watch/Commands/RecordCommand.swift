@@ -8,7 +8,8 @@ struct RecordCommand: ParsableCommand {
         commandName: "record",
         abstract: "Writes all that the kernel says to a file, for replay to tell it again on any machine.",
         discussion: """
-            It goes on until its time is up or a signal ends it, and writes nothing to standard output. The file holds interface
+            It goes on until its time is up or SIGHUP, SIGINT or SIGTERM ends it (not under nohup(1): what was ignored stays \
+            ignored), and writes nothing to standard output. The file holds interface
             names and addresses, and no traffic.
 
             EXAMPLES
@@ -46,15 +47,27 @@ struct RecordCommand: ParsableCommand {
             }
             return switch outcome.end {
             case .done: .yes
-            case .writingFailed(let error): error.errno == EPIPE ? .yes : Program.report(error, as: .outputFailed)
+            case .writingFailed(let error): Self.report(cannotWrite: error, output.path)
             case .monitorEnded(let error): error.map { Program.report($0) } ?? .unknown
             }
         }
     }
 
+    private static func report(cannotWrite error: ReachabilityError, _ file: String) -> ExitStatus {
+        switch error.errno {
+        case EPIPE: return .yes
+        case EFBIG:
+            DescriptorOutput.complain(
+                "\(quotation(file)) has reached the limit on the size of files, and holds everything up to there; "
+                    + "next: raise the limit, e.g. `ulimit -f unlimited`, and record to another file")
+            return .outputFailed
+        default: return Program.report(error, as: .outputFailed)
+        }
+    }
+
     private static func report(cannotCreate error: ReachabilityError, _ file: String) -> ExitStatus {
         guard error.errno == EEXIST else { return Program.report(error, as: .cannotCreate) }
-        DescriptorOutput.complain("\(escapedForTerminal(file)) exists: choose another name, or remove it.")
+        DescriptorOutput.complain("\(quotation(file)) exists: choose another name, or remove it.")
         return .cannotCreate
     }
 }

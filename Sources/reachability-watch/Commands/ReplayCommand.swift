@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Reachability
+import Synchronization
 
 /// The subcommand `replay`.
 struct ReplayCommand: ParsableCommand {
@@ -37,7 +38,20 @@ struct ReplayCommand: ParsableCommand {
             do throws(ReachabilityError) {
                 let input =
                     file == "-" ? RecordingFile(descriptor: STDIN_FILENO, name: "standard input") : try RecordingFile(reading: file)
-                network = try RecordedNetwork(pace: pace ?? .unlimited) { try input.read() }
+                let beginning = try CompressedFormat.beginning(of: input.read)
+                if let format = CompressedFormat(beginning: beginning) {
+                    DescriptorOutput.complain("\(quotation(input.path)) \(format.advice)")
+                    return .invalidData
+                }
+                let rest = Mutex(beginning)
+                network = try RecordedNetwork(pace: pace ?? .unlimited) {
+                    // An empty piece would be the end.
+                    let first = rest.withLock { bytes in
+                        defer { bytes = [] }
+                        return bytes
+                    }
+                    return first.isEmpty ? try input.read() : first
+                }
             } catch {
                 return Program.report(error, as: error.code == .invalidRecording ? .invalidData : .noInput)
             }

@@ -9,13 +9,16 @@ struct RunCommand: ParsableCommand {
         abstract: "Runs a command until it succeeds; waits while the network is away, and starts again the moment it is back.",
         discussion: """
             Attempts that an outage broke off do not count. Without --attempts and --deadline it does not give up. \
-            Signals that would end it are passed on to the command, and no further attempt follows.
+            SIGINT, SIGTERM and SIGHUP are passed on to the command, and no further attempt follows. An attempt that a signal or a \
+            limit ends is ended with all its descendants: SIGTERM, and SIGKILL 5 s later.
 
-            With several --to it waits for all of them; an outage is one of the first. The command gets standard input, \
-            output and error, and no other open file.
+            On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach it.
 
-            It ends with the command's last code; with 124 if the deadline has passed, 126 if the command cannot be \
-            executed, 127 if there is none of that name, 128 + n if signal n ended it.
+            With several --to it waits for all of them; only an outage of the first one excuses a failure. The command gets \
+            standard input, output and error, and no other open file.
+
+            It ends with the command's last code; with 124 if the deadline has passed or --attempt-timeout ended the last attempt, \
+            126 if the command cannot be executed, 127 if there is none of that name, 128 + n if signal n ended it.
 
             EXAMPLES
               reachability-watch run -- rsync -a photos/ nas:photos/
@@ -27,10 +30,10 @@ struct RunCommand: ParsableCommand {
 
     @OptionGroup var retry: RetryOptions
 
-    @Flag(help: "At the end, tell on standard error how it went.")
+    @Flag(help: "At the end, write a summary to standard error.")
     var summary = false
 
-    @Flag(name: .shortAndLong, help: "Do not say on standard error what is waited for.")
+    @Flag(name: .shortAndLong, help: "Write no messages about attempts and delays to standard error.")
     var quiet = false
 
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments, behind --.", valueName: "command"))
@@ -44,24 +47,26 @@ struct RunCommand: ParsableCommand {
 
     func run() {
         // Two functions, not one: the optimizer of 6.3.1 cannot compile them as one (CopyPropagation finds an ownership error).
-        switch Result(catching: SignalRelay.init) {
-        case .success(let relay): run(with: relay)
+        switch Result(catching: { [say] () throws(ReachabilityError) in try ChildSupervisor(say: say) }) {
+        case .success(let supervisor): run(with: supervisor)
         case .failure(let error): Program.end(with: error)
         }
     }
 
-    private func run(with relay: SignalRelay) -> Never {
-        let words = RawArguments.behindTerminator
-        Program.run(in: target.namespacePath) { [target, retry, summary, quiet, relay] in
-            let child = ChildCommand(words, relay: relay)
+    private func run(with supervisor: ChildSupervisor) -> Never {
+        let child = ChildCommand(words: RawArguments.behindTerminator, supervisor: supervisor)
+        Program.run(in: target.namespacePath) { [target, retry, summary, say] in
             let session = RunSession(
-                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy,
-                say: { if !quiet { DescriptorOutput.complain($0) } }, command: child.run)
+                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: say, command: child.run)
             let outcome = await session.run()
             if summary { outcome.summary.lines.forEach(DescriptorOutput.complain) }
             return outcome.code
         } whileMainThread: {
-            relay.relay()
+            supervisor.supervise()
         }
+    }
+
+    private var say: @Sendable (String) -> Void {
+        { [quiet] in if !quiet { DescriptorOutput.complain($0) } }
     }
 }

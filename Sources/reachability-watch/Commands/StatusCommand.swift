@@ -10,6 +10,7 @@ struct StatusCommand: ParsableCommand {
             EXAMPLES
               reachability-watch status
               reachability-watch status --to 192.0.2.7 --format json
+              reachability-watch status --to nas.example.org --timeout 1s
             """)
 
     @OptionGroup var target: ScopeOptions
@@ -17,14 +18,15 @@ struct StatusCommand: ParsableCommand {
     @Option(help: "How to write: text for people, json for one object a line.")
     var format = OutputFormat.text
 
+    @OptionGroup var limit: TimeoutOption
+
     func run() {
-        Program.run(in: target.namespacePath) { [target, format] in
+        Program.run(in: target.namespacePath) { [target, format, limit] in
             let monitor = ReachabilityMonitor()
             do throws(ReachabilityError) {
-                var verdicts: [(Scope, NetworkPath)] = []
-                for scope in target.scopes { verdicts.append((scope, try monitor.path(to: scope))) }
-                let lines = verdicts.map { statusLine($1, of: $0, format, Program.outputStyle) }
-                return Program.write(lines, thenEndWith: ExitStatus(verdicts.map(\.1)))
+                let paths = try monitor.paths(to: target.scopes, within: limit.duration)
+                let lines = zip(target.scopes, paths).map { statusLine($1, of: $0, format, Program.outputStyle) }
+                return Program.write(lines, thenEndWith: ExitStatus(paths))
             } catch {
                 return Program.report(error)
             }

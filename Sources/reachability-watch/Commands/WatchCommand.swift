@@ -33,7 +33,11 @@ struct WatchCommand: ParsableCommand {
         transform: { try DurationArgument($0) })
     var timeLimit: DurationArgument?
 
+    /// A misspelt command lands here, because this command is the default one.
+    @Argument(help: .hidden) var words: [String] = []
+
     func validate() throws {
+        if let word = words.first { throw ValidationError(ReachabilityWatch.suggestion.error(for: word)) }
         if let count, count < 1 { throw ValidationError("--count takes a number of at least 1.") }
     }
 
@@ -44,7 +48,7 @@ struct WatchCommand: ParsableCommand {
                 monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: raw,
                 format: format, style: Program.outputStyle, count: count, timeLimit: timeLimit?.duration,
                 localOffset: localOffset(at:), output: DescriptorOutput.standard,
-                notes: DescriptorOutput.diagnostics)
+                outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
             return switch await session.run() {
             case .done: .yes
             case .outputFailed(let failure): Program.report(failure)

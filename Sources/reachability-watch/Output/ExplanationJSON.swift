@@ -43,10 +43,16 @@ extension JSONValue {
         if let index = lookup.query.interface { members.append(Member("boundTo", name(index, explanation))) }
         if let mark = lookup.query.mark { members.append(Member("mark", .integer(mark))) }
         if let uid = lookup.query.uid { members.append(Member("uid", .integer(uid))) }
-        if case .usable = lookup.judgement {
-            members.append(Member("usable", .bool(true)))
-        } else {
-            members.append(Member("usable", .bool(false)))
+        switch lookup.query.source {
+        case .unspecified: break
+        case .address(let source): members.append(Member("from", .string("\(source)")))
+        case .selected: members.append(Member("from", .string("selected")))
+        }
+        switch lookup.judgement {
+        case .usable: members.append(Member("usable", .bool(true)))
+        case .refused, .noWay: members.append(Member("usable", .bool(false)))
+        // The next lookup, with a source, decides.
+        case nil: members.append(Member("usable", .null))
         }
         members += answer(lookup, explanation)
         return .object(members)
@@ -61,8 +67,13 @@ extension JSONValue {
             if let gateway = route.gateway { members.append(Member("gateway", .string("\(gateway)"))) }
             if let source = route.source { members.append(Member("source", .string("\(source)"))) }
             members.append(Member("table", .integer(route.table)))
+            if let name = RouteNames.table(route.table) { members.append(Member("tableName", .string(name))) }
             if case .route(let match) = lookup.match {
                 if let metric = match.metric { members.append(Member("metric", .integer(metric))) }
+                if let number = match.routingProtocol {
+                    members.append(Member("protocol", .string(RouteNames.routingProtocol(number) ?? "\(number)")))
+                }
+                if let number = match.scope { members.append(Member("scope", .string(RouteNames.scope(number) ?? "\(number)"))) }
                 if let length = match.prefixLength { members.append(Member("prefixLength", .integer(length))) }
             }
             members.append(Member("local", .bool(route.isLocal)))

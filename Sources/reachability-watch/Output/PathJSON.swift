@@ -3,13 +3,15 @@ import Reachability
 extension JSONValue {
     /// A path, with the keys that Documentation/json.md lists.
     static func path(_ path: NetworkPath) -> JSONValue {
-        .object([
+        var members = [
             Member("status", .string(path.status.rawValue)),
             Member("reason", .optional(path.offlineReason?.rawValue)),
             Member("interface", .optional(path.interface?.name)),
             Member("ipv4", family(path.ipv4)),
             Member("ipv6", family(path.ipv6)),
-        ])
+        ]
+        if let failure = path.nameLookupFailure { members.append(Member("nameLookup", .string(failure.rawValue))) }
+        return .object(members)
     }
 
     private static func family(_ path: FamilyPath) -> JSONValue {

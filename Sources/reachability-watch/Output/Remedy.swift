@@ -2,23 +2,27 @@ import Reachability
 
 /// What is missing, and what a person can do or look at next.
 struct Remedy: Hashable {
-    /// What is missing, in words.
+    /// The missing thing, in words.
     let missing: String
     /// A command to try; it changes something only where that is harmless to undo.
     let command: String
 
-    /// The remedy for an unsatisfied scope; `nil` for a satisfied one.
+    /// Returns the remedy for an unsatisfied scope; `nil` for any other.
     init?(_ explanation: Explanation) {
         guard let reason = explanation.path.offlineReason else { return nil }
-        let family = explanation.familyToBlame(reason)
-        let version = family == .ipv6 ? "-6" : "-4"
+        let question = Question(explanation, reason)
         let interface = explanation.interface(stoppingAt: reason)
         let device = interface.map { Self.canBeTyped($0.name) ? " dev \($0.name)" : "" } ?? ""
         let of = interface.map { " of \($0.name)" } ?? ""
         let on = interface.map { " on \($0.name)" } ?? ""
         switch reason {
         case .noInterface:
-            missing = explanation.scope.interface.map { "an interface named \($0)" } ?? "a network interface"
+            missing =
+                switch explanation.path.bindingProblem {
+                case .missing(let name): "an interface named \(name)"
+                case .loopback(let name): "another interface: \(name) is the loopback interface, which leads nowhere else"
+                case nil: "a network interface"
+                }
             command = "ip link show"
         case .adminDown:
             missing = "an interface that is set up\(interface.map { ": \($0.name) is shut down" } ?? "")"
@@ -31,24 +35,39 @@ struct Remedy: Hashable {
             command = "ip -details link show\(device)"
         case .noAddress:
             missing = "an address\(on): is a DHCP client running?"
-            command = "ip address show\(device)"
+            command = "ip\(question.ownFamily.map { " \($0)" } ?? "") address show\(device)"
         case .addressTentative:
             missing = "the end of duplicate address detection\(on): it takes about a second"
             command = "ip -6 address show\(device)"
-        case .noRoute:
-            missing = "a route, such as a default route through a gateway"
-            command = "ip \(version) route show table all"
+        case .unresolved:
+            (missing, command) = Self.lookingUp(explanation.scope.host, explanation.path.nameLookupFailure)
         case .unreachable, .prohibited, .blackhole:
             missing = "a way around the \(Self.routeType(reason)) route or rule"
-            command = "ip \(version) route show table all type \(Self.routeType(reason)); ip \(version) rule show"
+            command =
+                "ip \(question.family) route show table all type \(Self.routeType(reason)); ip \(question.family) rule show"
+                + question.asASocketWould
         default:
-            missing = reason.description
-            command = "ip \(version) route show table all"
+            missing = reason == .noRoute ? "a route, such as a default route through a gateway" : reason.description
+            command = "ip \(question.family) route show table all\(question.device)\(question.asASocketWould)"
+        }
+    }
+
+    /// Returns what is missing for a name, and how to look it up as this program does (getaddrinfo(3)).
+    private static func lookingUp(_ host: String?, _ failure: NameLookupFailure?) -> (missing: String, command: String) {
+        let name = host ?? "the host"
+        let lookUp = host.map { canBeTyped($0) ? "getent ahosts \($0)" : "getent ahosts" } ?? "getent ahosts"
+        let servers = "cat /etc/resolv.conf; \(lookUp)"
+        switch failure {
+        case .notFound: return ("an address of \(name): the name does not exist; is it spelt right?", lookUp)
+        case .noAnswer: return ("a name server that answers: none did when asked for \(name)", servers)
+        case .refused: return ("a name server that knows \(name): the one that was asked refuses", servers)
+        case .notAsked: return ("an address of \(name): it was not looked up yet", lookUp)
+        default: return ("an address of \(name): the name does not exist, or no name server answers", lookUp)
         }
     }
 
     /// Whether a name means itself in a shell, and to ip(8).
-    private static func canBeTyped(_ name: String) -> Bool {
+    fileprivate static func canBeTyped(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.first != UInt8(ascii: "-")
             && name.utf8.allSatisfy { harmlessBytes.contains($0) }
     }
@@ -61,6 +80,42 @@ struct Remedy: Hashable {
         case .prohibited: "prohibit"
         default: "blackhole"
         }
+    }
+}
+
+extension Remedy {
+    /// A scope as words of ip(8).
+    private struct Question {
+        /// The option for the family to look at.
+        let family: String
+        /// The option for the scope's own family; `nil` if it has none.
+        let ownFamily: String?
+        /// The words that restrict a list to the scope's interface.
+        let device: String
+        /// The command that asks with the scope's mark and user, behind a semicolon; rules may select by these.
+        let asASocketWould: String
+
+        init(_ explanation: Explanation, _ reason: OfflineReason) {
+            let scope = explanation.scope
+            let own: IPAddress.Family? = if case .address(let address) = scope.destination { address.family } else { nil }
+            let toBlame = own ?? explanation.familyToBlame(reason)
+            family = Self.option(toBlame)
+            ownFamily = own.map(Self.option)
+            let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
+            device = name.map { " dev \($0)" } ?? ""
+            let destination = explanation.lookups.map(\.query.destination).first { $0.family == toBlame }
+            guard let destination, scope.mark != nil || scope.uid != nil else {
+                asASocketWould = ""
+                return
+            }
+            var words = "; ip \(family) route get \(destination)"
+            if let name { words += " oif \(name)" }
+            if let mark = scope.mark { words += " mark 0x\(hexadecimal(mark, digits: 1))" }
+            if let uid = scope.uid { words += " uid \(uid)" }
+            asASocketWould = words
+        }
+
+        private static func option(_ family: IPAddress.Family) -> String { family == .ipv6 ? "-6" : "-4" }
     }
 }
 

@@ -1,25 +1,25 @@
 import Reachability
 import ReachableRetry
 
-/// What `run` says of its job, in lines for people.
+/// The messages of `run` about its job, for people.
 struct RunNarrator {
-    /// What the network is like when something happens.
+    /// The state of the network at an event.
     struct Situation {
-        /// What the job wants to reach and cannot.
+        /// The scopes that the job cannot reach, with their paths.
         var missing: [(scope: Scope, path: NetworkPath)] = []
         /// Whether a reconnect would start the next attempt early.
         var heedsReconnects = true
     }
 
-    /// The shortest wait that is worth a word if nothing was said when it began.
+    /// The shortest wait that is mentioned if its beginning was not.
     private static let longWait = Duration.seconds(1)
 
     private var waited = Duration.zero
     private var hasToldOfWaiting = false
 
-    /// What to say of an event.
+    /// Returns the message about an event; `nil` if there is none.
     ///
-    /// The situation is asked for only if it matters.
+    /// - Parameter situation: Called only for the messages that need it.
     mutating func line(for event: RetryEvent, _ situation: () -> Situation) -> String? {
         switch event.kind {
         case .waitingForConnectivity:
@@ -45,7 +45,7 @@ struct RunNarrator {
     private mutating func line(
         for failure: RetryEvent.Failure, of attempt: Int, _ situation: () -> Situation
     ) -> String? {
-        // What the deadline cut did not fail by itself, and the deadline has a line of its own.
+        // An attempt that the deadline ended did not fail by itself, and the deadline has a message of its own.
         guard !Self.isExpected(failure.error), (failure.error as? ChildFailure)?.wasCut != true else { return nil }
         let text = "attempt \(attempt) failed: \(escapedForTerminal(Self.text(failure.error)))"
         guard !failure.isCharged else { return text }
@@ -55,7 +55,7 @@ struct RunNarrator {
         return "\(text); it does not count: \(Self.text(missing)), waiting for it"
     }
 
-    /// What there is no path to, and why.
+    /// The unreachable scopes and the reasons.
     private static func text(_ missing: [(scope: Scope, path: NetworkPath)]) -> String {
         let texts = missing.map { scope, path in
             let reason = path.offlineReason.map { " (\($0))" } ?? ""
@@ -64,7 +64,7 @@ struct RunNarrator {
         return texts.isEmpty ? "no network" : texts.joined(separator: ", ")
     }
 
-    /// Whether the user ended it, and need not be told.
+    /// Whether the user ended the attempt, and knows.
     private static func isExpected(_ error: any Error) -> Bool { (error as? ChildFailure)?.wasToldToEnd == true }
 
     private static func text(_ error: any Error) -> String {
@@ -88,7 +88,7 @@ struct RunNarrator {
         }
     }
 
-    /// A duration as people write it: `250ms`, `1.5s`, `2m 5s`, `1h 3m`.
+    /// A duration as on the command line: `250ms`, `1.5s`, `2m 5s`, `1h 3m`.
     static func text(_ duration: Duration) -> String {
         let milliseconds = Int64(clamping: duration.attoseconds / 1_000_000_000_000_000)
         if milliseconds < 1000 { return "\(milliseconds)ms" }

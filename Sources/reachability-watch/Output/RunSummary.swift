@@ -1,18 +1,20 @@
-/// What `run --summary` tells at the end.
+/// The figures of `run --summary`.
 struct RunSummary: Hashable {
-    /// How many attempts were started.
+    /// The number of attempts.
     var attempts = 0
-    /// How many of them failed by themselves.
+    /// The number of attempts that failed by themselves.
     var charged = 0
-    /// How many of them an outage broke off.
+    /// The number of attempts that failed during an outage.
     var brokenOff = 0
-    /// How many of them started though the network was known to be away.
+    /// The number of attempts that started while the network was known to be away.
     var startedOffline = 0
-    /// How long the job waited for the network.
+    /// The time that the job waited for the network.
     var waited = Duration.zero
-    /// How long all of it took.
+    /// The time from when the first attempt could have started to the end.
     var elapsed = Duration.zero
-    /// How long after a reconnect the attempt started that had waited for it; the last one's, `nil` if none did.
+    /// The time from the last reconnect that an attempt waited for to this attempt; `nil` if none did.
+    ///
+    /// Counted from when the bus could have started the attempt: all scopes are there, and the attempt before has ended.
     var reconnectToAttempt: Duration?
 
     /// The lines.

@@ -1,6 +1,6 @@
 import Reachability
 
-/// A line of `status`, without its end.
+/// Returns a line of `status`, without its end.
 func statusLine(_ path: NetworkPath, of scope: Scope, _ format: OutputFormat, _ style: TextStyle) -> String {
     switch format {
     case .json: JSONValue.status(path, of: scope).description

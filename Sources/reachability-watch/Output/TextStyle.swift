@@ -9,10 +9,10 @@ struct TextStyle: Hashable {
 
     /// The style for an environment (environ(7)), given whether the output is a terminal.
     ///
-    /// No colour if NO_COLOR is set and not empty (no-color.org) or the terminal is dumb. The locale's variables rule in the
-    /// order of locale(7).
+    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale's variables rule
+    /// in the order of locale(7).
     init(environment: (String) -> String?, isTerminal: Bool) {
-        let isPlain = environment("NO_COLOR")?.isEmpty == false || environment("TERM") == "dumb"
+        let isPlain = environment("NO_COLOR")?.isEmpty == false || ["", "dumb"].contains(environment("TERM") ?? "")
         hasColor = isTerminal && !isPlain
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
         let name = locale.lowercased()

@@ -7,16 +7,19 @@ extension JSONValue {
             Member("event", .string(transition.isBaseline ? "baseline" : "transition")),
             Member("sequence", .integer(transition.sequence)),
             Member("epoch", .integer(transition.epoch)),
-            Member("time", .string(CalendarTime(transition.wallTime).rfc3339)),
+            Member("time", .optional(transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime).rfc3339)),
             Member("scope", .string(scope.description)),
             Member("kinds", .array(transition.kinds.names.map(JSONValue.string))),
             Member("path", path(transition.current)),
         ]
         if let previous = transition.previous {
             members.append(Member("previous", path(previous)))
+        }
+        // A baseline is explained if nothing is known.
+        if !transition.isBaseline || transition.cause.kind != .started {
             members.append(Member("cause", cause(transition.cause)))
         }
-        members.append(Member("at", .seconds(transition.at)))
+        members.append(Member("at", .seconds(transition.at.sinceBoot)))
         members.append(Member("flapPenalty", .double(transition.flapPenalty)))
         return .object(members)
     }

@@ -100,7 +100,9 @@ extension RecordingReport {
         }
         if skipped > 0 { remarks.append("\(count(skipped, "record")) left out that this version has no use for.") }
         if lost > 0 { remarks.append("\(count(lost, "record")) missing: the disk was too slow while the recording was made.") }
-        if isTorn { remarks.append("the recording ends in the middle of a record; this is what came before.") }
+        if let tornAt {
+            remarks.append("the recording ends in the middle of an entry at byte \(tornAt); everything before it was replayed.")
+        }
         return remarks
     }
 }

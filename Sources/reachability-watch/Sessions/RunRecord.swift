@@ -1,7 +1,7 @@
 import Reachability
 import ReachableRetry
 
-/// What `run` remembers of its job.
+/// The history of the job of `run`.
 struct RunRecord {
     private(set) var summary = RunSummary()
     /// Why the job gave up.
@@ -9,11 +9,13 @@ struct RunRecord {
     private(set) var lastFailure: ChildFailure?
     private var reconnectedAt: Duration?
     private var isSatisfied: Bool?
+    /// The time of the first verdict, or of the first attempt if that came earlier: no attempt could have started before.
+    private var beginning: Duration?
 
-    /// The exit code that tells of a deadline, as timeout(1) has it.
+    /// The exit code of a deadline and of an attempt's time limit, as timeout(1) has it.
     static let timedOut: Int32 = 124
 
-    /// Takes in what happened to the job.
+    /// Notes an event of the job.
     mutating func take(_ event: RetryEvent) {
         summary.attempts = event.attempt
         summary.waited = event.waited
@@ -23,33 +25,41 @@ struct RunRecord {
         if let story = event.story { (summary.waited, reason) = (story.waited, story.reason) }
     }
 
-    /// The network is there, or not.
+    /// Notes whether all conditions of the job are satisfied.
     mutating func note(isSatisfied: Bool, at time: Duration) {
+        beginning = beginning ?? time
         defer { self.isSatisfied = isSatisfied }
         if !isSatisfied { reconnectedAt = nil }
         if isSatisfied, self.isSatisfied == false { reconnectedAt = time }
     }
 
-    /// An attempt starts.
+    /// Notes that an attempt starts.
     mutating func noteStart(isSatisfied: Bool, at time: Duration) {
+        beginning = beginning ?? time
         if !isSatisfied { summary.startedOffline += 1 }
         if let reconnectedAt { summary.reconnectToAttempt = time - reconnectedAt }
         if isSatisfied, self.isSatisfied == false {
-            // The bus may be told of a reconnect first.
+            // The bus may hear of a reconnect before this record.
             summary.reconnectToAttempt = .zero
             self.isSatisfied = true
         }
         reconnectedAt = nil
     }
 
-    mutating func note(_ failure: ChildFailure) { lastFailure = failure }
+    /// Notes that an attempt failed.
+    ///
+    /// A reconnect during the attempt could not start the next one before that.
+    mutating func noteFailure(_ failure: ChildFailure, at time: Duration) {
+        lastFailure = failure
+        if reconnectedAt != nil { reconnectedAt = time }
+    }
 
-    mutating func note(elapsed: Duration) { summary.elapsed = elapsed }
+    /// Notes the end of the job.
+    mutating func noteEnd(at time: Duration) { summary.elapsed = max(time - (beginning ?? .zero), summary.waited) }
 
     /// The exit code of a job without success.
     var code: Int32 {
         guard reason != .deadline, let lastFailure else { return Self.timedOut }
-        // What ended well because it was told to end has not done its work, unless its user told it.
-        return lastFailure.code == 0 && !lastFailure.wasToldToEnd ? Self.timedOut : lastFailure.code
+        return lastFailure.wasCut && !lastFailure.wasToldToEnd ? Self.timedOut : lastFailure.code
     }
 }

@@ -2,24 +2,24 @@ import Reachability
 import ReachableRetry
 import Synchronization
 
-/// What `run` does: it runs a command until it succeeds, and waits for the network meanwhile.
+/// The work of `run`: runs a command until it succeeds, and waits for the network meanwhile.
 struct RunSession: Sendable {
     let monitor: ReachabilityMonitor
-    /// What has to be reached.
+    /// The scopes to wait for.
     ///
-    /// The first is the job's; the others are conditions, which a policy that does not wait has none of.
+    /// The first is the job's; the others are conditions, unless the policy does not wait.
     let scopes: [Scope]
     let policy: RetryPolicy
     /// Measures delays and deadlines.
     ///
     /// It must count the time that the machine is suspended.
     var clock: any Clock<Duration> = ContinuousClock()
-    /// Takes what there is to say.
+    /// Takes messages for people.
     let say: @Sendable (String) -> Void
     /// Runs the command once.
     let command: @Sendable () async throws(ChildFailure) -> Void
 
-    /// How it ended.
+    /// The result.
     struct Outcome: Hashable {
         var code: Int32
         var summary: RunSummary
@@ -35,51 +35,52 @@ struct RunSession: Sendable {
     private func run(on clock: some Clock<Duration>) async -> Outcome {
         let start = clock.now
         let now: @Sendable () -> Duration = { start.duration(to: clock.now) }
-        // Said before anything asks: the bus then waits for the monitor's first word instead of doing without.
+        // Before the bus asks: it then waits for the monitor's first verdict instead of doing without one.
         monitor.expectRun()
         let watching = Task { await watch() }
         let bus = RetryBus(monitor, clock: clock)
         let notebook = Notebook()
-        let condition = monitor.condition(for: scopes[0])
-        let note: @Sendable () -> Void = { [storage = condition.storage] in
-            // Read inside, so that of two threads the later one notes what is later.
+        let conditions = (waits ? scopes[...] : scopes.prefix(1)).map(monitor.condition(for:))
+        let note: @Sendable () -> Void = {
+            // Read under the lock: of two threads the later one notes the later state.
             notebook.record.withLock { record in
-                let (state, isKnown) = storage.reading
-                if isKnown { record.note(isSatisfied: state.isSatisfied, at: now()) }
+                let readings = conditions.map(\.storage.reading)
+                if readings.allSatisfy(\.isKnown) { record.note(isSatisfied: readings.allSatisfy(\.0.isSatisfied), at: now()) }
             }
         }
-        let observer = condition.storage.observe(note)
-        // The monitor's first word may have come before there was anybody to hear it.
+        let observers = conditions.map { $0.storage.observe(note) }
+        // The first verdict may have come before the observers.
         note()
         let events = bus.events
         let narrating = Task { await narrate(events, notebook) }
-        let hasSucceeded = await retry(on: bus, condition, notebook, now)
+        let hasSucceeded = await retry(on: bus, conditions, notebook, clock, now)
         await bus.shutdown(drain: nil)
         await narrating.value
-        condition.storage.removeObserver(observer)
+        for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
         watching.cancel()
         await watching.value
         return notebook.record.withLock { record in
-            record.note(elapsed: now())
+            record.noteEnd(at: now())
             return Outcome(code: hasSucceeded ? 0 : record.code, summary: record.summary)
         }
     }
 
     /// Returns whether the command succeeded.
     private func retry(
-        on bus: RetryBus, _ condition: Condition, _ notebook: Notebook, _ now: @escaping @Sendable () -> Duration
+        on bus: RetryBus, _ conditions: [Condition], _ notebook: Notebook, _ clock: some Clock<Duration>,
+        _ now: @escaping @Sendable () -> Duration
     ) async -> Bool {
-        let others = waits ? scopes.dropFirst().map(monitor.condition(for:)) : []
+        // With a monitor that has ended nothing is known.
+        let isSatisfied: @Sendable () -> Bool = {
+            conditions.allSatisfy { $0.state.isSatisfied || $0.state.isFinished || !$0.storage.reading.isKnown }
+        }
         do {
-            try await bus.retry(policy, to: scopes[0], when: others) { [command] _ in
-                let state = condition.state
-                // With a monitor that has ended nothing is known.
-                let isSatisfied = state.isSatisfied || state.isFinished || !condition.storage.reading.isKnown
-                notebook.record.withLock { $0.noteStart(isSatisfied: isSatisfied, at: now()) }
+            try await bus.retry(policy, to: scopes[0], when: Array(conditions.dropFirst())) { [waits] attempt in
+                notebook.record.withLock { $0.noteStart(isSatisfied: isSatisfied(), at: now()) }
                 do throws(ChildFailure) {
-                    try await command()
+                    try await runOnce(attempt.number, on: clock, isWanted: { !waits || isSatisfied() })
                 } catch {
-                    notebook.record.withLock { $0.note(error) }
+                    notebook.record.withLock { $0.noteFailure(error, at: now()) }
                     throw error
                 }
             }
@@ -88,6 +89,30 @@ struct RunSession: Sendable {
             return false
         }
     }
+
+    /// Runs the command once.
+    ///
+    /// While a passing shortage keeps it from starting, tries again each second.
+    ///
+    /// - Parameter isWanted: Whether the attempt is to go on.
+    private func runOnce(
+        _ number: Int, on clock: some Clock<Duration>, isWanted: @Sendable () -> Bool
+    ) async throws(ChildFailure) {
+        var said: ChildFailure?
+        while true {
+            do throws(ChildFailure) {
+                return try await command()
+            } catch {
+                guard error.isPassing else { throw error }
+                if error != said { say("attempt \(number): \(escapedForTerminal("\(error)")); trying again each second") }
+                said = error
+                do { try await clock.sleep(for: Self.pauseAfterShortage) } catch _ { throw error.cut() }
+                if !isWanted() { throw error }
+            }
+        }
+    }
+
+    private static let pauseAfterShortage = Duration.seconds(1)
 
     private func watch() async {
         do {

@@ -5,9 +5,11 @@ actor TransitionPrinter {
     private let session: WatchSession
     private var writers: [TransitionText]
     private var sequences: [SequenceCheck]
+    private var drops: DropNotice
+    private let elapsed: @Sendable () -> Duration
     private var written = 0
     private var knownFailure: ReachabilityError?
-    private var isPolling = false
+    private var knownImpairment: ReachabilityError?
     /// Why lines can no longer be written.
     private(set) var failure: OutputFailure?
 
@@ -18,6 +20,8 @@ actor TransitionPrinter {
                 style: session.style, scope: session.scopes.count > 1 ? $0.description : nil, localOffset: session.localOffset)
         }
         sequences = session.scopes.map { _ in SequenceCheck() }
+        drops = DropNotice(hasReader: session.outputHasReader)
+        elapsed = stopwatch(session.clock)
     }
 
     /// Writes a line, and returns whether it was the last one.
@@ -29,7 +33,7 @@ actor TransitionPrinter {
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
             writers[index].forget()
-            note(Self.note(missed, escapedForTerminal(scope.description)))
+            drops.dropped(missed, of: escapedForTerminal(scope.description), now: elapsed()).forEach(note)
         }
         let line =
             switch session.format {
@@ -46,19 +50,28 @@ actor TransitionPrinter {
         return written == session.count
     }
 
-    /// Says what concerns all lines: that nothing is announced, and requests that fail; each once.
+    /// Writes notes that concern all lines, each once: no events, and requests that fail.
     func remark(on health: MonitorHealth) {
-        if health.mode == .polling, !isPolling {
-            isPolling = true
-            note("nothing is announced here (a sandbox?): asking at intervals instead.")
+        if health.impairment != knownImpairment {
+            switch health.impairment {
+            case .some(let cause) where health.mode == .blind: note("blind: \(cause)")
+            case .some(let cause): note("polling, because events are not available: \(cause)")
+            case nil: note("events are available again.")
+            }
         }
-        if let failure = health.lastFailure, failure != knownFailure { note("\(failure)") }
+        knownImpairment = health.impairment
+        if let failure = health.lastFailure, failure != knownFailure, failure != health.impairment { note("\(failure)") }
         knownFailure = health.lastFailure
     }
 
-    private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
+    /// Says what was held back, at the end.
+    func finish() { drops.rest().forEach(note) }
 
-    private static func note(_ missed: UInt64, _ scope: String) -> String {
-        "\(missed) \(missed == 1 ? "transition" : "transitions") of \(scope) dropped: standard output is read too slowly."
-    }
+    private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
+}
+
+/// Returns a function that measures the time since this call.
+private func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+    let start = clock.now
+    return { start.duration(to: clock.now) }
 }

@@ -28,8 +28,9 @@ struct WaitSession {
     func run() async -> Outcome {
         let latest = LatestPaths(count: scopes.count, target: target)
         do throws(ReachabilityError) {
-            // Asked first: an answer that is there already needs no monitor, nor any time.
-            for (index, scope) in scopes.enumerated() { latest.set(try monitor.path(to: scope), at: index) }
+            // Asked first: an answer that is there already needs no monitor, nor any time. A host's name may take the resolver many
+            // seconds (getaddrinfo(3)): the monitor waits for it elsewhere, within the time limit.
+            for (index, scope) in scopes.enumerated() where scope.host == nil { latest.set(try monitor.path(to: scope), at: index) }
         } catch {
             // One request that failed is no reason to give up: the monitor asks again.
             guard error.code == .requestFailed else {

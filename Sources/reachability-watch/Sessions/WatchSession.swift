@@ -13,6 +13,8 @@ struct WatchSession {
     var clock: any Clock<Duration> = ContinuousClock()
     var localOffset: @Sendable (Duration) -> Int = { _ in 0 }
     let output: any LineOutput
+    /// Whether the output is a pipe or a socket, so that another process reads it.
+    var outputHasReader = false
     /// Where remarks go that are no transitions.
     let notes: any LineOutput
 
@@ -32,6 +34,7 @@ struct WatchSession {
         defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
         let end = await session.run { await printer.isFull(after: $1, ofScopeAt: $0) ? .yes : nil }
+        await printer.finish()
         if let failure = await printer.failure { return .outputFailed(failure) }
         if case .monitorEnded(let error) = end { return .monitorEnded(error) }
         return .done

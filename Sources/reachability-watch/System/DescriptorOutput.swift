@@ -12,6 +12,14 @@ struct DescriptorOutput: LineOutput {
     /// Lines to a descriptor that stays the caller's.
     init(descriptor: Int32) { self.descriptor = descriptor }
 
+    /// Whether another process reads the lines: the descriptor is a pipe, a FIFO or a socket.
+    var hasReader: Bool {
+        var information = stat()
+        guard fstat(descriptor, &information) == 0 else { return false }
+        let kind = information.st_mode & S_IFMT
+        return kind == S_IFIFO || kind == S_IFSOCK
+    }
+
     func write(_ line: String) throws(OutputFailure) {
         var rest = Array((line + "\n").utf8)[...]
         while !rest.isEmpty {

@@ -1,8 +1,9 @@
 import Glibc
 import Synchronization
 
-/// SIGINT and SIGTERM, taken by the main thread when it wants them instead of ending the process at once.
+/// SIGHUP, SIGINT and SIGTERM, taken by the main thread when it wants them instead of ending the process at once.
 ///
+/// Signals that were ignored at the start, as under nohup(1) or in a shell's background, stay ignored.
 /// Made before any other thread: those that are born later block them, too.
 struct HeldSignals {
     private static let received = Atomic<Int32>(0)
@@ -10,8 +11,7 @@ struct HeldSignals {
 
     init() {
         sigemptyset(&set)
-        sigaddset(&set, SIGINT)
-        sigaddset(&set, SIGTERM)
+        for signal in [SIGHUP, SIGINT, SIGTERM] where !ProcessSetup.isIgnored(signal) { sigaddset(&set, signal) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 

@@ -7,8 +7,30 @@ enum ProcessSetup {
         occupyStandardDescriptors()
         // A closed pipe is then an error of write(2), which is dealt with.
         signal(SIGPIPE, SIG_IGN)
+        // A file that may not grow (RLIMIT_FSIZE) is then an error of write(2), too: EFBIG.
+        signal(SIGXFSZ, SIG_IGN)
+        raiseFileLimit()
         endAtOnce(on: SIGINT)
         endAtOnce(on: SIGTERM)
+        // Swift's runtime would print a backtrace first (SWIFT_BACKTRACE).
+        if !isIgnored(SIGQUIT) { signal(SIGQUIT, SIG_DFL) }
+        unblock(SIGQUIT)
+    }
+
+    /// The limit of open files that this program was started with, and starts others with.
+    static let inheritedFileLimit = fileLimit()
+
+    /// Raises the soft limit of open files to the hard one: the soft one protects programs that use select(2) (getrlimit(2)).
+    private static func raiseFileLimit() {
+        var limit = inheritedFileLimit
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    private static func fileLimit() -> rlimit {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return limit
     }
 
     /// Whether a signal is ignored, as nohup(1) and shells want it for what they start.
@@ -27,6 +49,10 @@ enum ProcessSetup {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _exit(128 + $0) }
         sigaction(number, &action, nil)
+        unblock(number)
+    }
+
+    private static func unblock(_ number: Int32) {
         var set = sigset_t()
         sigemptyset(&set)
         sigaddset(&set, number)

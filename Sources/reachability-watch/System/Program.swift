@@ -16,13 +16,16 @@ enum Program {
         in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
     ) -> Never {
         enter(namespace)
-        Task.detached { exit(await body()) }
+        Task.detached {
+            await StartConditions.openTimers()
+            exit(await body())
+        }
         wait()
     }
 
     /// The same for a body that has something to put in order before a signal ends the process.
     ///
-    /// The stream tells it of SIGINT or SIGTERM; then it has a tenth of a second.
+    /// The stream tells it of SIGHUP, SIGINT or SIGTERM; then it has a tenth of a second.
     static func run(
         in namespace: String?, _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
     ) -> Never {
@@ -30,6 +33,7 @@ enum Program {
         let signals = HeldSignals()
         let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
         Task.detached {
+            await StartConditions.openTimers()
             let status = await body(interruption)
             exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
@@ -56,7 +60,7 @@ enum Program {
     ///
     /// - Parameter status: what it means here, if not what such errors usually mean.
     static func report(_ error: ReachabilityError, as status: ExitStatus? = nil) -> ExitStatus {
-        DescriptorOutput.complain(escapedForTerminal(error.description))
+        DescriptorOutput.complain(quotingInput(in: error.description, words: CommandLine.arguments))
         return status ?? ExitStatus(error)
     }
 

@@ -1,3 +1,6 @@
+import Glibc
+import Reachability
+
 /// The words of this program's command line as the system hands them over: file names need not be text.
 enum RawArguments {
     /// The words behind the first `--`.
@@ -6,7 +9,7 @@ enum RawArguments {
         var isBehind = false
         var pointer = CommandLine.unsafeArgv
         while let word = pointer.pointee {
-            let bytes = Array(UnsafeBufferPointer(start: word, count: length(word)).map(UInt8.init(bitPattern:)))
+            let bytes = bytes(word)
             if isBehind { words.append(bytes) }
             if bytes == Array("--".utf8) { isBehind = true }
             pointer += 1
@@ -14,9 +17,22 @@ enum RawArguments {
         return words
     }
 
-    private static func length(_ word: UnsafePointer<CChar>) -> Int {
-        var count = 0
-        while word[count] != 0 { count += 1 }
-        return count
+    /// The words as texts, without the program's name.
+    ///
+    /// Words that are not UTF-8 are written as the library writes names of interfaces, so that an interface can have any name.
+    static var texts: [String] {
+        var texts: [String] = []
+        var pointer = CommandLine.unsafeArgv
+        while let word = pointer.pointee {
+            let bytes = bytes(word)
+            texts.append(String(validating: bytes, as: UTF8.self) ?? InterfaceName.text(bytes))
+            pointer += 1
+        }
+        return Array(texts.dropFirst())
+    }
+
+    /// The bytes of a C string.
+    static func bytes(_ string: UnsafePointer<CChar>) -> [UInt8] {
+        UnsafeBufferPointer(start: string, count: strlen(string)).map(UInt8.init(bitPattern:))
     }
 }

@@ -4,10 +4,7 @@ import Glibc
 enum ReaderWatch {
     /// Ends the process quietly when standard output is a pipe or socket that nobody reads any more.
     static func start() {
-        var information = stat()
-        guard fstat(STDOUT_FILENO, &information) == 0 else { return }
-        let kind = information.st_mode & S_IFMT
-        guard kind == S_IFIFO || kind == S_IFSOCK else { return }
+        guard DescriptorOutput.standard.hasReader else { return }
         var thread = pthread_t()
         let error = pthread_create(&thread, nil, { _ in ReaderWatch.watch() }, nil)
         // Without it the next line's EPIPE ends the process: later, and just as quietly.

@@ -1,7 +1,10 @@
-// Takes system calls away from a thread and the children that it starts, as sandboxes do (seccomp(2)).
+// What tests need of the kernel and Swift cannot do on a thread of its own choice: sandboxes (seccomp(2)), and sockets in other
+// network namespaces.
 #ifndef CSANDBOX_H
 #define CSANDBOX_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifndef __clang__
@@ -16,11 +19,48 @@ typedef enum {
     CSANDBOX_NO_NETLINK,
     /// All sockets: EPERM.
     CSANDBOX_NO_SOCKETS,
+    /// Netlink sockets: ENOBUFS, as by a machine that is short of memory.
+    CSANDBOX_SCARCE_NETLINK,
+    /// All sockets: EMFILE, as by a process that is short of descriptors.
+    CSANDBOX_SCARCE_SOCKETS,
     /// epoll_pwait2(2): ENOSYS, as by kernels before 5.11.
     CSANDBOX_NO_PRECISE_WAIT
 } csandbox_refusal;
 
 /// Runs a body on a thread of its own, which is restricted, and waits for it. Returns 0 or a negative errno; then it did not run.
 int32_t csandbox_run(csandbox_refusal refusal, void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
+
+/// A socket that is to be connected, and what came of it.
+typedef struct {
+    /// AF_INET or AF_INET6.
+    uint8_t family;
+    bool is_datagram;
+    bool has_mark;
+    bool has_uid;
+    uint32_t mark;
+    /// The user whom the socket is to belong to.
+    uint32_t uid;
+    /// In host order; 0 for any.
+    uint16_t port;
+    uint8_t destination[16];
+    /// The name of the interface to bind to, or nothing.
+    char interface[16];
+    /// A negative errno if there is no such socket.
+    int32_t failure;
+    /// The errno of connect(2), or 0.
+    int32_t refusal;
+    /// The address that the socket sends from.
+    uint8_t source[16];
+} csandbox_probe;
+
+/// Connects non-blocking sockets in a network namespace, on a thread of its own, one after the other; no packet is sent.
+///
+/// The thread runs on one processor, unless that is negative. Returns 0 or a negative errno.
+int32_t csandbox_connect(const char *_Nonnull namespace_path, int32_t processor, csandbox_probe *_Nonnull probes, size_t count);
+
+/// Makes a tun device in a network namespace. Returns its descriptor, or a negative errno.
+///
+/// The device has carrier while the descriptor is open, and goes with it.
+int32_t csandbox_open_tunnel(const char *_Nonnull namespace_path, const char *_Nonnull name);
 
 #endif

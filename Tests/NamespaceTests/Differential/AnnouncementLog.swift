@@ -17,7 +17,7 @@ final class AnnouncementLog: Sendable {
     /// The kernel may tell of a link and its settings more often than needed, and late.
     func difference(from kernel: AnnouncementLog) -> String? {
         let (real, modelled) = (kernel.texts, texts)
-        let unforeseen = real.subtracting(modelled).filter { !$0.hasPrefix("link ") && !$0.hasPrefix("setting of ") }.sorted()
+        let unforeseen = real.subtracting(modelled).filter { !$0.hasPrefix("link ") && !$0.hasPrefix("netconf of ") }.sorted()
         let missing = modelled.subtracting(real).sorted()
         guard !unforeseen.isEmpty || !missing.isEmpty else { return nil }
         return "the kernel announced \(unforeseen), the model \(missing), and both \(real.intersection(modelled).sorted())"
@@ -34,7 +34,7 @@ final class AnnouncementLog: Sendable {
         case .route(let change): text(change)
         case .rule(let isRemoval): isRemoval ? "no rule" : "rule"
         case .nexthop(let id, let isRemoval): isRemoval ? "no nexthop \(id)" : "nexthop \(id)"
-        case .setting(let index): "setting of \(index.map { "\($0)" } ?? "all")"
+        case .netconf(let index): "netconf of \(index.map { "\($0)" } ?? "all")"
         case .overrun: "overrun"
         case .resumed, .host: nil
         }
@@ -68,7 +68,6 @@ struct AnnouncementTap: NetworkSource {
     }
 
     func wake() { source.wake() }
-    func watch(_ destinations: Set<IPAddress>) { source.watch(destinations) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try source.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try source.route(to: query) }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { source.routes(to: queries) }
 }

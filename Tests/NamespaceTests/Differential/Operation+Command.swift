@@ -67,7 +67,8 @@ extension Operation: CustomStringConvertible {
 
 extension Operation.Key {
     fileprivate var words: [String] {
-        [destination] + (metric.map { ["metric", "\($0)"] } ?? []) + (table == 254 ? [] : ["table", "\(table)"])
+        [destination] + (sources.map { ["from", $0] } ?? []) + (metric.map { ["metric", "\($0)"] } ?? [])
+            + (table == 254 ? [] : ["table", "\(table)"])
     }
 }
 
@@ -78,6 +79,8 @@ extension SimulatedKernel.Rule {
         if let destination { words += ["to", destination.text] }
         if let mark { words += ["fwmark", "\(mark)"] }
         if let uids { words += ["uidrange", "\(uids.lowerBound)-\(uids.upperBound)"] }
+        if let transport { words += ["ipproto", "\(transport.rawValue)"] }
+        if let ports { words += ["dport", "\(ports.lowerBound)-\(ports.upperBound)"] }
         switch action {
         case .lookup(let table): words += ["lookup", "\(table)"]
         case .unreachable: words += ["unreachable"]

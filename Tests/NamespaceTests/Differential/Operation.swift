@@ -8,6 +8,8 @@ enum Operation: Hashable, Sendable {
         var destination: String
         var metric: UInt32?
         var table: UInt32 = 254
+        /// Where packets must come from, over IPv6.
+        var sources: String?
 
         var isIPv6: Bool { destination.contains(":") }
     }
@@ -48,17 +50,20 @@ enum Operation: Hashable, Sendable {
         case .removeAddress(let name, let address): try network.removeAddress(name, address)
         case .addRoute(let key, let gateway, let name, let source):
             try network.addRoute(
-                to: key.destination, via: gateway, dev: name, metric: key.metric, source: source, table: key.table)
+                to: key.destination, via: gateway, dev: name, metric: key.metric, source: source, table: key.table,
+                from: key.sources)
         case .replaceRoute(let key, let gateway, let name):
-            try network.replaceRoute(to: key.destination, via: gateway, dev: name, metric: key.metric, table: key.table)
+            try network.replaceRoute(
+                to: key.destination, via: gateway, dev: name, metric: key.metric, table: key.table, from: key.sources)
         case .addRefusal(let key, let type):
-            try network.addRoute(to: key.destination, metric: key.metric, type: type, table: key.table)
+            try network.addRoute(to: key.destination, metric: key.metric, type: type, table: key.table, from: key.sources)
         case .addMultipath(let key, let hops):
             try network.addRoute(to: key.destination, through: hops, metric: key.metric, table: key.table)
         case .addRouteThroughNexthop(let key, let id):
             try network.addRoute(to: key.destination, nexthop: id, metric: key.metric, table: key.table)
         case .removeRoute(let key, let gateway, let name):
-            try network.removeRoute(to: key.destination, via: gateway, dev: name, metric: key.metric, table: key.table)
+            try network.removeRoute(
+                to: key.destination, via: gateway, dev: name, metric: key.metric, table: key.table, from: key.sources)
         case .addRule(let rule): try network.addRule(rule)
         case .removeRule(let priority, let family): try network.removeRule(priority: priority, family: family)
         case .addNexthop(let id, let gateway, let name): try network.addNexthop(id, via: gateway, dev: name)

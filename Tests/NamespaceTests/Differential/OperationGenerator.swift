@@ -26,10 +26,10 @@ struct OperationGenerator {
         case 36..<43: removeAddress(kernel)
         case 43..<56: addRoute(kernel)
         case 56..<60: replaceRoute()
-        case 60..<64: .addRefusal(key(), pick([.unreachable, .prohibit, .blackhole, .throw]))
+        case 60..<64: .addRefusal(keyForSources(), pick([.unreachable, .prohibit, .blackhole, .throw]))
         case 64..<69: addMultipath()
         case 69..<79: removeRoute(kernel)
-        case 79..<82: .addRule(rule())
+        case 79..<82: .addRule(rule(kernel))
         case 82..<85: removeRule(kernel)
         case 85..<96: nexthop(kernel)
         default: .setSysctl(pick(Self.sysctls), Int.random(in: 0...1, using: &random))
@@ -86,6 +86,15 @@ struct OperationGenerator {
         return Operation.Key(destination: pick(destinations), metric: pick(metrics), table: chance(1, of: 6) ? 77 : 254)
     }
 
+    /// The same, now and then for packets from some sources only.
+    private mutating func keyForSources() -> Operation.Key {
+        var key = key()
+        if key.isIPv6, chance(1, of: 3) {
+            key.sources = pick(["2001:db8:0::/64", "2001:db8:1::/64", "2001:db8::/32", "2001:db8:2::10/128", "fd00:1::/64"])
+        }
+        return key
+    }
+
     /// A gateway that no link has as its address.
     ///
     /// IPv6 takes one with a wider scope only if no route leads to it over another link, even with `onlink`.
@@ -95,7 +104,7 @@ struct OperationGenerator {
     }
 
     private mutating func addRoute(_ kernel: SimulatedKernel) -> Operation {
-        let key = key()
+        let key = keyForSources()
         let name = link()
         let ready = kernel.interfaces.filter { !$0.isLoopback }.flatMap(\.addresses).map(\.address).filter {
             ($0.family == .ipv6) == key.isIPv6 && !$0.isLinkLocal
@@ -106,7 +115,7 @@ struct OperationGenerator {
     }
 
     private mutating func replaceRoute() -> Operation {
-        let key = key()
+        let key = keyForSources()
         return .replaceRoute(key, via: gateway(key.isIPv6), dev: link())
     }
 
@@ -124,7 +133,8 @@ struct OperationGenerator {
         let route = pick(own)
         let destination = "\(route.destination.address)/\(route.destination.length)"
         let key = Operation.Key(
-            destination: destination, metric: route.metric == 0 ? nil : route.metric, table: route.table)
+            destination: destination, metric: route.metric == 0 ? nil : route.metric, table: route.table,
+            sources: route.sourcePrefix.map { "\($0.address)/\($0.length)" })
         guard let leg = route.legs.randomElement(using: &random), chance(1, of: 2) else {
             return .removeRoute(key, via: nil, dev: nil)
         }
@@ -132,8 +142,12 @@ struct OperationGenerator {
         return .removeRoute(key, via: leg.gateway?.description, dev: name)
     }
 
-    private mutating func rule() -> SimulatedKernel.Rule {
+    private mutating func rule(_ kernel: SimulatedKernel) -> SimulatedKernel.Rule {
         let family = pick(IPAddress.Family.allCases)
+        let held = kernel.interfaces.filter { !$0.isLoopback }.flatMap(\.addresses).filter {
+            $0.address.family == family && !$0.address.isLinkLocal
+        }
+        if chance(1, of: 2), !held.isEmpty { return rule(from: pick(held)) }
         let prefixes =
             (family == .ipv4 ? ["198.51.100.0", "0.0.0.0"] : ["2001:db8:ffff::", "2000::"]).compactMap { IPAddress($0) }
         let prefix = IPPrefix(pick(prefixes), length: family == .ipv4 ? pick([1, 24]) : pick([3, 48]))
@@ -142,6 +156,18 @@ struct OperationGenerator {
             priority: UInt32.random(in: 100...103, using: &random), family: family, from: filter == 0 ? prefix : nil,
             to: filter < 3 ? prefix : nil, mark: filter == 3 || filter == 2 ? 7 : nil, uids: filter == 4 ? 1000...1001 : nil,
             pick([.lookup(table: 77), .lookup(table: 77), .unreachable, .prohibit, .blackhole]))
+    }
+
+    /// A rule that is for an address of the machine's, or for its whole prefix; perhaps for one transport or port.
+    private mutating func rule(from held: NetworkInterface.Address) -> SimulatedKernel.Rule {
+        let family = held.address.family
+        let length = pick([family.bitWidth, family.bitWidth, held.prefixLength])
+        let transport = pick([nil, nil, Scope.Transport.tcp, .udp])
+        return SimulatedKernel.Rule(
+            priority: UInt32.random(in: 100...103, using: &random), family: family,
+            from: chance(4, of: 5) ? IPPrefix(held.address, length: length) : nil, transport: transport,
+            ports: transport == nil || chance(1, of: 2) ? nil : 443...443,
+            pick([.lookup(table: 77), .lookup(table: 77), .lookup(table: 77), .unreachable, .prohibit, .blackhole]))
     }
 
     private mutating func removeRule(_ kernel: SimulatedKernel) -> Operation {

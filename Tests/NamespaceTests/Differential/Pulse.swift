@@ -25,16 +25,18 @@ final class Pulse: Sendable {
             }
         }
         defer { run.cancel() }
+        // From the first beat on nothing that is announced is missed.
+        for await _ in beats { break }
         try await body()
     }
 
     /// Waits until there is no difference; throws the last one if there still is after the time that the kernel may take.
-    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () throws -> String?) async throws {
+    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () async throws -> String?) async throws {
         let clock = ContinuousClock()
         let deadline = clock.now + patience
-        guard var last = try difference() else { return }
+        guard var last = try await difference() else { return }
         for await _ in beats {
-            guard let next = try difference() else { return }
+            guard let next = try await difference() else { return }
             last = next
             guard clock.now < deadline else { break }
         }

@@ -18,7 +18,10 @@ struct VerdictComparison {
         marked.mark = 7
         var owned = Scope.internet
         owned.uid = 1000
-        scopes += [marked, owned]
+        var (secure, datagrams) = (Scope.internet, Scope.internet)
+        secure.port = 443
+        datagrams.transport = .udp
+        scopes += [marked, owned, secure, datagrams]
         for name in OperationGenerator.links {
             var bound = Scope.internet
             bound.interface = name
@@ -42,30 +45,108 @@ struct VerdictComparison {
     /// How the verdicts about a scope differ; `nil` if they do not.
     func difference(_ scope: Scope) throws -> String? {
         guard let queries = Self.evaluator.queries(for: scope, table) else { return nil }
-        var (real, modelled): ([RouteAnswer], [RouteAnswer]) = ([], [])
-        for query in queries {
-            let answer = try twins.kernel.route(to: query)
-            let answers = kernel.answers(to: query)
-            if isForgotten(query, answer) { return nil }
-            // Which leg of a multipath route is taken, the kernel decides by a hash.
-            guard answers.contains(where: { isSame($0, answer, query) }) else {
-                return "\(query): the kernel says \(answer), the model \(answers)"
+        var lookups = LookupBatch()
+        lookups.append(queries)
+        while true {
+            let round = lookups.nextRound()
+            if round.isEmpty { break }
+            let real = twins.kernel.routes(to: round)
+            for (query, answer) in zip(round, real) {
+                // No socket can be made for another user.
+                if case .failure(let error) = answer, query.source == .selected, error.code == .permissionDenied { continue }
+                let answer = try answer.get()
+                let answers = modelledAnswers(to: query)
+                if isForgotten(query, answer) { return nil }
+                // Which leg of a multipath route is taken, the kernel decides by a hash.
+                guard answers.contains(where: { isSame($0, answer, query) || isSameSocket($0, answer, query) }) else {
+                    return "\(query): the kernel says \(answer), the model \(answers)"
+                }
+                // A datagram socket chooses for the kernel, whatever the transport.
+                if query.source != .selected, let difference = try differenceOfEntries(query) { return difference }
             }
-            if let difference = try differenceOfEntries(query) { return difference }
-            real.append(RouteAnswer(query.destination, answer))
-            modelled.append(RouteAnswer(query.destination, answer))
+            lookups.accept(real, table)
         }
-        let paths = (Self.evaluator.path(for: scope, real, table), Self.evaluator.path(for: scope, modelled, modelTable))
+        let (decisive, verdicts) = try lookups.decision(about: 0)
+        let paths = (
+            Self.evaluator.path(for: scope, decisive, verdicts, table),
+            Self.evaluator.path(for: scope, decisive, verdicts, modelTable)
+        )
         guard Self.text(paths.0) != Self.text(paths.1) else { return nil }
         return "\(scope): the kernel means \(Self.text(paths.0)), the model \(Self.text(paths.1))"
     }
 
+    /// The model's answers; about the source that connect(2) chooses, those of a datagram socket, as the kernel's are.
+    private func modelledAnswers(to query: RouteQuery) -> [RouteVerdict] {
+        guard query.source == .selected else { return kernel.answers(to: query) }
+        var datagram = query
+        datagram.transport = .udp
+        return kernel.answers(to: datagram).flatMap { chosen -> [RouteVerdict] in
+            guard case .route(let route) = chosen, let source = route.source else { return [chosen] }
+            return kernel.answers(to: query.from(.address(source))) + (query.interface == nil ? [] : [chosen])
+        }
+    }
+
+    /// How the answers of sockets and `ip` in the namespace differ from those of the model's sockets, and from the verdicts;
+    /// `nil` if they do not.
+    func differenceFromSockets() async throws -> String? {
+        let subjects = Self.scopes.map { PlainJudgement.Subject($0) }
+        let view = try await KernelView.taken(of: Array(Set(subjects.flatMap(\.questions))), in: twins.near)
+        let judgement = PlainJudgement(view: view)
+        for subject in subjects {
+            guard let queries = Self.evaluator.queries(for: subject.scope, table), !queries.contains(where: mayBeForgotten) else {
+                continue
+            }
+            for (query, question) in zip(queries, subject.questions) {
+                guard let connection = view.connections[question] else { return "no socket was asked about \(question)" }
+                let modelled = kernel.answers(to: query.from(.selected)).map(Self.connection)
+                guard modelled.contains(connection) else {
+                    return "connect \(question): the kernel says \(connection), the model \(modelled)"
+                }
+            }
+            // Which source another user's IPv6 socket would get cannot be known.
+            let path = try path(to: subject.scope, queries)
+            let verdicts = judgement.verdicts(subject)
+            let isAgreed =
+                subject.scope.uid == nil
+                ? verdicts.contains(Verdict(path)) : verdicts.map(\.ipv4).contains(Verdict(path).ipv4)
+            if !isAgreed { return "\(subject.scope): sockets and `ip` mean \(verdicts), the library \(Verdict(path))\n\(view)" }
+        }
+        return nil
+    }
+
+    /// What connect(2) says if a lookup with the source that it chooses gives this answer.
+    private static func connection(_ verdict: RouteVerdict) -> Question.Connection {
+        switch verdict {
+        case .refused(let errno): .refused(errno: errno)
+        case .route(let route): .accepted(source: route.source.map { "\($0)" } ?? "0.0.0.0")
+        }
+    }
+
+    private func path(to scope: Scope, _ queries: [RouteQuery]) throws -> NetworkPath {
+        var lookups = LookupBatch()
+        lookups.append(queries)
+        while true {
+            let round = lookups.nextRound()
+            if round.isEmpty { break }
+            lookups.accept(twins.kernel.routes(to: round), table)
+        }
+        let (decisive, verdicts) = try lookups.decision(about: 0)
+        return Self.evaluator.path(for: scope, decisive, verdicts, table)
+    }
+
     /// What a monitor has to say about the internet, unless the kernel is free to choose among legs.
     var expectedPath: String? {
-        let queries = Self.evaluator.queries(for: .internet, modelTable) ?? []
-        guard queries.allSatisfy({ kernel.answers(to: $0).count == 1 && !mayBeForgotten($0) }) else { return nil }
-        let answers = queries.map { RouteAnswer($0.destination, kernel.route(to: $0)) }
-        return Self.text(Self.evaluator.path(for: .internet, answers, modelTable))
+        var lookups = LookupBatch()
+        lookups.append(Self.evaluator.queries(for: .internet, modelTable) ?? [])
+        while true {
+            let round = lookups.nextRound()
+            if round.isEmpty { break }
+            let answers = round.map { mayBeForgotten($0) ? [] : kernel.answers(to: $0) }
+            guard answers.allSatisfy({ $0.count == 1 }) else { return nil }
+            lookups.accept(answers.map { .success($0[0]) }, modelTable)
+        }
+        guard let (queries, verdicts) = try? lookups.decision(about: 0) else { return nil }
+        return Self.text(Self.evaluator.path(for: .internet, queries, verdicts, modelTable))
     }
 
     /// Whether the kernel may have lost the answer although it would send.
@@ -83,8 +164,7 @@ struct VerdictComparison {
     private func differenceOfEntries(_ query: RouteQuery) throws -> String? {
         // What the cached route of a nexthop object is from may be another entry.
         guard !mayBeForgotten(query) else { return nil }
-        var query = query
-        query.wantsMatch = true
+        let query = query.matching
         let (real, modelled) = (try twins.kernel.route(to: query), kernel.route(to: query))
         let texts = [real, modelled].map { answer in
             switch answer {
@@ -101,6 +181,13 @@ struct VerdictComparison {
         guard case .route(var modelled) = modelled, case .route(let real) = real else { return modelled == real }
         if mayBeForgotten(query) { modelled.table = real.table }
         return modelled == real
+    }
+
+    /// Whether a bound socket takes the same way, of which a socket tells no more than interface and source.
+    private func isSameSocket(_ modelled: RouteVerdict, _ real: RouteVerdict, _ query: RouteQuery) -> Bool {
+        guard query.source == .selected, query.interface != nil else { return false }
+        guard case .route(let modelled) = modelled, case .route(let real) = real else { return false }
+        return modelled.interface == real.interface && modelled.source == real.source
     }
 
     private func isForgotten(_ query: RouteQuery, _ answer: RouteVerdict) -> Bool {

@@ -66,4 +66,58 @@ extension ChangeGenerator {
             [.near("route del \(way) metric 1", option: option)],
         ]
     }
+
+    /// A rule for what is sent from an address: refused, or led over another cable, which is pulled and plugged; meanwhile the
+    /// address goes and comes back.
+    mutating func origin(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let (all, gateway) = isIPv6 ? ("::/0", "2001:db8:\(other)::1") : ("0.0.0.0/0", "10.\(other).0.1")
+        let (address, length) = isIPv6 ? ("2001:db8:\(one)::10", "64") : ("10.\(one).0.10", "24")
+        let refusal = "\(pick(["unreachable", "prohibit", "blackhole", "throw"])) \(all)"
+        let entry = pick([refusal, "\(all) via \(gateway) dev cable\(other)", "\(all) via \(gateway) dev cable\(other)"])
+        let sources = pick([address, address, "\(address)/\(length)"])
+        let again = NetworkChange.near("address replace \(address)/\(length) dev cable\(one)\(isIPv6 ? " nodad" : "")")
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 60), Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [.near("route replace \(entry) table 78", option: option)],
+            [.near("rule add priority 100 from \(sources) lookup 78", option: option)],
+            [.far("link set remote\(other) down")], [.far("link set remote\(other) up")],
+            [.near("address del \(address)/\(length) dev cable\(one)")], [again],
+            // The address took the routes along.
+            Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [pick([.near("route flush table 78", option: option), .near("rule del priority 100", option: option)])],
+        ]
+    }
+
+    /// A rule for a transport or a port.
+    mutating func service(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let (all, gateway) = isIPv6 ? ("::/0", "2001:db8:\(other)::1") : ("0.0.0.0/0", "10.\(other).0.1")
+        let entry = pick(["unreachable \(all)", "\(all) via \(gateway) dev cable\(other)"])
+        let selector = pick(["ipproto tcp", "ipproto udp", "ipproto tcp dport 443", "dport 443"])
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 60), Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [.near("route replace \(entry) table 78", option: option)],
+            [.near("rule add priority 100 \(selector) lookup 78", option: option)],
+            [.near("route del \(all) metric 10", option: option)], [.near("route del \(all) metric 60", option: option)],
+            [.near("rule del priority 100", option: option)],
+        ]
+    }
+
+    /// IPv6 defaults for one prefix each, as of several providers; addresses of these go and come.
+    mutating func delegation(_ one: Int, _ other: Int) -> [[NetworkChange]] {
+        func repair(_ port: Int) -> [NetworkChange] {
+            Array(Self.repair(port, isIPv6: true, metric: 10).dropLast()) + [
+                .near("route replace ::/0 from 2001:db8:\(port)::/64 via 2001:db8:\(port)::1 dev cable\(port) metric 10")
+            ]
+        }
+        func address(_ verb: String, _ port: Int) -> NetworkChange {
+            .near("address \(verb) 2001:db8:\(port)::10/64 dev cable\(port)\(verb == "del" ? "" : " nodad")")
+        }
+        return [
+            repair(one), [address("del", one)], [address("add", one)], repair(one) + repair(other), [address("del", one)],
+            [.far("link set remote\(other) down")], [.far("link set remote\(other) up")], [address("add", one)],
+            [.near("route del ::/0 from 2001:db8:\(pick([one, other]))::/64 metric 10")],
+        ]
+    }
 }

@@ -20,12 +20,15 @@ struct ChangeGenerator {
             let (isIPv6, one) = (chance(1, of: 2), port())
             let other = (one + Int.random(in: 1...2, using: &random)) % 3
             story =
-                switch Int.random(in: 0..<5, using: &random) {
+                switch Int.random(in: 0..<9, using: &random) {
                 case 0: backup(isIPv6, one, other)
                 case 1: passage(isIPv6, one, other)
                 case 2: departure(isIPv6, one, other)
                 case 3: detour(isIPv6, one, other)
-                default: poverty(isIPv6, one)
+                case 4: poverty(isIPv6, one)
+                case 5..<7: origin(isIPv6, one, other)
+                case 7: service(isIPv6, one, other)
+                default: delegation(one, other)
                 }
             // On a clean ground: with what chance has left behind, most stories would come to nothing.
             story = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + story).reversed()
@@ -52,6 +55,7 @@ struct ChangeGenerator {
         let option = isIPv6 ? "-6" : "-4"
         return (100...103).map { NetworkChange.near("rule del priority \($0)", option: option) } + [
             .near("route flush proto boot", option: option), .near("route flush table 77", option: option),
+            .near("route flush table 78", option: option),
         ]
     }
 
@@ -104,6 +108,12 @@ struct ChangeGenerator {
             return .near("route \(verb) \(place) \(hops.joined(separator: " "))", option: option)
         case 13..<15: return .near("route \(verb) \(place) nhid \(pick(Self.nexthops + Self.groups))", option: option)
         case 15: return .near("route del \(place) \(way(isIPv6))", option: option)
+        case 16 where isIPv6, 17 where isIPv6:
+            // A route for packets from some sources only, as a router of several providers announces it.
+            let from = "from 2001:db8:\(port())::/\(pick([48, 64, 128]))"
+            let words = place.split(separator: " ", maxSplits: 1).map(String.init)
+            let whole = ([words[0], from] + words.dropFirst()).joined(separator: " ")
+            return .near("route \(pick([verb, verb, "del"])) \(whole) \(way(true))", option: option)
         default: return .near("route del \(place)", option: option)
         }
     }
@@ -113,8 +123,13 @@ struct ChangeGenerator {
         let priority = "priority \(Int.random(in: 100...103, using: &random))"
         guard chance(1, of: 2) else { return .near("rule del \(priority)", option: isIPv6 ? "-6" : "-4") }
         let destinations = isIPv6 ? ["2001:500::/24", "2801::/16", "::/0"] : ["1.0.0.0/8", "198.0.0.0/8", "0.0.0.0/0"]
-        let selector = pick(["to \(pick(destinations))", "fwmark 7", "fwmark 7 to \(pick(destinations))", "iif lo"])
-        let action = pick(["lookup 77", "lookup 77", "unreachable", "prohibit", "blackhole"])
+        let transport = pick(["ipproto tcp", "ipproto udp", "ipproto tcp dport 443"])
+        let selector = pick([
+            "to \(pick(destinations))", "fwmark 7", "fwmark 7 to \(pick(destinations))", "iif lo", transport,
+            "from \(origins(isIPv6))", "from \(origins(isIPv6))", "from \(origins(isIPv6)) \(transport)",
+            "from \(origins(isIPv6)) to \(pick(destinations))", "uidrange \(Machine.otherUser)-\(Machine.otherUser)",
+        ])
+        let action = pick(["lookup 77", "lookup 77", "lookup 78", "unreachable", "prohibit", "blackhole"])
         return .near("rule add \(priority) \(selector) \(action)", option: isIPv6 ? "-6" : "-4")
     }
 
@@ -182,13 +197,18 @@ struct ChangeGenerator {
         isIPv6 ? "2001:db8:\(port())::\(pick([10, 20]))" : "10.\(port()).0.\(pick([10, 20]))"
     }
 
+    /// An address of a cable's, or all of them.
+    private mutating func origins(_ isIPv6: Bool) -> String {
+        pick([source(isIPv6), source(isIPv6), isIPv6 ? "2001:db8:\(port())::/64" : "10.\(port()).0.0/24"])
+    }
+
     /// Where a route leads, with its metric and table.
     private mutating func place(_ isIPv6: Bool) -> String {
         let prefixes =
             isIPv6
             ? ["::/0", "::/0", "::/0", "::/1", "8000::/1", "2801:1b8:10::b/128", "2001:db8:1::/64"]
             : ["0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "1.1.1.1/32", "10.1.0.0/24"]
-        return pick(prefixes) + pick(["", " metric 100", " metric 200"]) + (chance(1, of: 6) ? " table 77" : "")
+        return pick(prefixes) + pick(["", " metric 100", " metric 200"]) + (chance(1, of: 5) ? " table \(pick([77, 77, 78]))" : "")
     }
 
     private mutating func way(_ isIPv6: Bool) -> String {

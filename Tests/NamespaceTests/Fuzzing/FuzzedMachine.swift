@@ -9,9 +9,8 @@ final class FuzzedMachine: Sendable {
         var description: String
     }
 
-    /// A scope, as the monitor and as the judge know it, and all that is told about it.
+    /// A scope, and all that is told about it.
     struct Watch: Sendable {
-        var scope: Scope
         var subject: PlainJudgement.Subject
         var raw: StreamRecord
         var damped: StreamRecord
@@ -42,15 +41,9 @@ final class FuzzedMachine: Sendable {
         configuration.lossGrace = .milliseconds(20)
         configuration.bufferedTransitions = 10_000
         monitor = ReachabilityMonitor(tap, configuration: configuration)
-        watches = Self.subjects.compactMap { [monitor] subject in
-            var scope = Scope.internet
-            if subject.destinations.count == 1 {
-                guard let address = subject.destinations.first.flatMap({ IPAddress($0) }) else { return nil }
-                scope = .address(address)
-            }
-            if subject.mark != 0 { scope.mark = UInt32(subject.mark) }
-            return Watch(
-                scope: scope, subject: subject, raw: StreamRecord(monitor, scope, isRaw: true),
+        watches = Self.scopes.map { [monitor] scope in
+            Watch(
+                subject: .init(scope), raw: StreamRecord(monitor, scope, isRaw: true),
                 damped: StreamRecord(monitor, scope, isRaw: false), condition: monitor.condition(for: scope))
         }
         // Duplicate address detection goes on in the background, and its end tells of everything that should have been told before.
@@ -58,13 +51,17 @@ final class FuzzedMachine: Sendable {
         try await run(isUnchecked + (0...2).flatMap { [ChangeGenerator.link($0), .far("link set remote\($0) up")] })
     }
 
-    /// The internet, the same as a marked socket sees it, and a neighbour of each family on the second cable.
-    private static let subjects: [PlainJudgement.Subject] = {
-        let representatives = ["198.41.0.4", "1.1.1.1", "2001:503:ba3e::2:30", "2801:1b8:10::b"]
-        return [
-            .init(name: "internet", destinations: representatives), .init(name: "mark 7", destinations: representatives, mark: 7),
-            .init(name: "10.1.0.77", destinations: ["10.1.0.77"]), .init(name: "2001:db8:1::77", destinations: ["2001:db8:1::77"]),
-        ]
+    /// The internet, as different sockets see it, and a neighbour of each family on the second cable.
+    private static let scopes: [Scope] = {
+        var scopes = Array(repeating: Scope.internet, count: 5)
+        scopes[1].mark = 7
+        scopes[2].interface = "cable1"
+        scopes[3].port = 443
+        scopes[4].transport = .udp
+        scopes += ["10.1.0.77", "2001:db8:1::77", "1.1.1.1"].compactMap { IPAddress($0) }.map { Scope.address($0) }
+        // Over IPv4 only: which source another user's IPv6 socket would get cannot be known.
+        scopes[7].uid = Machine.otherUser
+        return scopes
     }()
 
     /// Runs the monitor while the body makes changes.
@@ -90,7 +87,7 @@ final class FuzzedMachine: Sendable {
     var faults: [String] {
         let health = monitor.health
         let counts = [
-            "malformed": health.malformed, "forged": health.forged, "lost": health.losses, "failed": health.failedRequests,
+            "malformed": health.malformed, "spoofed": health.spoofed, "lost": health.losses, "failed": health.failedRequests,
         ]
         return watches.flatMap { $0.raw.faults + $0.damped.faults }
             + counts.filter { $0.value != 0 }.map { "\($0.value) \($0.key)" }
@@ -127,7 +124,7 @@ final class FuzzedMachine: Sendable {
         var merged = try await view()
         for _ in 1...4 {
             for processor in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
-                merged = merged.merged(with: try await view(prefix: "taskset -c \(processor)"))
+                merged = merged.merged(with: try await view(processor: processor))
             }
         }
         guard merged.answers.contains(where: { $0.value.count > 1 }), difference(from: merged) == nil else {
@@ -136,10 +133,8 @@ final class FuzzedMachine: Sendable {
         ambiguities.add(1, ordering: .relaxed)
     }
 
-    private func view(prefix: String = "") async throws -> KernelView {
-        let questions = Array(Set(watches.flatMap(\.subject.questions)))
-        let script = KernelView.script(questions, prefix: prefix)
-        return try KernelView(questions, try await Child.run(["ip", "netns", "exec", near.name, "sh"], input: script).output)
+    private func view(processor: Int? = nil) async throws -> KernelView {
+        try await .taken(of: Array(Set(watches.flatMap(\.subject.questions))), in: near, processor: processor)
     }
 
     /// How what the monitor says and tells differs from what it should; `nil` if it does not.
@@ -150,12 +145,12 @@ final class FuzzedMachine: Sendable {
             func difference(_ name: String, _ text: String, _ expected: (Verdict) -> String) -> String? {
                 let expected = Set(verdicts.map(expected)).sorted()
                 return expected.contains(text)
-                    ? nil : "\(watch.subject.name): \(name) says \(text), `ip` \(expected)\n\(view.links)"
+                    ? nil : "\(watch.subject.name): \(name) says \(text), the kernel \(expected)\n\(view)"
             }
             guard let raw = watch.raw.last, let damped = watch.damped.last else { return "\(watch.subject.name): no baseline" }
             let state = watch.condition.state
             let differences = [
-                watch.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
+                watch.subject.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
                 difference("the last raw transition", Verdict(raw.current).told, \.told),
                 difference("the last transition", Verdict(damped.current).told, \.told),
                 state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.subject.name): the condition says \(state)",

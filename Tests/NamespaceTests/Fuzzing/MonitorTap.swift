@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// A route to an address that the monitor does not ask about serves as a mark: the filter lets it through for the tap's sake, and
 /// the monitor, whom it does not concern, does nothing about it. When it has passed, so has all that was announced before.
-final class MonitorTap: NetworkSource {
+final class MonitorTap: FilteringSource {
     /// Lines for `ip -batch` that send two marks.
     static let marks = ["route add blackhole \(mark)/32 table 9000", "route del blackhole \(mark)/32 table 9000"]
     private static let mark = "203.0.113.1"
@@ -55,5 +55,5 @@ final class MonitorTap: NetworkSource {
 
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
 
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try kernel.route(to: query) }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { kernel.routes(to: queries) }
 }

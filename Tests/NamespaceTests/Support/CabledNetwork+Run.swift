@@ -9,9 +9,10 @@ extension CabledNetwork {
         return network
     }
 
-    /// Starts `reachability-watch run` in the machine, without its messages; what the command writes comes line by line.
+    /// Starts `reachability-watch run` in the machine, without its messages and without a terminal; what the command writes comes
+    /// line by line.
     func run(_ words: String...) throws -> Child {
-        try Child([WatchCommand.path, "run", "--netns", near.name, "--quiet"] + words)
+        try Child([WatchCommand.path, "run", "--netns", near.name, "--quiet"] + words, hasTerminal: false)
     }
 
     /// The path of a file by which a test and a command meet.

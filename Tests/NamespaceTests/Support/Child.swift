@@ -15,9 +15,11 @@ final class Child: Sendable {
     private let hasEnded = Atomic(false)
 
     /// Starts a program found on the PATH, in a sandbox if one is given.
-    init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil) throws {
+    ///
+    /// - Parameter hasTerminal: `false` starts it in a session of its own, which has no controlling terminal.
+    init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, hasTerminal: Bool = true) throws {
         let started = try Self.spawning.withLock { _ in
-            try sandbox.map { try $0.run { try Self.spawn(arguments) } } ?? Self.spawn(arguments)
+            try sandbox.map { try $0.run { try Self.spawn(arguments, hasTerminal) } } ?? Self.spawn(arguments, hasTerminal)
         }
         let pid = started.pid
         self.pid = pid
@@ -53,7 +55,10 @@ final class Child: Sendable {
         var error: Int32
     }
 
-    private static func spawn(_ arguments: [String]) throws -> Started {
+    // Not in Swift's view of glibc: POSIX_SPAWN_SETSID of spawn.h.
+    private static let newSession: Int16 = 0x80
+
+    private static func spawn(_ arguments: [String], _ hasTerminal: Bool) throws -> Started {
         let (input, output, error) = (try closedOnExec(), try closedOnExec(), try closedOnExec())
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -61,10 +66,14 @@ final class Child: Sendable {
         posix_spawn_file_actions_adddup2(&actions, input.read, 0)
         posix_spawn_file_actions_adddup2(&actions, output.write, 1)
         posix_spawn_file_actions_adddup2(&actions, error.write, 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        if !hasTerminal { posix_spawnattr_setflags(&attributes, newSession) }
         let argv = arguments.map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }
         var started = Started(input: input.write, output: output.read, error: error.read)
-        let result = posix_spawnp(&started.pid, arguments[0], &actions, nil, argv, environ)
+        let result = posix_spawnp(&started.pid, arguments[0], &actions, &attributes, argv, environ)
         for descriptor in [input.read, output.write, error.write] { close(descriptor) }
         guard result == 0 else {
             for descriptor in [input.write, output.read, error.read] { close(descriptor) }

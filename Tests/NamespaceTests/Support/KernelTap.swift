@@ -4,7 +4,7 @@ import Synchronization
 
 /// The kernel, with counts of the routes that it tells of and of the questions that it is asked, and a consumer that can be
 /// stopped like a process by SIGSTOP.
-final class KernelTap: NetworkSource {
+final class KernelTap: FilteringSource {
     let isHeldUp = Atomic(false)
     private let kernel: KernelNetwork
     private let count = Atomic(0)
@@ -44,13 +44,8 @@ final class KernelTap: NetworkSource {
         return try kernel.interfaces()
     }
 
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        questions.add(1, ordering: .acquiringAndReleasing)
-        return try kernel.route(to: query)
-    }
-
-    func routes(to queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         questions.add(queries.count, ordering: .acquiringAndReleasing)
-        return try kernel.routes(to: queries)
+        return kernel.routes(to: queries)
     }
 }

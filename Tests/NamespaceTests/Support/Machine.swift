@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 
 /// The machine that the tests run on.
@@ -11,4 +12,10 @@ enum Machine {
         let processors = Double(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         return max(1, Int((load / processors).rounded(.up)))
     }
+
+    /// A user other than this process's; in a user namespace of one's own there is none, and it is the same.
+    static let otherUser: UInt32 = {
+        let map = try? String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8).split(whereSeparator: \.isWhitespace)
+        return map?.last.flatMap { UInt32($0) }.map { $0 > 1000 } == true ? 1000 : 0
+    }()
 }

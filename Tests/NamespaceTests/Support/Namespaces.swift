@@ -62,12 +62,6 @@ final class Namespace: Sendable {
         try await Child.run(["ip", "-n", name, "-batch", "-"], input: lines + "\n")
     }
 
-    /// The JSON that an `ip` command prints, or `nil` if it fails.
-    func query(_ arguments: String...) async throws -> String? {
-        let result = try await Child.run(["ip", "-j", "-n", name] + arguments, allowFailure: true)
-        return result.code == 0 ? result.output : nil
-    }
-
     /// Runs any command in the namespace.
     @discardableResult
     func run(_ arguments: String..., input: String = "") async throws -> String {

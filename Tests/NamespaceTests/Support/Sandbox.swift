@@ -6,6 +6,8 @@ enum Sandbox: Sendable, CaseIterable {
     case noMulticast
     case noNetlink
     case noSockets
+    case scarceNetlink
+    case scarceSockets
 
     /// Runs a body on a thread that is restricted, and so are the children that it starts.
     func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
@@ -24,6 +26,8 @@ enum Sandbox: Sendable, CaseIterable {
         case .noMulticast: CSANDBOX_NO_MULTICAST
         case .noNetlink: CSANDBOX_NO_NETLINK
         case .noSockets: CSANDBOX_NO_SOCKETS
+        case .scarceNetlink: CSANDBOX_SCARCE_NETLINK
+        case .scarceSockets: CSANDBOX_SCARCE_SOCKETS
         }
     }
 

@@ -10,8 +10,6 @@ final class Watcher {
     private(set) var path: NetworkPath = .unknown
     private(set) var epoch: UInt64 = 0
     private var sequence: UInt64 = 0
-    /// Whether what `ip route get` says is what the verdict must be.
-    var oracleKnowsBetter = true
 
     init(_ monitor: ReachabilityMonitor, _ scope: Scope, _ namespace: Namespace) {
         self.monitor = monitor
@@ -46,7 +44,7 @@ final class Watcher {
     static let carrierDelay: Duration = .milliseconds(1100)
 
     /// Makes a change and waits until the path is as it implies, within a second of what the kernel needs to announce it; then
-    /// asks the kernel through `ip` whether it is so.
+    /// asks real sockets and `ip` whether it is so.
     @discardableResult
     func expect(
         _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero,
@@ -61,10 +59,9 @@ final class Watcher {
             last = try await next(location)
         }
         #expect(clock.now - start < (.seconds(1) + delay) * Machine.slowness, "the verdict came late", sourceLocation: location)
-        guard oracleKnowsBetter else { return last }
-        let oracle = try await Oracle(namespace).verdict(scope)
+        let verdicts = try await PlainJudgement.verdicts(on: scope, in: namespace)
         #expect(
-            oracle == (status == .satisfied), "`ip` says \(oracle), the monitor \(path)", sourceLocation: location)
+            verdicts.contains(Verdict(path)), "the kernel says \(verdicts), the monitor \(Verdict(path))", sourceLocation: location)
         return last
     }
 

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// A source that breaks one promise.
+/// A source that violates one requirement.
 struct BrokenSource: Sendable, CustomTestStringConvertible {
     /// What a source is made with.
     struct Means: Sendable {
@@ -16,7 +16,7 @@ struct BrokenSource: Sendable, CustomTestStringConvertible {
         let release = Release()
 
         var source: WarpedSource { WarpedSource(network) }
-        var batch: NetworkEventBatch { NetworkEventBatch(now: network.clock.now.offset, wallTime: .zero) }
+        var batch: NetworkEventBatch { NetworkEventBatch(now: BootInstant(sinceBoot: network.clock.now.offset), wallTime: .zero) }
     }
 
     final class Release: Sendable {
@@ -26,27 +26,27 @@ struct BrokenSource: Sendable, CustomTestStringConvertible {
     }
 
     let testDescription: String
-    let promise: NetworkSourceConformance.Promise
+    let requirement: NetworkSourceConformance.Requirement
     /// Whether it is found because something does not come.
     let isAbsence: Bool
     let make: @Sendable (Means) -> WarpedSource
 
     init(
-        _ description: String, breaks promise: NetworkSourceConformance.Promise, byAbsence isAbsence: Bool = false,
+        _ description: String, violates requirement: NetworkSourceConformance.Requirement, byAbsence isAbsence: Bool = false,
         _ make: @escaping @Sendable (Means) -> WarpedSource
     ) {
         testDescription = description
-        self.promise = promise
+        self.requirement = requirement
         self.isAbsence = isAbsence
         self.make = make
     }
 
-    static let all: [BrokenSource] = deliveries + wakeUps + pauses + answers + endings
+    static let all: [BrokenSource] = deliveries + wakeUps + pauses + answers + lookups + dumps + endings
 }
 
 extension BrokenSource {
     private static let deliveries: [BrokenSource] = [
-        BrokenSource("never begins", breaks: .beginning, byAbsence: true) { means in
+        BrokenSource("never begins", violates: .beginning, byAbsence: true) { means in
             var source = means.source
             source.running = { _ in
                 means.sin()
@@ -54,18 +54,18 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("fails to begin", breaks: .beginning) { means in
+        BrokenSource("fails to begin", violates: .beginning) { means in
             var source = means.source
             source.running = { _ in throw ReachabilityError(.requestFailed, operation: "run") }
             return source
         },
-        BrokenSource("delivers from within `deliver`", breaks: .serialDelivery) { means in
+        BrokenSource("delivers from within `deliver`", violates: .serialDelivery) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
             source.waking = { if means.listener.isHere { means.listener.call(means.batch) } else { means.network.wake() } }
             return source
         },
-        BrokenSource("delivers in parallel", breaks: .serialDelivery) { means in
+        BrokenSource("delivers in parallel", violates: .serialDelivery) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
             source.waking = {
@@ -74,12 +74,12 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("turns time back", breaks: .time) { means in
+        BrokenSource("turns time back", violates: .time) { means in
             let count = Counter()
             var source = means.source
             source.pass { batch, deliver in
                 var batch = batch
-                batch.now = .seconds(-count.next())
+                batch.now = BootInstant(sinceBoot: .seconds(-count.next()))
                 return deliver(batch)
             }
             return source
@@ -87,12 +87,12 @@ extension BrokenSource {
     ]
 
     private static let wakeUps: [BrokenSource] = [
-        BrokenSource("cannot be woken", breaks: .wakeUps, byAbsence: true) { means in
+        BrokenSource("cannot be woken", violates: .wakeUps, byAbsence: true) { means in
             var source = means.source
             source.waking = { means.sin() }
             return source
         },
-        BrokenSource("loses a wake-up by another thread while it delivers", breaks: .wakeUps, byAbsence: true) { means in
+        BrokenSource("loses a wake-up by another thread while it delivers", violates: .wakeUps, byAbsence: true) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
             source.waking = {
@@ -101,7 +101,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("loses a wake-up from within `deliver`", breaks: .wakeUps, byAbsence: true) { means in
+        BrokenSource("loses a wake-up from within `deliver`", violates: .wakeUps, byAbsence: true) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
             source.waking = { if means.listener.isHere { means.sin() } else { means.network.wake() } }
@@ -110,7 +110,7 @@ extension BrokenSource {
     ]
 
     private static let pauses: [BrokenSource] = [
-        BrokenSource("forgets pauses", breaks: .pauses, byAbsence: true) { means in
+        BrokenSource("forgets pauses", violates: .pauses, byAbsence: true) { means in
             var source = means.source
             source.pass { batch, deliver in
                 if deliver(batch) != nil { means.sin() }
@@ -118,12 +118,12 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("cuts pauses short", breaks: .pauses) { means in
+        BrokenSource("cuts pauses short", violates: .pauses) { means in
             var source = means.source
             source.pass { batch, deliver in deliver(batch).map { $0 / 10 } }
             return source
         },
-        BrokenSource("keeps to a pause that was replaced by a shorter one", breaks: .pauses, byAbsence: true) { means in
+        BrokenSource("keeps to a pause that was replaced by a shorter one", violates: .pauses, byAbsence: true) { means in
             let longest = Longest()
             var source = means.source
             source.pass { batch, deliver in
@@ -137,7 +137,7 @@ extension BrokenSource {
     ]
 
     private static let answers: [BrokenSource] = [
-        BrokenSource("answers only while it runs", breaks: .questions) { means in
+        BrokenSource("answers only while it runs", violates: .questions) { means in
             var source = means.source
             source.askingInterfaces = { () throws(ReachabilityError) in
                 guard means.network.isRunning else { throw ReachabilityError(.requestFailed, operation: "interfaces") }
@@ -145,22 +145,24 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("never answers", breaks: .questions, byAbsence: true) { means in
+        BrokenSource("never answers", violates: .questions, byAbsence: true) { means in
             var source = means.source
-            source.askingRoute = { query throws(ReachabilityError) in
+            source.askingRoutes = { queries in
                 means.sin()
                 means.release.awaitByYielding()
-                return try means.network.route(to: query)
+                return means.network.routes(to: queries)
             }
             return source
         },
-        BrokenSource("changes its mind", breaks: .stability) { means in
+        BrokenSource("changes its mind", violates: .stability) { means in
             let count = Counter()
             var source = means.source
-            source.askingRoute = { _ throws(ReachabilityError) in .refused(errno: Int32(count.next())) }
+            source.askingRoutes = { queries in
+                queries.map { _ in .success(.refused(errno: Int32(count.next()))) }
+            }
             return source
         },
-        BrokenSource("is deaf to changes", breaks: .announcements, byAbsence: true) { means in
+        BrokenSource("is deaf to changes", violates: .announcements, byAbsence: true) { means in
             var source = means.source
             source.pass { batch, deliver in
                 var batch = batch
@@ -170,7 +172,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("answers as before a change", breaks: .announcements, byAbsence: true) { means in
+        BrokenSource("answers as before a change", violates: .announcements, byAbsence: true) { means in
             let kernel = means.network.kernel
             var source = means.source
             source.pass { batch, deliver in
@@ -178,13 +180,115 @@ extension BrokenSource {
                 return deliver(batch)
             }
             source.askingInterfaces = { () throws(ReachabilityError) in kernel.interfaces }
-            source.askingRoute = { query throws(ReachabilityError) in kernel.route(to: query) }
+            source.askingRoutes = { queries in queries.map { .success(kernel.route(to: $0)) } }
+            return source
+        },
+    ]
+
+    private static let lookups: [BrokenSource] = [
+        BrokenSource("answers in another order", violates: .results) { means in
+            var source = means.source
+            source.askingRoutes = { means.network.routes(to: $0).reversed() }
+            return source
+        },
+        BrokenSource("answers only the first query", violates: .results) { means in
+            var source = means.source
+            source.askingRoutes = { Array(means.network.routes(to: $0).prefix(1)) }
+            return source
+        },
+        BrokenSource("calls a refusal a failure", violates: .refusals) { means in
+            var source = means.source
+            source.askingRoutes = { queries in
+                means.network.routes(to: queries).map { result in
+                    guard case .success(.refused(let errno)) = result else { return result }
+                    return .failure(ReachabilityError(.requestFailed, errno: errno, operation: "RTM_GETROUTE"))
+                }
+            }
+            return source
+        },
+        BrokenSource("ignores the source of a query", violates: .sources) { means in
+            var source = means.source
+            source.askingRoutes = { queries in
+                means.network.routes(to: queries.map { if case .address = $0.source { $0.from(.unspecified) } else { $0 } })
+            }
+            return source
+        },
+        BrokenSource("does not repeat the source of a query", violates: .sources) { means in
+            var source = means.source
+            source.askingRoutes = { queries in
+                zip(queries, means.network.routes(to: queries)).map { query, result in
+                    guard case .address = query.source, case .success(.route(var route)) = result else { return result }
+                    route.source = nil
+                    return .success(.route(route))
+                }
+            }
+            return source
+        },
+        BrokenSource("cannot select a source", violates: .selection) { means in
+            var source = means.source
+            source.askingRoutes = { queries in
+                queries.flatMap { query -> [Result<RouteVerdict, ReachabilityError>] in
+                    guard query.source == .selected else { return means.network.routes(to: [query]) }
+                    return [.failure(ReachabilityError(.requestFailed, errno: EINVAL, operation: "RTM_GETROUTE"))]
+                }
+            }
+            return source
+        },
+        BrokenSource("selects no source", violates: .selection) { means in
+            var source = means.source
+            source.askingRoutes = { queries in
+                zip(queries, means.network.routes(to: queries)).map { query, result in
+                    guard query.source == .selected, case .success(.route(var route)) = result else { return result }
+                    route.source = nil
+                    return .success(.route(route))
+                }
+            }
+            return source
+        },
+    ]
+
+    private static let dumps: [BrokenSource] = [
+        BrokenSource("makes an interrupted dump again", violates: .interruptions) { means in
+            var source = means.source
+            source.askingInterfaces = { () throws(ReachabilityError) in
+                while true {
+                    do throws(ReachabilityError) {
+                        return try means.network.interfaces()
+                    } catch {
+                        if error.code != .interrupted { throw error }
+                    }
+                }
+            }
+            return source
+        },
+        BrokenSource("calls an interruption a failure", violates: .interruptions) { means in
+            var source = means.source
+            source.askingInterfaces = { () throws(ReachabilityError) in
+                do throws(ReachabilityError) {
+                    return try means.network.interfaces()
+                } catch {
+                    throw ReachabilityError(.requestFailed, errno: EINTR, operation: error.operation)
+                }
+            }
+            return source
+        },
+        BrokenSource("sleeps after an interruption", violates: .interruptions, byAbsence: true) { means in
+            var source = means.source
+            source.askingInterfaces = { () throws(ReachabilityError) in
+                do throws(ReachabilityError) {
+                    return try means.network.interfaces()
+                } catch {
+                    means.sin()
+                    means.release.awaitByYielding()
+                    throw error
+                }
+            }
             return source
         },
     ]
 
     private static let endings: [BrokenSource] = [
-        BrokenSource("ignores cancellation", breaks: .cancellation, byAbsence: true) { means in
+        BrokenSource("ignores cancellation", violates: .cancellation, byAbsence: true) { means in
             var source = means.source
             source.running = { deliver in
                 try Task.checkCancellation()
@@ -196,7 +300,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("ignores that it was cancelled before", breaks: .cancellation, byAbsence: true) { means in
+        BrokenSource("ignores that it was cancelled before", violates: .cancellation, byAbsence: true) { means in
             var source = means.source
             source.running = { deliver in
                 guard Task.isCancelled else { return try await means.network.run(deliver: deliver) }
@@ -205,12 +309,12 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("hides that it was cancelled", breaks: .cancellation) { means in
+        BrokenSource("hides that it was cancelled", violates: .cancellation) { means in
             var source = means.source
             source.running = { try? await means.network.run(deliver: $0) }
             return source
         },
-        BrokenSource("delivers after its end", breaks: .silenceAfterEnd) { means in
+        BrokenSource("delivers after its end", violates: .silenceAfterEnd) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
             source.waking = {
@@ -218,7 +322,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("ends while it delivers", breaks: .silenceAfterEnd, byAbsence: true) { means in
+        BrokenSource("ends while it delivers", violates: .silenceAfterEnd, byAbsence: true) { means in
             let (ends, end) = AsyncStream.makeStream(of: Void.self)
             var source = means.source
             source.running = { deliver in

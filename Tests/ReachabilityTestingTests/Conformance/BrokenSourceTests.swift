@@ -2,12 +2,12 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Sources that break a promise are found by the conformance suite, and told in words.
+/// Sources that violate a requirement are found by the conformance suite, and told in words.
 @Suite(.timeLimit(.minutes(10)))
 struct BrokenSourceTests {
     /// What the suite finds, with a clock of its own that runs once nothing good can come any more.
     private static func violations(
-        _ broken: BrokenSource, of promises: Set<NetworkSourceConformance.Promise>
+        _ broken: BrokenSource, of requirements: Set<NetworkSourceConformance.Requirement>
     ) async throws -> [NetworkSourceConformance.Violation] {
         let clock = ManualClock()
         let impatience = Impatience(clock)
@@ -17,7 +17,7 @@ struct BrokenSourceTests {
             releases.record(means)
             return .simulated(means.network) { _ in broken.make(means) }
         }
-        let violations = try await conformance.violations(of: promises)
+        let violations = try await conformance.violations(of: requirements)
         impatience.end()
         for means in releases.values {
             means.release.now()
@@ -27,16 +27,16 @@ struct BrokenSourceTests {
     }
 
     @Test(arguments: BrokenSource.all)
-    func aBrokenPromiseIsFound(broken: BrokenSource) async throws {
-        let violations = try await Self.violations(broken, of: [broken.promise])
-        #expect(violations.map(\.promise) == [broken.promise], "\(violations)")
+    func aViolatedRequirementIsFound(broken: BrokenSource) async throws {
+        let violations = try await Self.violations(broken, of: [broken.requirement])
+        #expect(violations.map(\.requirement) == [broken.requirement], "\(violations)")
     }
 
     /// What breaks by itself, not by being absent, is not mistaken for anything else.
     @Test(arguments: BrokenSource.all.filter { !$0.isAbsence })
     func nothingElseIsFound(broken: BrokenSource) async throws {
-        let violations = try await Self.violations(broken, of: Set(NetworkSourceConformance.Promise.all))
-        #expect(violations.map(\.promise) == [broken.promise], "\(violations)")
+        let violations = try await Self.violations(broken, of: Set(NetworkSourceConformance.Requirement.all))
+        #expect(violations.map(\.requirement) == [broken.requirement], "\(violations)")
     }
 
     @Test func aFailureTellsAllThatWasFound() {
@@ -45,13 +45,13 @@ struct BrokenSourceTests {
         ])
         #expect(
             failure.description == """
-                the source breaks promises of NetworkSource:
+                the source violates requirements of NetworkSource:
                 - time: a batch of 1.0 seconds came after one of 2.0 seconds
                 - pauses: none
                 """)
     }
 
-    @Test func aPromiseThatIsTakenBackIsNotChecked() async throws {
+    @Test func anExemptedRequirementIsNotChecked() async throws {
         let conformance = NetworkSourceConformance(exempting: [.pauses]) {
             NetworkSourceConformance.Candidate.simulated { network in
                 var source = WarpedSource(network)

@@ -2,18 +2,18 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// The sources of this package that need no kernel keep the promises of `NetworkSource`.
+/// The sources of this package that need no kernel meet the requirements of `NetworkSource`.
 @Suite(.timeLimit(.minutes(10)))
 struct SourceConformanceTests {
-    @Test func theSimulatedNetworkKeepsItsPromises() async throws {
+    @Test func theSimulatedNetworkMeetsTheRequirements() async throws {
         try await NetworkSourceConformance { .simulated { $0 } }.check()
     }
 
-    @Test func aRecorderKeepsThePromisesOfItsSource() async throws {
+    @Test func aRecorderMeetsTheRequirementsLikeItsSource() async throws {
         try await NetworkSourceConformance { .simulated { NetworkRecorder($0) { _ in } } }.check()
     }
 
-    @Test func aRecordedNetworkKeepsItsPromises() async throws {
+    @Test func aRecordedNetworkMeetsTheRequirements() async throws {
         let recording = try await Self.recording()
         // It says itself that it is not woken, and that it waits as long as the recorded source did.
         let conformance = NetworkSourceConformance(exempting: [.wakeUps, .pauses]) {
@@ -39,7 +39,7 @@ struct SourceConformanceTests {
         impatience.begin()
         let violations = try await conformance.violations(of: [.wakeUps])
         impatience.end()
-        #expect(violations.map(\.promise) == [.wakeUps])
+        #expect(violations.map(\.requirement) == [.wakeUps])
     }
 
     @Test func whatTheMakerOfACandidateThrowsIsThrown() async throws {
@@ -79,7 +79,7 @@ extension NetworkSourceConformance.Candidate {
                     network.clock.advance(by: .seconds(1))
                     try change()
                 }
-            })
+            }, interruptNextDump: { network.interruptNextDumps(1) })
     }
 }
 

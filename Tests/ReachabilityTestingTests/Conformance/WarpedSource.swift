@@ -11,20 +11,20 @@ struct WarpedSource: NetworkSource {
     var running: @Sendable (@escaping Deliver) async throws -> Void
     var waking: @Sendable () -> Void
     var askingInterfaces: @Sendable () throws(ReachabilityError) -> [NetworkInterface]
-    var askingRoute: @Sendable (RouteQuery) throws(ReachabilityError) -> RouteVerdict
+    var askingRoutes: @Sendable ([RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>]
 
     init(_ network: SimulatedNetwork) {
         self.network = network
         running = { try await network.run(deliver: $0) }
         waking = { network.wake() }
         askingInterfaces = { () throws(ReachabilityError) in try network.interfaces() }
-        askingRoute = { query throws(ReachabilityError) in try network.route(to: query) }
+        askingRoutes = { network.routes(to: $0) }
     }
 
     func run(deliver: @escaping Deliver) async throws { try await running(deliver) }
     func wake() { waking() }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try askingInterfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try askingRoute(query) }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { askingRoutes(queries) }
 
     /// Has something else be done with each batch on its way to the listener.
     mutating func pass(_ passing: @escaping @Sendable (NetworkEventBatch, @escaping Deliver) -> Duration?) {
@@ -57,7 +57,7 @@ final class Listener: Sendable {
         begin { _ in true }.flatMap { end($0, batch) }
     }
 
-    /// The same unless a thread is within `deliver`: what breaks one promise is not to break another.
+    /// The same unless a thread is within `deliver`: what violates one requirement must not violate another.
     func callAlone(_ batch: NetworkEventBatch) {
         if let deliver = begin({ $0.isEmpty }) { _ = end(deliver, batch) }
     }

@@ -10,14 +10,15 @@ struct HostBookTests {
     private final class Bench {
         var book: HostBook
 
-        init(refresh: Duration? = .seconds(60)) {
-            book = HostBook(refreshInterval: refresh)
+        init(refresh: Duration? = .seconds(60), isAnswered: Bool = true) {
+            book = HostBook(refreshInterval: refresh, isAnswered: isAnswered)
             book.keep(["nas.example"])
         }
 
         var isEmpty: Bool { book.isEmpty }
         func keep(_ names: Set<String>) { book.keep(names) }
         func addresses(of name: String) -> [IPAddress]? { book.addresses(of: name) }
+        func failure(of name: String) -> NameLookupFailure? { book.failure(of: name) }
         func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool { book.take(answer, of: name, at: now) }
         func notePathChange(at now: Duration) { book.notePathChange(at: now) }
         func settle(at now: Duration) -> [String] { book.settle(at: now) }
@@ -55,18 +56,18 @@ struct HostBookTests {
         var now = 60
         for delay in [1, 2, 4, 8, 16, 32, 60, 60] {
             #expect(book.questions(at: .seconds(now)) == [name], "after \(now) s")
-            #expect(!book.take(.failed, of: name, at: .seconds(now)) && book.addresses(of: name) == [ip("192.0.2.9")])
+            #expect(!book.take(.failed(.noAnswer), of: name, at: .seconds(now)) && book.addresses(of: name) == [ip("192.0.2.9")])
             #expect(book.next(isWorthwhile: true) == .seconds(now + delay) && book.questions(at: .seconds(now + delay - 1)) == [])
             now += delay
         }
         _ = book.questions(at: .seconds(now))
-        #expect(book.take(.notFound, of: name, at: .seconds(now)) && book.addresses(of: name) == [])
+        #expect(book.take(.failed(.notFound), of: name, at: .seconds(now)) && book.addresses(of: name) == [])
     }
 
     @Test func beingOfflineCostsNoLookUps() {
         let book = Bench()
         #expect(book.questions(at: .seconds(0), isWorthwhile: false) == [name], "the first answer may be in a file")
-        _ = book.take(.failed, of: name, at: .zero)
+        _ = book.take(.failed(.noAnswer), of: name, at: .zero)
         #expect(book.questions(at: .seconds(1000), isWorthwhile: false) == [] && book.next(isWorthwhile: false) == nil)
         #expect(book.questions(at: .seconds(1000)) == [name])
     }
@@ -115,5 +116,32 @@ struct HostBookTests {
         #expect(!book.take(answer, of: name, at: .zero) && book.isEmpty && book.next(isWorthwhile: true) == nil)
         book.keep([name])
         #expect(book.questions(at: .seconds(0)) == [name])
+    }
+
+    @Test(arguments: [NameLookupFailure.notFound, .noAnswer, .refused])
+    func aFailureIsTheReasonUntilThereAreAddresses(failure: NameLookupFailure) {
+        let book = Bench()
+        #expect(book.failure(of: name) == nil)
+        _ = book.questions(at: .zero)
+        #expect(book.failure(of: name) == nil, "the first lookup goes on")
+        #expect(book.take(.failed(failure), of: name, at: .zero) && book.failure(of: name) == failure)
+        #expect(!book.take(.failed(failure), of: name, at: .seconds(1)), "the same again is no news")
+        let other: NameLookupFailure = failure == .refused ? .noAnswer : .refused
+        #expect(book.take(.failed(other), of: name, at: .seconds(2)) && book.failure(of: name) == other)
+        #expect(book.take(answer, of: name, at: .seconds(3)) && book.failure(of: name) == nil)
+        // Known addresses outlive a failure that may pass.
+        #expect(book.take(.failed(failure), of: name, at: .seconds(4)) == (failure == .notFound))
+        #expect(book.failure(of: name) == (failure == .notFound ? .notFound : nil))
+    }
+
+    @Test func aFirstLookupThatTakesTooLongHasNoAnswer() {
+        let book = Bench()
+        _ = book.questions(at: .zero)
+        _ = book.settle(at: .seconds(1))
+        #expect(book.failure(of: name) == .noAnswer)
+        let deaf = Bench(isAnswered: false)
+        _ = deaf.questions(at: .zero)
+        _ = deaf.settle(at: .seconds(1))
+        #expect(deaf.failure(of: name) == .notAsked, "the source looks up no names")
     }
 }

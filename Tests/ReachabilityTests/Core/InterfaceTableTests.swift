@@ -81,7 +81,7 @@ import Testing
         #expect(apply(.route(RouteChange(.all(.ipv4), interface: 2, isRemoval: true)))?.mayPrecedeItsChange == true)
         let others: [NetworkEvent] = [
             .link(.cable), .address(held("192.0.2.10/24"), interface: 2), .rule(isRemoval: false), .nexthop(id: 1, isRemoval: true),
-            .setting(interface: nil),
+            .netconf(interface: nil),
         ]
         for event in others { #expect(apply(event)?.mayPrecedeItsChange == true) }
     }

@@ -37,18 +37,18 @@ import Testing
     /// What is announced by one message of its own: a nexthop object that routes lead through, a rule, a setting, an end.
     @Test(arguments: [
         NetworkEvent.nexthop(id: 7, isRemoval: true), .nexthop(id: 7, isRemoval: false), .rule(isRemoval: true),
-        .rule(isRemoval: false), .setting(interface: nil), .setting(interface: 2), .linkRemoved(index: 2),
+        .rule(isRemoval: false), .netconf(interface: nil), .netconf(interface: 2), .linkRemoved(index: 2),
     ])
     func whatMayChangeTheWayOfPacketsAsksAtOnceAndTwiceMore(_ event: NetworkEvent) {
         var core = core()
         var now = Duration.seconds(1)
-        var plan = core.receive(NetworkEventBatch([event], now: now, wallTime: .zero))
+        var plan = core.receive(NetworkEventBatch([event], now: BootInstant(sinceBoot: now), wallTime: .zero))
         // The message may have come before the change.
         for pause in [2, 48] {
             #expect(plan.questions.map(\.scope) == [.internet, other])
             #expect(core.conclude(plan, answers([.internet, other])).wait == .milliseconds(pause))
             now += .milliseconds(pause)
-            plan = core.receive(NetworkEventBatch(now: now, wallTime: .zero))
+            plan = core.receive(NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: .zero))
         }
         #expect(plan.questions.map(\.scope) == [.internet, other])
     }
@@ -125,12 +125,14 @@ import Testing
             ([.addressRemoved(held("192.0.2.10/24"), interface: 2)], .all),
         ]
         for (events, families) in cases {
-            let plan = core.receive(NetworkEventBatch(events, now: now, wallTime: .zero))
+            let plan = core.receive(NetworkEventBatch(events, now: BootInstant(sinceBoot: now), wallTime: .zero))
             #expect(plan.questions.first?.scope == .internet && plan.questions.first?.families == families, "\(events)")
             let table = plan.needsInterfaces ? InterfaceTable([.loopback, .cable]) : nil
             _ = core.conclude(plan, answers(plan.questions.map(\.scope), table))
             now += .seconds(1)
-            while let wait = core.conclude(core.receive(NetworkEventBatch(now: now, wallTime: .zero)), answers([.internet])).wait,
+            while let wait = core.conclude(
+                core.receive(NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: .zero)), answers([.internet])
+            ).wait,
                 wait < .seconds(1)
             {
                 now += wait

@@ -172,7 +172,7 @@ import Testing
         var scope = Scope.address(ip("203.0.113.1"))
         scope.interface = "cable0"
         let guess = RouteVerdict.route(RouteVerdict.Route(interface: 2, source: ip("192.0.2.10"), table: 0))
-        let path = evaluator.path(for: scope, [RouteAnswer(ip("203.0.113.1"), guess)], InterfaceTable([.cable]))
+        let path = evaluator.path(for: scope, [RouteAnswer(ip("203.0.113.1"), guess, interface: 2)], InterfaceTable([.cable]))
         #expect(path.offlineReason == .noRoute)
     }
 
@@ -180,5 +180,98 @@ import Testing
         let nobody = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
         let path = nobody.path(for: .internet, [], InterfaceTable([.cable]))
         #expect(path.status == .unsatisfied && path.offlineReason == .noRoute)
+    }
+
+    // MARK: - Reasons
+
+    /// A container engine's bridge: up, with an address, and leading nowhere.
+    private static let docker = NetworkInterface(index: 9, name: "docker0", kind: .virtual, addresses: [held("172.17.0.1/16")])
+
+    @Test func aPulledCableBesideABridgeIsTheReason() {
+        var cable = NetworkInterface.cable
+        cable.hasCarrier = false
+        let path = internet([.loopback, cable, Self.docker])
+        #expect(path.offlineReason == .noCarrier && path.ipv4.reason == .noCarrier)
+        #expect(path.ipv6.reason == .noAddress || path.ipv6.reason == .noRoute, "inferred, and of less weight")
+        // Over the other family alike.
+        let other = internet(
+            ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "2001:db8::10"),
+            [.loopback, cable, Self.docker])
+        #expect(other.offlineReason == .noCarrier && other.ipv4.reason == .noRoute)
+    }
+
+    @Test func evidenceBeatsInferenceBetweenFamilies() {
+        var dormant = NetworkInterface.cable
+        dormant.operationalState = .dormant
+        // IPv4 chose a dormant interface; IPv6 found nothing, and the bridge got furthest.
+        var bridge = Self.docker
+        bridge.addresses.append(held("2001:db8:17::1/64"))
+        let path = internet([.loopback, dormant, bridge])
+        #expect(path.ipv6.reason == .noRoute && path.offlineReason == .dormant)
+        // Two inferences: the later one counts.
+        #expect(internet(ipv4: .refused(errno: ENETUNREACH), [.loopback, dormant, bridge]).offlineReason == .noRoute)
+        // Two that are evident: the later one counts.
+        #expect(internet(ipv6: .refused(errno: EHOSTUNREACH), [.loopback, dormant, bridge]).offlineReason == .unreachable)
+    }
+
+    @Test func aHeldSourceThatIsRefusedIsABlackhole() {
+        let table = InterfaceTable([.loopback, .cable])
+        func reason(_ errno: Int32, from source: String) -> OfflineReason? {
+            evaluator.path(
+                for: .address(ip("203.0.113.1")), [RouteAnswer(ip("203.0.113.1"), .refused(errno: errno), source: source)], table
+            ).offlineReason
+        }
+        #expect(reason(EINVAL, from: "192.0.2.10") == .blackhole && reason(EINVAL, from: "192.0.2.99") == .noAddress)
+        #expect(reason(ENETUNREACH, from: "192.0.2.10") == .noRoute && reason(ENETUNREACH, from: "192.0.2.99") == .noAddress)
+        #expect(reason(EACCES, from: "192.0.2.99") == .prohibited)
+    }
+
+    // MARK: - Bound sockets
+
+    /// The path of a scope that is bound to an interface, when the kernel only guesses that the destination is on the link.
+    private func guessed(_ link: NetworkInterface, source: String?) -> NetworkPath {
+        var scope = Scope.address(ip("203.0.113.1"))
+        scope.interface = link.name
+        let guess = RouteVerdict.route(RouteVerdict.Route(interface: link.index, source: source.map(ip), table: 0))
+        return evaluator.path(
+            for: scope, [RouteAnswer(ip("203.0.113.1"), guess, interface: link.index, source: source)],
+            InterfaceTable([link, .cable]))
+    }
+
+    @Test func anOnLinkGuessSatisfiesOnAPointToPointLinkAlone() {
+        var link = NetworkInterface(index: 7, name: "tun0", kind: .tunnel, isPointToPoint: true, addresses: [held("10.8.0.2/24")])
+        #expect(guessed(link, source: "10.8.0.2").isSatisfied && guessed(link, source: "192.0.2.10").isSatisfied)
+        #expect(guessed(link, source: nil).offlineReason == .noAddress)
+        link.isPointToPoint = false
+        #expect(guessed(link, source: "10.8.0.2").offlineReason == .noRoute, "not the source's fault")
+        link.hasCarrier = false
+        #expect(guessed(link, source: "10.8.0.2").offlineReason == .noCarrier)
+    }
+
+    @Test func theLoopbackInterfaceLeadsNowhereElse() {
+        var scope = Scope.address(ip("203.0.113.1"))
+        scope.interface = "lo"
+        let table = InterfaceTable([.loopback, .cable])
+        let guess = RouteVerdict.route(RouteVerdict.Route(interface: 1, source: ip("192.0.2.10"), table: 0))
+        let path = evaluator.path(for: scope, [RouteAnswer(ip("203.0.113.1"), guess, interface: 1)], table)
+        #expect(path.offlineReason == .noInterface)
+    }
+
+    // MARK: - This host
+
+    @Test func unspecifiedAddressesAreThisHost() throws {
+        let table = InterfaceTable([.loopback])
+        #expect(evaluator.queries(for: .address(ip("::")), table)?.map(\.destination) == [ip("::1")])
+        #expect(evaluator.queries(for: .address(ip("0.0.0.0")), table)?.map(\.destination) == [ip("0.0.0.0")])
+        // The kernel answers about 0.0.0.0 without a table.
+        let own = RouteVerdict.route(RouteVerdict.Route(interface: 1, source: ip("127.0.0.1"), table: 0, isLocal: true))
+        #expect(evaluator.path(for: .address(ip("0.0.0.0")), [RouteAnswer(ip("0.0.0.0"), own)], table).isSatisfied)
+    }
+
+    @Test func queriesCarryTransportAndPort() throws {
+        var scope = Scope.internet
+        #expect(evaluator.queries(for: scope, InterfaceTable())?.allSatisfy { $0.transport == .tcp && $0.port == nil } == true)
+        (scope.transport, scope.port) = (.udp, 53)
+        #expect(evaluator.queries(for: scope, InterfaceTable())?.allSatisfy { $0.transport == .udp && $0.port == 53 } == true)
     }
 }

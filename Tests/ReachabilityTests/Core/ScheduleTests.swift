@@ -57,6 +57,21 @@ import Testing
         schedule.noteSuccess()
         #expect(schedule.retry == nil && schedule.next(unsatisfied: false) == nil)
     }
+
+    @Test mutating func interruptedDumpsAreRetriedSooner() {
+        var now = Duration.zero
+        var delays: [Duration] = []
+        for _ in 0..<11 {
+            schedule.noteFailure(at: now, isInterruption: true)
+            let next = schedule.retry ?? .zero
+            delays.append(next - now)
+            now = next
+        }
+        #expect(delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5000, 5000].map { .milliseconds($0) })
+        schedule.noteSuccess()
+        schedule.noteFailure(at: now)
+        #expect(schedule.retry == now + .milliseconds(50), "a failure begins with its own pause")
+    }
 }
 
 @Suite struct FlapPenaltyTests {

@@ -10,11 +10,11 @@ import Testing
             let lost = clock.now.offset
             try network.pull("eth0")
             let first = try await raw.next()
-            #expect(first.kinds == .offline && first.at == lost && first.current.offlineReason == .noCarrier)
+            #expect(first.kinds == .offline && first.at.sinceBoot == lost && first.current.offlineReason == .noCarrier)
             #expect(monitor.path.status == .unsatisfied)
             clock.advance(by: .milliseconds(250))
             let second = try await damped.next()
-            #expect(second.kinds == .offline && second.at == lost + .milliseconds(250) && second.sequence == 1)
+            #expect(second.kinds == .offline && second.at.sinceBoot == lost + .milliseconds(250) && second.sequence == 1)
             #expect(second.cause == first.cause && second.cause.detail == "eth0 lost carrier")
         }
     }

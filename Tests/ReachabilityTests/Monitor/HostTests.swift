@@ -92,18 +92,69 @@ import Testing
         }
     }
 
-    @Test func addressesOutliveNameServersThatDoNotAnswer() async throws {
+    @Test func addressesOutliveNameServersThatFail() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         let condition = monitor.condition(for: nas)
         try await running {
-            network.setNameServersAnswer(false)
+            network.setNameServers(.refuses)
             clock.advance(by: .seconds(60))
             #expect(network.hostLookups == 2 && condition.state.isSatisfied && condition.state.epoch == 1)
-            network.setNameServersAnswer(true)
+            network.setNameServers(.answers)
             try network.setHost("nas.example")
             clock.advance(by: .seconds(1))
             #expect(network.hostLookups == 3 && !condition.state.isSatisfied, "now it is known to have none")
         }
+    }
+
+    @Test(arguments: [
+        (SimulatedNetwork.NameServers.answers, NameLookupFailure.notFound), (.silent, .noAnswer), (.refuses, .refused),
+    ])
+    func theReasonForNoAddressIsTold(servers: SimulatedNetwork.NameServers, failure: NameLookupFailure) async throws {
+        network.setNameServers(servers)
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        try await running {
+            // A silent server is waited for a second.
+            clock.advance(by: .seconds(1))
+            let baseline = try #require(await transitions.next(isolation: #isolation))
+            #expect(baseline.current.offlineReason == .unresolved && baseline.current.nameLookupFailure == failure)
+            #expect(monitor.missing(for: nas) == "\(failure) (unresolved)")
+            #expect(try monitor.path(to: nas).nameLookupFailure == failure, "what is known of a watched host")
+            #expect(try monitor.path(to: .host("other.example")).nameLookupFailure == failure, "looked up now")
+            try network.setHost("nas.example", to: "198.51.100.7")
+            network.setNameServers(.answers)
+            clock.advance(by: .seconds(60))
+            let found = try #require(await transitions.next(isolation: #isolation))
+            #expect(found.current.isSatisfied && found.current.nameLookupFailure == nil)
+        }
+    }
+
+    @Test func aSilentServerFailsALookupAfterItsTime() async throws {
+        network.setNameServers(.silent)
+        let condition = monitor.condition(for: nas)
+        try await running {
+            try network.setHost("nas.example", to: "198.51.100.7")
+            clock.advance(by: .seconds(10) + .milliseconds(999))
+            #expect(network.hostLookups == 1 && !condition.state.isSatisfied)
+            clock.advance(by: .milliseconds(1))
+            #expect(network.hostLookups == 2)
+            // It answers at last, and the lookup that waits has its answer.
+            network.setNameServers(.answers)
+            #expect(condition.state.isSatisfied && network.hostLookups == 2)
+        }
+    }
+
+    @Test func aSourceWithoutResolverLeavesHostsUnasked() async throws {
+        let deaf = DeafSource(network)
+        let monitor = ReachabilityMonitor(deaf)
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        let running = Task { try? await monitor.run() }
+        try await network.untilRunning()
+        clock.advance(by: .seconds(1))
+        #expect(await transitions.next(isolation: #isolation)?.current.nameLookupFailure == .notAsked)
+        #expect(try monitor.path(to: .host("other.example")).nameLookupFailure == .notAsked)
+        #expect(network.hostLookups == 0)
+        running.cancel()
+        await running.value
     }
 
     @Test func aSourceThatNeverAnswersIsWaitedForASecond() async throws {
@@ -160,7 +211,20 @@ import Testing
 }
 
 /// A network whose name servers never answer, not even that they cannot.
-private final class SilentResolver: NetworkSource {
+private final class SilentResolver: HostResolving {
+    private let network: SimulatedNetwork
+
+    init(_ network: SimulatedNetwork) { self.network = network }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
+    func wake() { network.wake() }
+    func resolve(_ host: String) {}
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
+}
+
+/// A network that looks up no names.
+private final class DeafSource: NetworkSource {
     private let network: SimulatedNetwork
 
     init(_ network: SimulatedNetwork) { self.network = network }
@@ -168,5 +232,5 @@ private final class SilentResolver: NetworkSource {
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
     func wake() { network.wake() }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try network.route(to: query) }
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
 }

@@ -45,7 +45,11 @@ import Testing
         #expect(last.current.status == .unknown && last.kinds.isEmpty && last.cause.kind == .ended)
         #expect(await listener.end() == nil)
         #expect(condition.state.isFinished && monitor.path == .unknown && monitor.health.mode == .blind)
-        for await _ in monitor.transitions { Issue.record("an ended monitor has nothing to tell") }
+        var after: [Transition] = []
+        for await transition in monitor.transitions { after.append(transition) }
+        #expect(after.map(\.current) == [.unknown] && after.first?.isBaseline == true && after.first?.cause == last.cause)
+        let late = monitor.condition(for: .address(ip("192.0.2.77")))
+        #expect(late.state == .init(isFinished: true))
         await #expect(throws: ReachabilityError.self) { try await monitor.waitUntilSatisfied() }
         #expect(monitor.usage == 0)
     }

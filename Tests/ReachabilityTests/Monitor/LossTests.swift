@@ -102,14 +102,14 @@ import Testing
         }
     }
 
-    @Test func forgeriesAndNonsenseAreCounted() async throws {
+    @Test func spoofedAndMalformedDatagramsAreCounted() async throws {
         try await withMonitor { monitor, network, clock in
-            network.announceForged(3)
+            network.announceSpoofed(3)
             network.announceMalformed(2)
-            #expect(monitor.health.forged == 3 && monitor.health.malformed == 2 && monitor.path.isSatisfied)
-            network.announceForged(.max)
+            #expect(monitor.health.spoofed == 3 && monitor.health.malformed == 2 && monitor.path.isSatisfied)
+            network.announceSpoofed(.max)
             network.announceMalformed(.min)
-            #expect(monitor.health.forged == .max && monitor.health.malformed == 2)
+            #expect(monitor.health.spoofed == .max && monitor.health.malformed == 2)
         }
     }
 }

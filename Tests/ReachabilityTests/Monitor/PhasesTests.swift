@@ -143,17 +143,17 @@ import Testing
 }
 
 /// A network that notes in which order it is told and asked.
-private struct PhaseLog: NetworkSource {
+private struct PhaseLog: TaskRunningSource {
     let network: SimulatedNetwork
     let log: Log
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
     func wake() { network.wake() }
-    func didTellConditions() { log.append("told") }
+    func runTasks() { log.append("told") }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        if query.wantsMatch { log.append("details") }
-        return try network.route(to: query)
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        for query in queries where query.fibMatch { log.append("details") }
+        return network.routes(to: queries)
     }
 }
 

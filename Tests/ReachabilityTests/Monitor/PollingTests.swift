@@ -15,7 +15,7 @@ import Testing
         }
         func wake() { network.wake() }
         func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-        func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict { try network.route(to: query) }
+        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
     }
 
     private func polling(

@@ -70,6 +70,75 @@ import Testing
         #expect(dump?.errno == 12 && lookup?.errno == 12)
     }
 
+    /// A source with all refinements, which notes its calls.
+    private final class NotedSource: FilteringSource, HostAnswering, TaskRunningSource {
+        let network = SimulatedNetwork.online()
+        private let calls = Mutex<[String]>([])
+
+        func take() -> [String] {
+            calls.withLock { calls in
+                defer { calls = [] }
+                return calls
+            }
+        }
+
+        private func note(_ call: String) { calls.withLock { $0.append(call) } }
+        func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+            try await network.run(deliver: deliver)
+        }
+        func wake() {
+            note("wake")
+            network.wake()
+        }
+        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
+        func watch(_ addresses: Set<IPAddress>) { note("watch \(addresses.sorted { $0.value < $1.value })") }
+        func resolve(_ host: String) { note("resolve \(host)") }
+        func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
+            note("answers \(hosts) \(limit.map { "\($0)" } ?? "-")")
+            return hosts.map { _ in .failed(.refused) }
+        }
+        func runTasks() { note("runTasks") }
+    }
+
+    @Test func itPassesEveryCallOn() async throws {
+        let source = NotedSource()
+        let recorder = NetworkRecorder(source) { _ in }
+        recorder.wake()
+        recorder.watch([ip("192.0.2.1")])
+        recorder.resolve("nas.example")
+        #expect(recorder.answers(for: ["nas.example"], within: .seconds(3)) == [.failed(.refused)])
+        recorder.runTasks()
+        #expect(
+            source.take() == [
+                "wake", "watch [192.0.2.1]", "resolve nas.example", "answers [\"nas.example\"] 3.0 seconds", "runTasks",
+            ])
+        let selected = RouteQuery(to: ip("198.41.0.4"), source: .selected)
+        #expect(recorder.routes(to: [selected, selected]) == source.network.routes(to: [selected, selected]))
+    }
+
+    @Test func aMonitorFindsTheRefinementsOfARecordedSource() async throws {
+        let source = NotedSource()
+        let monitor = ReachabilityMonitor(NetworkRecorder(source) { _ in })
+        let conditions = [monitor.condition(for: .host("nas.example")), monitor.condition(for: .internet)]
+        _ = source.take()
+        let running = Task { try? await monitor.run() }
+        try await source.network.untilRunning()
+        let calls = source.take()
+        #expect(
+            calls.first?.hasPrefix("watch [1.1.1.1") == true && calls.contains("resolve nas.example") && calls.contains("runTasks"))
+        withExtendedLifetime(conditions) {}
+        running.cancel()
+        await running.value
+    }
+
+    @Test func aSourceWithoutResolverIsNotAsked() {
+        let recorder = NetworkRecorder(SimulatedNetwork.online()) { _ in }
+        #expect(recorder.answers(for: ["nas.example"], within: nil) == [.failed(.notFound)])
+        let replay = try? NetworkRecorder(RecordedNetwork(RecordingFormat.header)) { _ in }
+        #expect(replay?.answers(for: ["nas.example"], within: nil) == [.failed(.notAsked)])
+    }
+
     @Test func itRunsOnce() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in }

@@ -52,7 +52,7 @@ struct RandomEntries {
     mutating func interface() -> NetworkInterface {
         NetworkInterface(
             index: number(), name: text(), kind: .init(rawValue: text()), isUp: bool(), hasCarrier: bool(),
-            operationalState: .init(rawValue: UInt8(below(7))) ?? .up, carrierChanges: number(),
+            isPointToPoint: bool(), operationalState: .init(rawValue: UInt8(below(7))) ?? .up, carrierChanges: number(),
             addresses: some(4) { $0.heldAddress() })
     }
 
@@ -69,17 +69,25 @@ struct RandomEntries {
                     isRemoval: bool()))
         case 5: .rule(isRemoval: bool())
         case 6: .nexthop(id: number(), isRemoval: bool())
-        case 7: .setting(interface: maybe { $0.number() })
+        case 7: .netconf(interface: maybe { $0.number() })
         case 8: .overrun
-        case 9: .host(text(), [.addresses(some(3) { $0.address() }), .notFound, .failed][below(3)])
+        case 9: .host(text(), below(2) == 0 ? .addresses(some(3) { $0.address() }) : .failed(failure()))
         default: .resumed(after: time())
         }
     }
 
+    private mutating func failure() -> NameLookupFailure {
+        [.notFound, .noAnswer, .refused, .notAsked, NameLookupFailure(rawValue: text())][below(5)]
+    }
+
+    private mutating func transport() -> Scope.Transport { Scope.Transport(rawValue: UInt8(below(256))) }
+
     mutating func batch() -> NetworkEventBatch {
         NetworkEventBatch(
-            some(6) { $0.event() }, now: time(), wallTime: time(), hasMore: bool(), forged: below(3), malformed: below(3),
-            drops: below(3), reopens: below(3), isPolled: bool(), receiveBuffer: maybe { Int($0.number()) })
+            some(6) { $0.event() }, now: BootInstant(sinceBoot: time()), wallTime: time(), hasMore: bool(), spoofed: below(3),
+            malformed: below(3),
+            drops: below(3), reopens: below(3), isPolled: bool(), receiveBuffer: maybe { Int($0.number()) },
+            impairment: maybe { $0.error() })
     }
 
     mutating func error() -> ReachabilityError {
@@ -89,7 +97,8 @@ struct RandomEntries {
     mutating func query() -> RouteQuery {
         RouteQuery(
             to: address(), interface: maybe { $0.number() }, mark: maybe { $0.number() }, uid: maybe { $0.number() },
-            wantsMatch: bool())
+            source: [.unspecified, .address(address()), .selected][below(3)], transport: transport(),
+            port: maybe { UInt16($0.below(1 << 16)) }, fibMatch: bool())
     }
 
     mutating func verdict() -> RouteVerdict {
@@ -105,6 +114,8 @@ struct RandomEntries {
         scope.mark = maybe { $0.number() }
         scope.uid = maybe { $0.number() }
         scope.interface = maybe { $0.text() }
+        scope.transport = transport()
+        scope.port = maybe { UInt16($0.below(1 << 16)) }
         return scope
     }
 
@@ -126,7 +137,7 @@ struct RandomEntries {
     /// An entry of any kind, a batch more often than others.
     mutating func entry() -> RecordingEntry {
         let content = content(below(8))
-        if case .batch(let batch) = content { return RecordingEntry(content, now: batch.now, wallTime: batch.wallTime) }
+        if case .batch(let batch) = content { return RecordingEntry(content, now: batch.now.sinceBoot, wallTime: batch.wallTime) }
         return RecordingEntry(content, now: time(), wallTime: time())
     }
 

@@ -15,7 +15,7 @@ final class RecordingCollector: Sendable {
 /// What the listeners of a monitor heard: each scope's raw and damped transitions.
 struct Heard: Equatable {
     var transitions: [[String]] = []
-    /// All but the monitor's own end.
+    /// All but the monitor's own end, that it could not see at its beginning, and the details of the paths, which are asked last.
     var withoutEnd: [[String]] = []
 }
 
@@ -41,9 +41,22 @@ func listen(
         var transitions: [Transition] = []
         for await transition in stream { transitions.append(transition) }
         heard.transitions.append(transitions.map(text))
-        heard.withoutEnd.append(transitions.filter { $0.cause.kind != .ended }.map(text))
+        heard.withoutEnd.append(
+            transitions.filter { $0.cause.kind != .ended && $0.cause.kind != .blinded }.map { text($0.undescribed) })
     }
     return heard
+}
+
+extension Transition {
+    /// The same without metrics and prefix lengths.
+    fileprivate var undescribed: Transition {
+        var transition = self
+        for family in IPAddress.Family.allCases {
+            transition.current.describe(family, metric: nil, prefixLength: nil)
+            transition.previous?.describe(family, metric: nil, prefixLength: nil)
+        }
+        return transition
+    }
 }
 
 /// A session on a simulated network in which things happen by chance.
@@ -61,10 +74,12 @@ struct RandomSession {
         let collector = RecordingCollector()
         let network = SimulatedNetwork.online()
         try network.setHost("nas.example", to: "203.0.113.7")
+        var random = RandomEntries(seed: seed)
+        network.setNameServers([.answers, .silent, .refuses][random.below(3)])
         let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.take($0) }
-        let heard = try await listen(to: recorder, Self.scopes) { monitor in
+        let heard = try await listen(to: recorder, Self.scopes) { [random] monitor in
             try await network.untilRunning()
-            var random = RandomEntries(seed: seed)
+            var random = random
             for _ in 0..<steps { step(network, monitor, &random) }
             network.stop()
         }
@@ -93,7 +108,7 @@ struct RandomSession {
         default: network.announceMalformed(1)
         }
         if random.below(8) == 0 { try? network.setHost("nas.example", to: isOn ? "203.0.113.7" : "203.0.113.9") }
-        if random.below(8) == 0 { network.setNameServersAnswer(isOn) }
+        if random.below(8) == 0 { network.setNameServers([.answers, .silent, .refuses][random.below(3)]) }
         network.clock.advance(by: .microseconds(random.below([10, 5000, 400_000, 40_000_000][random.below(4)])))
     }
 }

@@ -14,15 +14,43 @@ import Testing
     }
 
     /// Files of this version are read for ever: their bytes stay as they are.
-    @Test func theBytesOfVersionOneStay() throws {
+    @Test func theBytesOfVersionTwoStay() throws {
         let batch = NetworkEventBatch([.linkRemoved(index: 7)], now: .seconds(1), wallTime: .seconds(2))
         let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
         let expected: [UInt8] =
-            [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 1, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
-            + [0xf7, 0x52, 2, 0, 49, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
+            [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 2, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
+            + [0xf7, 0x52, 2, 0, 50, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
             + little(Checksum.of(bytes[16..<40])) + little(Checksum.of(bytes[48...]))
-            + [0] + Array(repeating: 0, count: 33) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0]
+            + [0] + Array(repeating: 0, count: 33) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0] + [0]
         #expect(bytes == expected)
+    }
+
+    /// A batch of version 1 ends with its events.
+    @Test func theBytesOfVersionOneAreRead() throws {
+        var header: [UInt8] = [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 1, 0, 0, 0]
+        header += little(Checksum.of(header))
+        func record(_ kind: UInt16, _ payload: [UInt8]) -> [UInt8] {
+            RecordingFormat.record(kind, now: .seconds(1), wallTime: .seconds(2), payload)
+        }
+        func event(_ tag: UInt8, _ payload: [UInt8]) -> [UInt8] { [tag, 0] + little(UInt32(payload.count)) + payload }
+        let name: [UInt8] = [1, 0, 0, 0, 0x61]
+        // The link 7 is gone; the host "a" is not found; a lookup of it failed.
+        let batch: [UInt8] =
+            [0] + Array(repeating: 0, count: 33) + [0] + [3, 0, 0, 0] + event(2, [7, 0, 0, 0]) + event(11, name + [1])
+            + event(11, name + [2])
+        // A lookup of 1.1.1.1 with the mark 7, refused.
+        let lookup: [UInt8] = [4, 1, 1, 1, 1] + [0] + [1, 7, 0, 0, 0] + [0] + [0] + [1, 1] + [0] + little(101)
+        let read = try decode(header + record(2, batch) + record(4, lookup))
+        #expect(read.report.malformed == 0 && read.entries.count == 2)
+        guard case .batch(let first)? = read.entries.first?.content,
+            case .route(let query, let answer)? = read.entries.last?.content
+        else {
+            Issue.record("\(read)")
+            return
+        }
+        #expect(first.events == [.linkRemoved(index: 7), .host("a", .failed(.notFound)), .host("a", .failed(.noAnswer))])
+        #expect(first.now == .seconds(1) && first.impairment == nil)
+        #expect(query == RouteQuery(to: ip("1.1.1.1"), mark: 7) && answer.result == .success(.refused(errno: 101)))
     }
 
     private func little(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
@@ -41,11 +69,22 @@ import Testing
         let whole = file(entries)
         var ends = [RecordingFormat.headerSize]
         for entry in entries { ends.append(ends[ends.count - 1] + (entry.bytes?.count ?? 0)) }
-        for length in 0..<whole.count {
+        for length in RecordingFormat.headerSize..<whole.count {
             let (read, report) = try decode(whole.prefix(length), pieces: 1 + random.below(100))
             let complete = ends.count { $0 <= length } - 1
             #expect(read.map(text) == entries.prefix(max(complete, 0)).map(text), "\(length) bytes")
             #expect(report.isTorn == !ends.contains(length) && report.malformed == 0, "\(length) bytes")
+            #expect(report.tornAt == (ends.contains(length) ? nil : ends.last { $0 < length }), "\(length) bytes")
+        }
+    }
+
+    @Test func aFileWithoutAWholeHeaderIsRefused() throws {
+        for length in 0..<RecordingFormat.headerSize {
+            let bytes = Array(RecordingFormat.header.prefix(length))
+            let error = #expect(throws: ReachabilityError.self) { _ = try decode(bytes, pieces: 5) }
+            #expect(error?.code == .invalidRecording)
+            #expect(error?.operation.contains(length == 0 ? "the file is empty" : "ends after \(length) byte") == true)
+            #expect(throws: ReachabilityError.self) { _ = try RecordedNetwork(bytes) }
         }
     }
 
@@ -118,7 +157,7 @@ import Testing
         let file =
             RecordingFormat.header + (before.bytes ?? [])
             + RecordingFormat.record(77, now: .zero, wallTime: .zero, [1, 2, 3])
-            + RecordingFormat.record(2, now: .zero, wallTime: .zero, batch.bytes + [9, 9]) + (after.bytes ?? [])
+            + RecordingFormat.record(2, now: .zero, wallTime: .zero, batch.bytes + [0, 9, 9]) + (after.bytes ?? [])
         let (read, report) = try decode(file)
         #expect(read.count == 3 && report.skipped == 2 && report.malformed == 0 && report.isComplete && report.batches == 1)
     }
@@ -134,11 +173,11 @@ import Testing
     @Test func aLaterVersionIsRefusedByName() {
         var header = ByteWriter()
         for byte in RecordingFormat.magic { header.append(byte) }
-        header.append(UInt16(2))
+        header.append(UInt16(3))
         header.append(UInt16(0))
         header.append(Checksum.of(header.bytes))
         let bytes = header.bytes
         let error = #expect(throws: ReachabilityError.self) { _ = try decode(bytes) }
-        #expect(error?.operation.contains("version 2") == true && error?.code == .invalidRecording)
+        #expect(error?.operation.contains("version 3") == true && error?.code == .invalidRecording)
     }
 }

@@ -4,9 +4,11 @@ import Synchronization
 /// All that an entry says, to compare it by.
 func text(_ entry: RecordingEntry) -> String { String(reflecting: entry) }
 
-/// All that a transition says.
+/// All that a transition says; its own description leaves out numbers and times.
 func text(_ transition: Transition) -> String {
-    "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.detail) \(transition.cause.interface as Any)"
+    var text = "\(transition.cause.kind) \(transition.cause.detail) \(transition.cause.interface as Any)\n"
+    dump(transition, to: &text)
+    return text
 }
 
 /// A file with the entries in it.

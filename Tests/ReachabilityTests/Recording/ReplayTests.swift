@@ -15,9 +15,46 @@ import Testing
         #expect(network.report.isComplete && network.report.malformed == 0, "seed \(seed)")
     }
 
+    /// The fixture was recorded by the version before format 2: its lookups name no source, and there is one for each destination.
+    @Test func aFileOfFormatOneStillReplays() async throws {
+        let folder = "\(#filePath)".split(separator: "/").dropLast().joined(separator: "/")
+        let network = try RecordedNetwork(contentsOf: "/\(folder)/Fixtures/format1.reach")
+        #expect(network.scopes == [.address(ip("203.0.113.9"))] && network.hasAnswers)
+        let monitor = ReachabilityMonitor(network)
+        let stream = monitor.transitions(to: network.scopes[0], raw: true)
+        try await monitor.run()
+        var told: [String] = []
+        for await transition in stream {
+            told.append("\(transition.epoch) \(transition.current) (\(transition.cause))")
+        }
+        let way = "satisfied via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4"
+        #expect(
+            told == [
+                "1 \(way) (watching began)", "1 unsatisfied: no carrier (eth0 lost carrier)", "2 \(way) (eth0 got carrier)",
+                "2 unsatisfied: a route says unreachable (route 203.0.113.0/24 was set)",
+                "2 unsatisfied: no route (route 203.0.113.0/24 was removed)",
+                "3 \(way) (route default via 192.0.2.1 dev eth0 was set)", "3 unknown (the monitor ended)",
+            ])
+        #expect(network.report.isComplete && network.report.malformed == 0 && monitor.health.failedRequests == 0)
+    }
+
+    @Test func aHostThatWasNotAnsweredIsNotAnsweredInTheReplay() async throws {
+        let host = Scope.host("nas.example")
+        let network = SimulatedNetwork.online()
+        network.setNameServers(.silent)
+        let collector = RecordingCollector()
+        let live = try await listen(to: NetworkRecorder(network, scopes: [host]) { collector.take($0) }, [host]) { _ in
+            try await network.untilRunning()
+            network.clock.advance(by: .seconds(30))
+            network.stop()
+        }
+        let replayed = try await listen(to: RecordedNetwork(collector.bytes), [host])
+        #expect(replayed == live && live.transitions[0][0].contains("noAnswer"))
+    }
+
     @Test func aRecordingThatWasCutTellsTheBeginningAndMakesNothingUp() async throws {
         let (live, recording) = try await RandomSession(seed: 3).run(12)
-        for length in stride(from: 0, through: recording.count, by: 101) {
+        for length in stride(from: RecordingFormat.headerSize, through: recording.count, by: 101) {
             let network = try RecordedNetwork(Array(recording.prefix(length)))
             let replayed = try await listen(to: network, RandomSession.scopes)
             let isBeginning = zip(live.withoutEnd, replayed.withoutEnd).allSatisfy { $0.starts(with: $1) }
@@ -40,7 +77,7 @@ import Testing
         let network = try RecordedNetwork(file(entries), pace: .following(clock, speed: 2))
         let times = Mutex<[Duration]>([])
         async let running: Void = network.run { batch in
-            times.withLock { $0.append(batch.now) }
+            times.withLock { $0.append(batch.now.sinceBoot) }
             return nil
         }
         for (sleep, delivered) in [(0, 0), (1, 1), (5, 2)] {
@@ -54,7 +91,9 @@ import Testing
 
     @Test(arguments: [0, -1, .nan, .infinity, 1e-300] as [Double]) func aSenselessSpeedIsClamped(_ speed: Double) async throws {
         let times: [Duration] = [.zero, .nanoseconds(Int64.max), .nanoseconds(Int64.min)]
-        let entries = times.map { RecordingEntry(.batch(.init(now: $0, wallTime: .zero)), now: $0, wallTime: .zero) }
+        let entries = times.map {
+            RecordingEntry(.batch(.init(now: BootInstant(sinceBoot: $0), wallTime: .zero)), now: $0, wallTime: .zero)
+        }
         let clock = ManualClock()
         let network = try RecordedNetwork(file(entries), pace: .following(clock, speed: speed))
         async let running: Void = network.run { _ in nil }

@@ -40,7 +40,7 @@ import Testing
         #expect(batches.map(\.wallTime) == [.seconds(100) + .microseconds(5), .seconds(101), .seconds(99)])
         // The clock was set back; time as such never goes back.
         let second = Duration.seconds(1) - .microseconds(5)
-        #expect(batches.map(\.now) == [.zero, second, second])
+        #expect(batches.map(\.now.sinceBoot) == [.zero, second, second])
         #expect(report.batches == 3 && report.skipped == 1 && report.malformed == 0 && !report.isTorn)
     }
 
@@ -52,6 +52,7 @@ import Testing
         for length in 24...Self.whole.count {
             let (batches, report) = try await read(Array(Self.whole.prefix(length)))
             #expect(report.isTorn == !ends.contains(length), "\(length) bytes")
+            #expect(report.tornAt == (ends.contains(length) ? nil : ends.last { $0 < length }), "\(length) bytes")
             #expect(batches.count == 1 + [ends[2], ends[4]].count { $0 <= length }, "\(length) bytes")
         }
     }

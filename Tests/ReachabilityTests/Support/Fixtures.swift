@@ -59,3 +59,29 @@ extension NetworkPath {
             status: .unsatisfied, offlineReason: reason, ipv4: FamilyPath(reason: reason), ipv6: FamilyPath(reason: .noAddress))
     }
 }
+
+extension BootInstant {
+    /// The moment of boot.
+    static let zero = BootInstant(sinceBoot: .zero)
+    static func seconds(_ seconds: Int) -> BootInstant { BootInstant(sinceBoot: .seconds(seconds)) }
+    static func milliseconds(_ milliseconds: Int) -> BootInstant { BootInstant(sinceBoot: .milliseconds(milliseconds)) }
+    static func microseconds(_ microseconds: Int) -> BootInstant { BootInstant(sinceBoot: .microseconds(microseconds)) }
+}
+
+/// A lookup's answer about a destination.
+struct RouteAnswer {
+    var query: RouteQuery
+    var verdict: RouteVerdict
+
+    init(_ destination: IPAddress, _ verdict: RouteVerdict, interface: UInt32? = nil, source: String? = nil) {
+        query = RouteQuery(to: destination, interface: interface, source: source.map { .address(ip($0)) } ?? .unspecified)
+        self.verdict = verdict
+    }
+}
+
+extension PathEvaluator {
+    /// The verdict from answers; `nil` if there was nothing to ask.
+    func path(for scope: Scope, _ answers: [RouteAnswer]?, _ table: InterfaceTable) -> NetworkPath {
+        path(for: scope, answers?.map(\.query), answers?.map(\.verdict) ?? [], table)
+    }
+}

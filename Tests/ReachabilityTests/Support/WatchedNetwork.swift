@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 
 /// A simulated network that notes which addresses it was told.
-final class WatchedNetwork: NetworkSource {
+final class WatchedNetwork: FilteringSource, HostResolving {
     let network: SimulatedNetwork
     private let sets = Mutex<[Set<IPAddress>]>([])
     private let unwatched = Mutex<Set<IPAddress>>([])
@@ -21,12 +21,14 @@ final class WatchedNetwork: NetworkSource {
     func resolve(_ host: String) { network.resolve(host) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
 
-    func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
-        if watched.last?.contains(query.destination) != true { unwatched.withLock { _ = $0.insert(query.destination) } }
-        if races.load(ordering: .relaxed) > 0 {
-            races.subtract(1, ordering: .relaxed)
-            return .refused(errno: 19)
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        queries.flatMap { query -> [Result<RouteVerdict, ReachabilityError>] in
+            if watched.last?.contains(query.destination) != true { unwatched.withLock { _ = $0.insert(query.destination) } }
+            if races.load(ordering: .relaxed) > 0 {
+                races.subtract(1, ordering: .relaxed)
+                return [.success(.refused(errno: 19))]
+            }
+            return network.routes(to: [query])
         }
-        return try network.route(to: query)
     }
 }

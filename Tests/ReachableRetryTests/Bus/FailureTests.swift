@@ -8,14 +8,14 @@ import Testing
     @Test func anErrorThatOutrunsItsEventIsNotCharged() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
-            // The cable is out, and the monitor has not heard of it yet when the attempt fails.
-            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
+            // The route is gone, and the monitor has not heard of it yet when the attempt fails.
+            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
             await scenario.advance(to: .milliseconds(100))
             #expect(scenario.bus.pending.first?.charged == 0)
             scenario.network.announce(.overrun)
             await scenario.settle()
             #expect(scenario.bus.pending.first?.state == .waiting)
-            try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
+            try await scenario.at(.seconds(5)) { try $0.addRoute(to: "default", via: "192.0.2.1") }
             #expect(scenario.starts("job") == [0, 5])
         }
     }
@@ -96,15 +96,15 @@ import Testing
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
             await scenario.advance(to: .seconds(1))
-            // The machine sleeps for an hour; when it wakes up the network is gone and nobody has said so yet.
-            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
+            // The machine sleeps for an hour; when it wakes up the route is gone and no event has said so yet.
+            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
             scenario.clock.jump(by: .seconds(3600))
             await scenario.settle()
             #expect(scenario.starts("job") == [0], "the timer was due, but the kernel says no")
             scenario.network.announce(.overrun)
             await scenario.settle()
             #expect(scenario.bus.pending.first?.state == .waiting)
-            try await scenario.at(.seconds(4000)) { try $0.plug("eth0") }
+            try await scenario.at(.seconds(4000)) { try $0.addRoute(to: "default", via: "192.0.2.1") }
             #expect(scenario.starts("job") == [0, 4000])
         }
     }

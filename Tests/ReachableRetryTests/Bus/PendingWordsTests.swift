@@ -88,7 +88,7 @@ import Testing
         try await Scenario().run { scenario in
             await scenario.submit("a", .scenario, to: .host("nas.example"), .ok())
             await scenario.advance(to: .seconds(2))
-            #expect(reasons(scenario) == ["waits for a way to nas.example: the host's name has no address (unresolved)"])
+            #expect(reasons(scenario) == ["waits for a way to nas.example: the name does not exist (unresolved)"])
         }
     }
 
@@ -100,7 +100,7 @@ import Testing
         try await network.untilRunning()
         let bus = RetryBus(monitor)
         let job = Task { try await bus.retry(id: "a") { _ in } }
-        #expect(try await bus.parked("a").reason == "waits for the network: nobody has looked yet")
+        #expect(try await bus.parked("a").reason == "waits for the network: not known yet")
         job.cancel()
         _ = await job.result
         running.cancel()

@@ -31,7 +31,7 @@ import Testing
             let names = (0..<100).map(String.init)
             for name in names { await scenario.submit(name, Self.long, .fails(), .ok()) }
             await scenario.advance(to: .seconds(1))
-            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
+            try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
             if isTold {
                 scenario.network.suspend(for: .seconds(3600))
             } else {
@@ -41,8 +41,8 @@ import Testing
             await scenario.settle()
             try await scenario.at(.seconds(3601.5)) { $0.announce(.overrun) }
             await scenario.advance(to: .seconds(3604.9))
-            #expect(names.allSatisfy { scenario.starts($0) == [0] }, "nothing starts without a carrier")
-            try await scenario.at(.seconds(3605)) { try $0.plug("eth0") }
+            #expect(names.allSatisfy { scenario.starts($0) == [0] }, "nothing starts without a route")
+            try await scenario.at(.seconds(3605)) { try $0.addRoute(to: "default", via: "192.0.2.1") }
             await scenario.advance(to: .seconds(3700))
             #expect(names.allSatisfy { scenario.starts($0) == [0, 3605] && scenario.result($0) == "ok" })
         }

@@ -146,10 +146,14 @@ typedef struct {
     uint8_t type;      ///< RTN_*.
     uint32_t flags;    ///< RTNH_F_* and RTM_F_*.
     uint32_t interface;
+    bool has_source;         ///< If true, `source` is set.
+    unsigned char source[4]; ///< RTA_PREFSRC of an IPv4 route.
 } bench_answer;
 
-/// Asks how a packet would go (RTM_GETROUTE), or with `match` for the entry of the table (RTM_F_FIB_MATCH).
-int32_t bench_lookup(int32_t descriptor, const char *_Nonnull destination, bool match, bench_answer *_Nonnull answer);
+/// Asks how a packet would go (RTM_GETROUTE), or with `match` for the entry of the table (RTM_F_FIB_MATCH); for IPv4 from a
+/// source (RTA_SRC) unless that is NULL.
+int32_t bench_lookup(int32_t descriptor, const char *_Nonnull destination, const unsigned char *_Nullable source, bool match,
+                     bench_answer *_Nonnull answer);
 
 /// Whether the internet can be reached over AF_INET or AF_INET6, by the look-ups that the library makes.
 bool bench_family_is_reachable(int32_t descriptor, int family);

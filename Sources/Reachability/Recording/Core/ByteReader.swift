@@ -8,8 +8,13 @@ package struct MalformedBytes: Error, Hashable {
 /// It allocates in proportion to what is really there, whatever the bytes say about their number.
 package struct ByteReader: Sendable {
     private var rest: ArraySlice<UInt8>
+    /// The version of the format that the bytes are in.
+    package let version: UInt16
 
-    package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+    package init(_ bytes: ArraySlice<UInt8>, version: UInt16 = RecordingFormat.majorVersion) {
+        rest = bytes
+        self.version = version
+    }
 
     package mutating func bytes(_ count: Int) throws(MalformedBytes) -> ArraySlice<UInt8> {
         guard count >= 0, count <= rest.count else { throw MalformedBytes() }

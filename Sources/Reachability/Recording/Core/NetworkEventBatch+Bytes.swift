@@ -1,7 +1,7 @@
 extension ByteWriter {
     mutating func append(_ batch: NetworkEventBatch) {
         append(batch.hasMore)
-        append(Int64(batch.forged))
+        append(Int64(batch.spoofed))
         append(Int64(batch.malformed))
         append(Int64(batch.drops))
         append(Int64(batch.reopens))
@@ -11,6 +11,7 @@ extension ByteWriter {
             writer.append(event.payload.tag)
             writer.appendCounted { $0.append(event.payload) }
         }
+        append(batch.impairment) { $0.append($1) }
     }
 
     private mutating func append(_ payload: NetworkEvent.Payload) {
@@ -30,7 +31,7 @@ extension ByteWriter {
         case .nexthop(let id, let isRemoval):
             append(id)
             append(isRemoval)
-        case .setting(let interface): append(interface) { $0.append($1) }
+        case .netconf(let interface): append(interface) { $0.append($1) }
         case .overrun: break
         case .resumed(let time): append(time)
         case .host(let name, let answer):
@@ -44,16 +45,17 @@ extension ByteWriter {
         case .addresses(let addresses):
             append(UInt8(0))
             append(addresses) { $0.append($1) }
-        case .notFound: append(UInt8(1))
-        case .failed: append(UInt8(2))
+        case .failed(let failure):
+            append(UInt8(1))
+            append(failure.rawValue)
         }
     }
 }
 
 extension ByteReader {
     mutating func batch(now: Duration, wallTime: Duration, skipped: inout Int) throws(MalformedBytes) -> NetworkEventBatch {
-        var batch = NetworkEventBatch(now: now, wallTime: wallTime, hasMore: try flag())
-        batch.forged = Int(clamping: try integer(Int64.self))
+        var batch = NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: wallTime, hasMore: try flag())
+        batch.spoofed = Int(clamping: try integer(Int64.self))
         batch.malformed = Int(clamping: try integer(Int64.self))
         batch.drops = Int(clamping: try integer(Int64.self))
         batch.reopens = Int(clamping: try integer(Int64.self))
@@ -62,9 +64,10 @@ extension ByteReader {
         let count = try integer(UInt32.self)
         for _ in 0..<count {
             let tag = try integer(UInt16.self)
-            var event = ByteReader(try countedBytes())
+            var event = ByteReader(try countedBytes(), version: version)
             if let payload = try event.payload(tag) { batch.events.append(NetworkEvent(payload)) } else { skipped += 1 }
         }
+        if version > 1 { batch.impairment = try optional { reader throws(MalformedBytes) in try reader.error() } }
         return batch
     }
 
@@ -72,8 +75,8 @@ extension ByteReader {
         switch try integer(UInt8.self) {
         case 0:
             return .addresses(try array { reader throws(MalformedBytes) in try reader.address() })
-        case 1: return .notFound
-        case 2: return .failed
+        case 1: return .failed(version > 1 ? NameLookupFailure(rawValue: try text()) : .notFound)
+        case 2 where version == 1: return .failed(.noAnswer)
         default: throw MalformedBytes()
         }
     }
@@ -98,7 +101,7 @@ extension ByteReader {
         case 7:
             let id = try integer(UInt32.self)
             return .nexthop(id: id, isRemoval: try flag())
-        case 8: return .setting(interface: try optionalNumber())
+        case 8: return .netconf(interface: try optionalNumber())
         case 9: return .overrun
         case 10: return .resumed(after: try duration())
         case 11:
@@ -120,7 +123,7 @@ extension NetworkEvent.Payload {
         case .route: 5
         case .rule: 6
         case .nexthop: 7
-        case .setting: 8
+        case .netconf: 8
         case .overrun: 9
         case .resumed: 10
         case .host: 11

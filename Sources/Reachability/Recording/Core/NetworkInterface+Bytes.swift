@@ -8,6 +8,7 @@ extension ByteWriter {
         append(interface.operationalState.rawValue)
         append(interface.carrierChanges)
         append(interface.addresses) { $0.append($1) }
+        append(interface.isPointToPoint)
     }
 
     mutating func append(_ address: NetworkInterface.Address) {
@@ -29,6 +30,7 @@ extension ByteReader {
         interface.operationalState = state
         interface.carrierChanges = try integer()
         interface.addresses = try array { reader throws(MalformedBytes) in try reader.interfaceAddress() }
+        if version > 1 { interface.isPointToPoint = try flag() }
         return interface
     }
 

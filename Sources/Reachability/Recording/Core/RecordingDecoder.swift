@@ -21,8 +21,12 @@ package struct RecordingDecoder: Sendable {
     package private(set) var report = RecordingReport()
     private var buffer: [UInt8] = []
     private var position = 0
+    /// The offset of the buffer in the file.
+    private var bufferOffset = 0
     private var isAtEnd = false
     private var hasHeader = false
+    /// The version of the file's format.
+    package private(set) var version = RecordingFormat.majorVersion
     /// Whether the last header was damaged, so that the next one must be looked for.
     private var isLost = false
 
@@ -30,6 +34,7 @@ package struct RecordingDecoder: Sendable {
 
     package mutating func append(_ bytes: [UInt8]) {
         buffer.removeFirst(position)
+        bufferOffset += position
         position = 0
         buffer += bytes
     }
@@ -41,7 +46,11 @@ package struct RecordingDecoder: Sendable {
     /// - Throws: if the file is none of ours, or of a later version.
     package mutating func next() throws(ReachabilityError) -> Step {
         if !hasHeader {
-            guard try readFileHeader() else { return isAtEnd ? torn() : .needsMore }
+            guard try readFileHeader() else {
+                guard isAtEnd else { return .needsMore }
+                let size = left == 0 ? "is empty" : "ends after \(left) \(left == 1 ? "byte" : "bytes")"
+                throw ReachabilityError(.invalidRecording, operation: "reading the header of a recording (the file \(size))")
+            }
             hasHeader = true
         }
         while true {
@@ -69,8 +78,8 @@ package struct RecordingDecoder: Sendable {
     private var left: Int { buffer.count - position }
 
     private mutating func torn() -> Step {
+        report.tornAt = bufferOffset + position
         position = buffer.count
-        report.isTorn = true
         return .end
     }
 
@@ -87,9 +96,10 @@ package struct RecordingDecoder: Sendable {
         guard let major = try? reader.integer(UInt16.self), (try? reader.integer(UInt16.self)) != nil,
             let checksum = try? reader.integer(UInt32.self), checksum == Checksum.of(bytes.dropLast(4))
         else { throw ReachabilityError(.invalidRecording, operation: "reading the header of a recording") }
-        guard major == RecordingFormat.majorVersion else {
+        guard (RecordingFormat.earliestVersion...RecordingFormat.majorVersion).contains(major) else {
             throw ReachabilityError(.invalidRecording, operation: "reading a recording of version \(major)")
         }
+        version = major
         position += RecordingFormat.headerSize
         return true
     }
@@ -131,7 +141,7 @@ package struct RecordingDecoder: Sendable {
         do throws(MalformedBytes) {
             guard
                 let entry = try RecordingEntry(
-                    header.kind, now: header.now, wallTime: header.wallTime, payload, skipped: &report.skipped)
+                    header.kind, version: version, now: header.now, wallTime: header.wallTime, payload, skipped: &report.skipped)
             else {
                 report.skipped += 1
                 return nil

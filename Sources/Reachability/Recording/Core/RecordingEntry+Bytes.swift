@@ -33,9 +33,10 @@ extension RecordingEntry {
     /// What follows the known fields is ignored: later versions may add to them. Adds to `skipped` how many events of unknown
     /// kinds were left out.
     package init?(
-        _ kind: UInt16, now: Duration, wallTime: Duration, _ payload: ArraySlice<UInt8>, skipped: inout Int
+        _ kind: UInt16, version: UInt16 = RecordingFormat.majorVersion, now: Duration, wallTime: Duration,
+        _ payload: ArraySlice<UInt8>, skipped: inout Int
     ) throws(MalformedBytes) {
-        var reader = ByteReader(payload)
+        var reader = ByteReader(payload, version: version)
         let content: Content
         switch kind {
         case RecordingFormat.Kind.session:
@@ -73,7 +74,7 @@ extension ByteWriter {
         }
     }
 
-    fileprivate mutating func append(_ error: ReachabilityError) {
+    mutating func append(_ error: ReachabilityError) {
         append(error.code.rawValue)
         append(error.errno)
         append(error.operation)
@@ -88,7 +89,7 @@ extension ByteReader {
         return .init(try flag() ? .success(try body(&self)) : .failure(try error()), isForBatch: isForBatch)
     }
 
-    fileprivate mutating func error() throws(MalformedBytes) -> ReachabilityError {
+    mutating func error() throws(MalformedBytes) -> ReachabilityError {
         let code = ReachabilityError.Code(rawValue: try text())
         let errno = try integer(Int32.self)
         return ReachabilityError(code, errno: errno, operation: try text())

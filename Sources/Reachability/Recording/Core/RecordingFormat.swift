@@ -5,7 +5,11 @@ package enum RecordingFormat {
     /// Like PNG's signature it does not survive a transfer as text unharmed.
     package static let magic: [UInt8] = [0x89] + Array("RCHR\r\n".utf8) + [0x1a]
     /// Grows when earlier readers would misunderstand a file.
-    package static let majorVersion: UInt16 = 1
+    ///
+    /// Version 2 holds the source, transport and port of queries; version 1 is still read.
+    package static let majorVersion: UInt16 = 2
+    /// The earliest version that is read.
+    package static let earliestVersion: UInt16 = 1
     /// Grows when something is added that earlier readers skip.
     package static let minorVersion: UInt16 = 0
     /// The size of the file's header: magic, versions, checksum of these.

@@ -20,11 +20,16 @@ package struct ReplayState: Sendable {
     private var dumps: [Result<[NetworkInterface], ReachabilityError>] = []
     private var verdicts: [RouteQuery: [Result<RouteVerdict, ReachabilityError>]] = [:]
     private var isWhole = true
+    /// If true, the recording holds one lookup per destination, without a source (format 1).
+    private let isPlain: Bool
 
     /// Makes the state before the first batch.
     ///
     /// Without answers, in what is no recording of ours, the interfaces follow from the events alone.
-    package init(hasAnswers: Bool = true) {
+    ///
+    /// - Parameter version: the version of the recording's format.
+    package init(hasAnswers: Bool = true, version: UInt16 = RecordingFormat.majorVersion) {
+        isPlain = version == 1
         if !hasAnswers { table = InterfaceTable() }
     }
 
@@ -67,6 +72,13 @@ package struct ReplayState: Sendable {
 
     /// The batch's next answer to a question, or else the last one before.
     package mutating func route(to query: RouteQuery, forBatch: Bool) -> Result<RouteVerdict, ReachabilityError> {
+        if isPlain, query.source != .unspecified || query.port != nil || query.transport != .tcp {
+            var plain = query
+            (plain.source, plain.port, plain.transport) = (.unspecified, nil, .tcp)
+            // The second lookup of a destination has the answer of the first.
+            if !query.fibMatch, let verdict = known[plain] { return .success(verdict) }
+            return route(to: plain, forBatch: forBatch)
+        }
         if forBatch, let result = verdicts[query]?.popLast() {
             learn(query, result)
             return result

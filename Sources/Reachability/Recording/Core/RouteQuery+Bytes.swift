@@ -4,7 +4,16 @@ extension ByteWriter {
         append(query.interface) { $0.append($1) }
         append(query.mark) { $0.append($1) }
         append(query.uid) { $0.append($1) }
-        append(query.wantsMatch)
+        append(query.fibMatch)
+        switch query.source {
+        case .unspecified: append(UInt8(0))
+        case .address(let address):
+            append(UInt8(1))
+            append(address)
+        case .selected: append(UInt8(2))
+        }
+        append(query.transport.rawValue)
+        append(query.port) { $0.append($1) }
     }
 
     mutating func append(_ verdict: RouteVerdict) {
@@ -37,6 +46,8 @@ extension ByteWriter {
         append(scope.mark) { $0.append($1) }
         append(scope.uid) { $0.append($1) }
         append(scope.interface) { $0.append($1) }
+        append(scope.transport.rawValue)
+        append(scope.port) { $0.append($1) }
     }
 }
 
@@ -46,7 +57,16 @@ extension ByteReader {
         query.interface = try optionalNumber()
         query.mark = try optionalNumber()
         query.uid = try optionalNumber()
-        query.wantsMatch = try flag()
+        query.fibMatch = try flag()
+        guard version > 1 else { return query }
+        switch try integer(UInt8.self) {
+        case 0: query.source = .unspecified
+        case 1: query.source = .address(try address())
+        case 2: query.source = .selected
+        default: throw MalformedBytes()
+        }
+        query.transport = Scope.Transport(rawValue: try integer())
+        query.port = try optional { reader throws(MalformedBytes) in try reader.integer() }
         return query
     }
 
@@ -73,6 +93,9 @@ extension ByteReader {
         scope.mark = try optionalNumber()
         scope.uid = try optionalNumber()
         scope.interface = try optional { reader throws(MalformedBytes) in try reader.text() }
+        guard version > 1 else { return scope }
+        scope.transport = Scope.Transport(rawValue: try integer())
+        scope.port = try optional { reader throws(MalformedBytes) in try reader.integer() }
         return scope
     }
 }

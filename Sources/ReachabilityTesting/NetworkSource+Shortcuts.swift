@@ -12,4 +12,12 @@ extension NetworkSource {
         }
         return (batches, running)
     }
+
+    /// Looks up one route.
+    ///
+    /// - Throws: the error of the source.
+    package func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
+        guard let result = routes(to: [query]).first else { throw ReachabilityError(.requestFailed, operation: "routes(to:)") }
+        return try result.get()
+    }
 }

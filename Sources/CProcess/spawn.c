@@ -1,0 +1,94 @@
+#include "include/cprocess.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Why a child failed. It writes to the memory of its parent, which is suspended until the exec (vfork(2)).
+struct failure {
+    int error;
+    int32_t file;
+};
+
+/// Before the signals are unblocked: a handler of the parent would run in the parent's memory.
+static void reset_signals(void) {
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        // Fails for the signals that the C library keeps for itself (nptl(7)).
+        if (sigaction(number, NULL, &action) < 0 || action.sa_handler == SIG_DFL) { continue; }
+        const bool is_ours = number == SIGCHLD || number == SIGPIPE || number == SIGXFSZ;
+        if (action.sa_handler != SIG_IGN || is_ours) { signal(number, SIG_DFL); }
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_other_files(void) {
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) { return; }
+    // Before Linux 5.9: this program's own files are closed on exec, and inherited ones have low numbers.
+    for (int descriptor = 3; descriptor < 1024; descriptor++) { close(descriptor); }
+}
+
+static void limit_files(rlim_t soft) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) { return; }
+    limit.rlim_cur = soft;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// Executes the first file that can be executed, by the rules of execvp(3). Returns only when it fails.
+static void execute(const cprocess_start *start, volatile struct failure *failure) {
+    extern char **environ;
+    for (int32_t index = 0; start->files[index] != NULL; index++) {
+        execve(start->files[index], start->arguments, environ);
+        switch (errno) {
+        case EACCES:
+            // Reported unless a later file can be executed.
+            failure->error = EACCES;
+            failure->file = index;
+            continue;
+        case ENOENT: case ENOTDIR: case ESTALE: case ENODEV: case ETIMEDOUT:
+            if (failure->error == 0) { failure->file = index; }
+            continue;
+        default:
+            failure->error = errno;
+            failure->file = index;
+            return;
+        }
+    }
+    if (failure->error == 0) { failure->error = ENOENT; }
+}
+
+int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
+    volatile struct failure failure = { .error = 0, .file = -1 };
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const pid_t child = vfork();
+    if (child == 0) {
+        if (start->has_own_group) { setpgid(0, 0); }
+        close_other_files();
+        limit_files(start->open_files);
+        reset_signals();
+        execute(start, &failure);
+        _exit(127);
+    }
+    const int error = child < 0 ? errno : failure.error;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (child > 0 && error != 0) {
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR) { }
+    }
+    *failed = failure.file;
+    return error != 0 ? -error : child;
+}
+
+int32_t cprocess_become_subreaper(void) {
+    return prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL) < 0 ? -errno : 0;
+}

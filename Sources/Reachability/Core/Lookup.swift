@@ -1,0 +1,231 @@
+/// The lookups that decide about one destination, one after the other, because each depends on the answer before.
+///
+/// connect(2) chooses a source and then looks up again with that source: a rule may refuse it or lead it elsewhere. IPv4 is
+/// therefore always looked up twice. For IPv6 the second lookup matters only if the first one fails: a route may accept certain
+/// sources only (`from`, ip-route(8)), and the kernel then tries its sources (ip6_dst_lookup_tail, net/ipv6/ip6_output.c).
+package struct Lookup: Sendable {
+    private enum Phase: Equatable, Sendable {
+        /// Without a source.
+        case first
+        /// IPv4: with the source that the kernel chose.
+        case confirmation
+        /// IPv6: with the source that a connected socket chose.
+        case selection
+        /// IPv6, where no such socket can be made, or none at present: with each usable source in turn.
+        case trial(rest: [IPAddress])
+        /// IPv6, after a datagram socket was refused that asked for another transport: with each usable source in turn.
+        case review(refusal: RouteVerdict, rest: [IPAddress])
+        /// The same source for a datagram: rules may tell transports apart.
+        case comparison(refusal: RouteVerdict, verdict: RouteVerdict, rest: [IPAddress])
+        case done
+    }
+
+    /// How many sources are tried where no socket can be asked.
+    fileprivate static let trialLimit = 16
+
+    /// The query to ask next; once done, the one that decided.
+    package private(set) var query: RouteQuery
+    /// The answer to ``query``, once done.
+    package private(set) var verdict = RouteVerdict.noRoute
+    private var phase = Phase.first
+    /// If true, the first lookup was repeated because an interface or a source went away between two lookups.
+    private var hasRepeated = false
+    private let transport: Scope.Transport
+
+    package init(_ query: RouteQuery) {
+        self.query = query
+        transport = query.transport
+    }
+
+    package var isDone: Bool { phase == .done }
+
+    /// Takes in the answer to ``query``.
+    ///
+    /// - Throws: an error of the source, if it leaves the verdict open.
+    package mutating func accept(
+        _ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable
+    ) throws(ReachabilityError) {
+        switch phase {
+        case .first:
+            verdict = try answer.get()
+            continueAfterFirst(table)
+        case .confirmation:
+            let first = verdict
+            phase = .done
+            if case .failure(let error) = answer, error.code == .permissionDenied {
+                // Without netlink a source is bound (bind(2)), which a sandbox may forbid: the first lookup has to do.
+                query.source = .unspecified
+                return
+            }
+            verdict = try answer.get()
+            if verdict.isRace || verdict.mayLackSource, !hasRepeated {
+                (hasRepeated, phase, verdict) = (true, .first, first)
+                query.source = .unspecified
+            }
+        case .selection:
+            switch answer {
+            case .success(let selected):
+                let first = verdict
+                (verdict, phase) = (selected, .done)
+                if selected.isRace, !hasRepeated {
+                    (hasRepeated, phase) = (true, .first)
+                    query.source = .unspecified
+                } else if case .refused = selected, transport != .udp {
+                    // Of a bound socket the first lookup, with its own transport and as strict, tells the reason better.
+                    if query.interface != nil { verdict = first }
+                    reviewNext(selected, table.usableSources(.ipv6)[...])
+                }
+            // There is no such socket for this user, or none at all at present.
+            case .failure: tryNext(table.usableSources(.ipv6)[...])
+            }
+        case .trial(let rest):
+            let tried = try answer.get()
+            if tried.leaves(by: query.interface) { (verdict, phase) = (tried, .done) } else { tryNext(rest[...]) }
+        case .review(let refusal, let rest):
+            let reviewed = try answer.get()
+            // Of a bound socket's refusals a lookup with a source says nothing: it is less strict about the interface.
+            let isTelling = reviewed.leaves(by: query.interface) || query.interface == nil
+            if reviewed == refusal || !isTelling {
+                reviewNext(refusal, rest[...])
+            } else {
+                query.transport = .udp
+                phase = .comparison(refusal: refusal, verdict: reviewed, rest: rest)
+            }
+        case .comparison(let refusal, let reviewed, let rest):
+            query.transport = transport
+            // Refused as the socket was: this may be its source.
+            if try answer.get() == refusal { (verdict, phase) = (reviewed, .done) } else { reviewNext(refusal, rest[...]) }
+        case .done: break
+        }
+    }
+
+    private mutating func continueAfterFirst(_ table: InterfaceTable) {
+        if verdict.isRace, !hasRepeated {
+            hasRepeated = true
+            return
+        }
+        phase = .done
+        switch (query.destination.family, verdict) {
+        case (.ipv4, .route(let route)):
+            guard let source = route.source, !source.isUnspecified else { return }
+            query.source = .address(source)
+            phase = .confirmation
+        case (.ipv6, .refused):
+            guard !table.usableSources(.ipv6).isEmpty else { return }
+            query.source = .selected
+            phase = .selection
+        default: break
+        }
+    }
+
+    /// Goes on with the next source that may have been refused for the transport of the socket that chose it; without one the
+    /// refusal stands.
+    ///
+    /// Only a datagram socket can be connected without sending a packet.
+    private mutating func reviewNext(_ refusal: RouteVerdict, _ rest: ArraySlice<IPAddress>) {
+        if let source = rest.first {
+            query.source = .address(source)
+            phase = .review(refusal: refusal, rest: Array(rest.dropFirst()))
+        } else {
+            query.source = query.interface == nil ? .selected : .unspecified
+            phase = .done
+        }
+    }
+
+    /// Goes on with the next source; without one the first lookup decides.
+    private mutating func tryNext(_ rest: ArraySlice<IPAddress>) {
+        if let source = rest.first {
+            query.source = .address(source)
+            phase = .trial(rest: Array(rest.dropFirst()))
+        } else {
+            query.source = .unspecified
+            phase = .done
+        }
+    }
+}
+
+extension InterfaceTable {
+    /// The addresses of a family that a packet to the internet may come from: first those of usable interfaces, each in the order
+    /// of the interfaces.
+    ///
+    /// The kernel chooses among all of them: a way through a pulled cable is found, and the cable named as the reason.
+    fileprivate func usableSources(_ family: IPAddress.Family) -> [IPAddress] {
+        var (sources, others): ([IPAddress], [IPAddress]) = ([], [])
+        for interface in all where !interface.isLoopback {
+            for held in interface.addresses where held.isReady && held.address.family == family {
+                let address = held.address
+                if address.isLinkLocal || address.isLoopback || address.isUnspecified { continue }
+                if interface.isUsable { sources.append(address) } else { others.append(address) }
+                if sources.count == Lookup.trialLimit { return sources }
+            }
+        }
+        return sources + others.prefix(Lookup.trialLimit - sources.count)
+    }
+}
+
+/// The lookups of several scopes, asked together: one request carries all queries of a round.
+package struct LookupBatch: Sendable {
+    private var lookups: [Lookup] = []
+    /// For each scope, where its lookups end.
+    private var ends: [Int] = []
+    /// The errors that leave a scope's verdict open.
+    private var failures: [ReachabilityError?] = []
+    /// The lookups that the last round asked for, by their positions.
+    private var asked: [Int] = []
+
+    package init() {}
+
+    /// Adds a scope by its queries.
+    package mutating func append(_ queries: [RouteQuery]) {
+        lookups.reserveCapacity(lookups.count + queries.count)
+        for query in queries { lookups.append(Lookup(query)) }
+        ends.append(lookups.count)
+        failures.append(nil)
+    }
+
+    /// Returns the queries of the next round; none if all is answered.
+    package mutating func nextRound() -> [RouteQuery] {
+        asked.removeAll(keepingCapacity: true)
+        var queries: [RouteQuery] = []
+        queries.reserveCapacity(lookups.count)
+        var scope = 0
+        for position in lookups.indices {
+            while ends[scope] <= position { scope += 1 }
+            if failures[scope] != nil || lookups[position].isDone { continue }
+            asked.append(position)
+            queries.append(lookups[position].query)
+        }
+        return queries
+    }
+
+    /// Takes in the answers to the queries of ``nextRound()``, in their order.
+    package mutating func accept(_ answers: [Result<RouteVerdict, ReachabilityError>], _ table: InterfaceTable) {
+        var scope = 0
+        for (place, position) in asked.enumerated() {
+            while ends[scope] <= position { scope += 1 }
+            do throws(ReachabilityError) {
+                guard place < answers.count else { throw ReachabilityError(.requestFailed, operation: "routes(to:)") }
+                try lookups[position].accept(answers[place], table)
+            } catch {
+                failures[scope] = error
+            }
+        }
+    }
+
+    /// Returns the queries that decided about a scope, with their answers.
+    ///
+    /// - Throws: the error that leaves the verdict open.
+    package func decision(
+        about scope: Int
+    ) throws(ReachabilityError) -> (queries: [RouteQuery], verdicts: [RouteVerdict]) {
+        if let failure = failures[scope] { throw failure }
+        let own = lookups[(scope == 0 ? 0 : ends[scope - 1])..<ends[scope]]
+        return (own.map(\.query), own.map(\.verdict))
+    }
+
+    /// Returns the position of the lookup that a query of the last round belongs to.
+    package func position(ofQuery place: Int) -> Int { asked[place] }
+
+    /// Returns whether a lookup has its decisive answer.
+    package func isDone(_ position: Int) -> Bool { lookups[position].isDone }
+}

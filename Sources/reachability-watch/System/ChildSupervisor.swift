@@ -1,0 +1,241 @@
+import CProcess
+import Glibc
+import Reachability
+import Synchronization
+
+/// Starts commands, waits for them, and takes the signals that would end this program, all on the main thread.
+///
+/// It is the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER), so that none escapes by a double fork or a
+/// session of its own. The decisions are those of ``ChildSupervision``.
+final class ChildSupervisor: Sendable {
+    /// A command to execute.
+    struct Command: Sendable {
+        /// The files to try, in order.
+        var files: [[UInt8]]
+        /// The arguments, the first of which is the command's name.
+        var words: [[UInt8]]
+    }
+
+    /// The result of a command.
+    enum Outcome: Hashable, Sendable {
+        case ended(ChildEnd)
+        /// The command did not start: the error number, and the index of the file that it is about.
+        case failed(errno: Int32, file: Int?)
+    }
+
+    private struct Request: Sendable {
+        let number: Int
+        let command: Command
+        let continuation: CheckedContinuation<Outcome, Never>
+    }
+
+    private struct State {
+        var lastNumber = 0
+        var request: Request?
+        /// The number of the last cancelled request.
+        var cut = 0
+    }
+
+    /// The signals that people and init systems end programs with, except those that this program was started to ignore (nohup(1)).
+    private let signals: [Int32] = [SIGHUP, SIGINT, SIGTERM].filter { !ProcessSetup.isIgnored($0) }
+    private let mainThread = pthread_self()
+    /// The children of the program that executed this one: their lives are not an attempt's.
+    private let strangers = Set((ProcessTable.descendants() ?? []).map(\.identity))
+    private let sharesTerminal: Bool
+    private let say: @Sendable (String) -> Void
+    private let state = Mutex(State())
+    /// SI_KERNEL of asm-generic/siginfo.h: what a terminal sends comes from the kernel.
+    private static let sentByKernel: Int32 = 0x80
+
+    /// Prepares to take the signals; to be called by the main thread before there is another one.
+    ///
+    /// - Parameter say: Takes messages for people.
+    init(say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
+        self.say = say
+        // Only with a controlling terminal are there foreground groups, which alone may read from it (tty_ioctl(4)).
+        let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        sharesTerminal = terminal >= 0
+        if terminal >= 0 { close(terminal) }
+        // Ignored, it would let children vanish without a code (wait(2)).
+        signal(SIGCHLD, SIG_DFL)
+        // Blocked in all threads, signals wait until the main thread takes them.
+        var set = Self.set(signals + [SIGCHLD])
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        let error = cprocess_become_subreaper()
+        guard error == 0 else { throw ReachabilityError(.requestFailed, errno: -error, operation: "prctl(PR_SET_CHILD_SUBREAPER)") }
+    }
+
+    /// Runs a command to its end; cancellation ends it and all its descendants.
+    func run(_ command: Command) async -> Outcome {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { $0.request = Request(number: number, command: command, continuation: continuation) }
+                wakeUp()
+            }
+        } onCancel: {
+            state.withLock { $0.cut = number }
+            wakeUp()
+        }
+    }
+
+    /// Serves until this program ends; to be called by the main thread.
+    func supervise() -> Never {
+        let start = ContinuousClock.now
+        var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
+        var running: Request?
+        while true {
+            let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
+            let signal = nextSignal(signals + [SIGCHLD], within: wait)
+            let now = ContinuousClock.now - start
+            if let signal { take(signal, &supervision, &running, at: now) }
+            takeRequest(&supervision, &running, at: now)
+            reap(&supervision, at: now)
+            // The terminal signals the command and this program together, so its signal is pending by now.
+            // SIGCHLD stays pending: it may tell of an end after the look above.
+            while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
+            let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: strangers) : nil
+            perform(supervision.step(descendants, at: now), &running)
+        }
+    }
+
+    private func takeRequest(_ supervision: inout ChildSupervision, _ running: inout Request?, at now: Duration) {
+        let (request, cut) = state.withLock { state in
+            defer { state.request = nil }
+            return (state.request, state.cut)
+        }
+        if let request {
+            if request.number == cut {
+                request.continuation.resume(returning: .ended(ChildEnd(status: .signaled(SIGTERM), wasCut: true)))
+                return
+            }
+            switch spawn(request.command) {
+            case .success(let pid):
+                supervision.start(pid)
+                running = request
+            case .failure(let error):
+                request.continuation.resume(returning: .failed(errno: error.number, file: error.file))
+            }
+        }
+        if let number = running?.number, number == cut { perform(supervision.cut(at: now), &running) }
+    }
+
+    private func perform(_ effects: [ChildSupervision.Effect], _ running: inout Request?) {
+        for effect in effects {
+            switch effect {
+            // Nothing is buffered that could be lost.
+            case .exit(let code): _exit(code)
+            // A process that has ended meanwhile keeps its number until it is reaped, or the kernel has used up all others.
+            case .send(let signal, let pid):
+                kill(pid, signal)
+                kill(pid, SIGCONT)
+            case .sendToGroup(let signal, let group):
+                kill(-group, signal)
+                kill(-group, SIGCONT)
+            case .stop(let pid):
+                kill(getpid(), SIGSTOP)
+                kill(pid, SIGCONT)
+            case .finish(let end, let survivors):
+                if !survivors.isEmpty {
+                    let list = survivors.map(String.init).joined(separator: ", ")
+                    say("these processes of the command cannot be ended, and are left running: \(list); look at them with ps.")
+                }
+                running?.continuation.resume(returning: .ended(end))
+                running = nil
+            }
+        }
+    }
+
+    private struct SpawnFailure: Error {
+        let number: Int32
+        let file: Int?
+    }
+
+    private func spawn(_ command: Command) -> Result<pid_t, SpawnFailure> {
+        let files = command.files.map(Self.cString)
+        let words = command.words.map(Self.cString)
+        defer { for string in files + words { string.deallocate() } }
+        let fileList = files.map { UnsafePointer($0) as UnsafePointer<CChar>? } + [nil]
+        let wordList = words.map { $0 as UnsafeMutablePointer<CChar>? } + [nil]
+        return fileList.withUnsafeBufferPointer { files in
+            wordList.withUnsafeBufferPointer { words in
+                guard let files = files.baseAddress, let words = words.baseAddress else {
+                    return .failure(SpawnFailure(number: ENOENT, file: nil))
+                }
+                var start = cprocess_start(
+                    files: files, arguments: words, has_own_group: !sharesTerminal,
+                    open_files: UInt64(ProcessSetup.inheritedFileLimit.rlim_cur))
+                var failed: Int32 = -1
+                let pid = cprocess_spawn(&start, &failed)
+                return pid > 0 ? .success(pid) : .failure(SpawnFailure(number: -pid, file: failed < 0 ? nil : Int(failed)))
+            }
+        }
+    }
+
+    private static func cString(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar> {
+        let string = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { (string + index).initialize(to: CChar(bitPattern: byte)) }
+        (string + bytes.count).initialize(to: 0)
+        return string
+    }
+
+    /// Takes the exit codes of ended children, adopted ones included.
+    private func reap(_ supervision: inout ChildSupervision, at now: Duration) {
+        var status: Int32 = 0
+        while case let pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED), pid > 0 {
+            // The macros of wait(2), which Swift does not see.
+            if status == 0xffff {
+                supervision.childContinued(pid)
+            } else if status & 0xff == 0x7f {
+                supervision.childStopped(pid, at: now)
+            } else if status & 0x7f == 0 {
+                supervision.childEnded(pid, .exited(status >> 8 & 0xff))
+            } else {
+                supervision.childEnded(pid, .signaled(status & 0x7f))
+            }
+        }
+    }
+
+    private func take(_ signal: Signal, _ supervision: inout ChildSupervision, _ running: inout Request?, at now: Duration) {
+        // SIGCHLD only wakes this thread.
+        guard signal.number != SIGCHLD else { return }
+        perform(supervision.take(signal.number, isFromTerminal: signal.isFromTerminal, at: now), &running)
+    }
+
+    private static func set(_ signals: [Int32]) -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals { sigaddset(&set, signal) }
+        return set
+    }
+
+    private struct Signal {
+        var number: Int32
+        var isFromTerminal: Bool
+    }
+
+    /// Takes the next of some signals; `nil` when the time is over.
+    private func nextSignal(_ signals: [Int32], within limit: Duration?) -> Signal? {
+        var set = Self.set(signals)
+        var information = siginfo_t()
+        let number: Int32
+        if let limit {
+            var time = timespec()
+            let (seconds, attoseconds) = max(limit, .zero).components
+            time.tv_sec = Int(seconds)
+            time.tv_nsec = Int(attoseconds / 1_000_000_000)
+            number = sigtimedwait(&set, &information, &time)
+        } else {
+            number = sigwaitinfo(&set, &information)
+        }
+        return number > 0 ? Signal(number: number, isFromTerminal: information.si_code == Self.sentByKernel) : nil
+    }
+
+    /// Wakes the main thread.
+    ///
+    /// A pipe would need descriptors, which may have run out.
+    private func wakeUp() { pthread_kill(mainThread, SIGCHLD) }
+}

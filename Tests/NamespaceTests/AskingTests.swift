@@ -1,0 +1,79 @@
+import Dispatch
+import Reachability
+import Synchronization
+import Testing
+
+/// Answers to callers on other threads, beside the reader.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
+struct AskingTests {
+    @Test func aBusyReaderHoldsUpNoOtherThread() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let source = HaltingSource(KernelNetwork(networkNamespace: network.near.path))
+        try await network.watching(on: source) { watcher in
+            let monitor = watcher.monitor
+            var iterator = source.halts.makeAsyncIterator()
+            source.haltNext()
+            try await network.near.ip("route del default")
+            // The reader is in the middle of a lookup now.
+            _ = await iterator.next(isolation: #isolation)
+            let paths = try await withCheckedThrowingContinuation { continuation in
+                Child.thread {
+                    var bound = Scope.internet
+                    bound.interface = "cable0"
+                    let scopes = [Scope.internet, bound] + [IPAddress("192.0.2.77")].compactMap(\.self).map { .address($0) }
+                    continuation.resume(with: Result { try scopes.map { try monitor.path(to: $0) } })
+                }
+            }
+            #expect(
+                paths.map(\.description) == [
+                    "unsatisfied: no route", "unsatisfied: no route", "satisfied via cable0, source 192.0.2.10, IPv4",
+                ])
+            #expect(monitor.path.isSatisfied, "the reader has not gone on")
+            // One dump, for the baseline.
+            #expect(source.dumps == 1)
+            try await watcher.expect(.unsatisfied, .noRoute) { source.goOn() }
+        }
+    }
+}
+
+/// The kernel, with a reader that can be halted in the middle of a lookup.
+private final class HaltingSource: FilteringSource {
+    /// The reader has halted.
+    let halts: AsyncStream<Void>
+    private let halt: AsyncStream<Void>.Continuation
+    private let kernel: KernelNetwork
+    private let isArmed = Atomic(false)
+    private let gate = DispatchSemaphore(value: 0)
+    private let dumpCount = Atomic(0)
+
+    init(_ kernel: KernelNetwork) {
+        self.kernel = kernel
+        (halts, halt) = AsyncStream.makeStream()
+    }
+
+    /// How many dumps were made.
+    var dumps: Int { dumpCount.load(ordering: .acquiring) }
+
+    /// Halts whoever looks up next.
+    func haltNext() { isArmed.store(true, ordering: .releasing) }
+
+    func goOn() { gate.signal() }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await kernel.run(deliver: deliver) }
+
+    func wake() { kernel.wake() }
+    func watch(_ addresses: Set<IPAddress>) { kernel.watch(addresses) }
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
+        dumpCount.add(1, ordering: .acquiringAndReleasing)
+        return try kernel.interfaces()
+    }
+
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+        if isArmed.exchange(false, ordering: .acquiringAndReleasing) {
+            halt.yield()
+            gate.wait()
+        }
+        return kernel.routes(to: queries)
+    }
+}

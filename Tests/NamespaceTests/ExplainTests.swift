@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+/// `reachability-watch explain` on the real kernel.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
+struct ExplainTests {
+    /// A folder in place of iproute2's.
+    private final class Names {
+        let folder: URL
+
+        init() throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("names-\(UUID())")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+
+        func write(_ name: String, _ bytes: some Sequence<UInt8>) throws {
+            let file = folder.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(bytes).write(to: file)
+        }
+
+        /// Runs `explain` where this folder hides iproute2's, in a mount namespace of its own.
+        func explain(_ network: CabledNetwork, _ arguments: String...) async throws -> (code: Int32, output: String) {
+            let script = """
+                for folder in /etc/iproute2 /usr/share/iproute2 /usr/lib/iproute2; do
+                    [ ! -d "$folder" ] || mount --bind "$0" "$folder" || exit 99
+                done
+                exec "$@"
+                """
+            return try await Child.run(
+                ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, folder.path, WatchCommand.path, "explain"]
+                    + ["--netns", network.near.name] + arguments,
+                allowFailure: true)
+        }
+    }
+
+    private func network() async throws -> CabledNetwork {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip(
+            """
+            route del default
+            route add default via 192.0.2.1 dev cable0 table 66 proto dhcp metric 100
+            rule add lookup 66
+            """)
+        return network
+    }
+
+    @Test func routesAreToldWithTheNamesOfTheFiles() async throws {
+        let (network, names) = (try await network(), try Names())
+        try names.write("rt_tables.d/vpn.conf", "66 vpn # of the office\n".utf8)
+        try names.write("rt_protos", "16 lease\n".utf8)
+        let text = try await names.explain(network, "--to", "198.41.0.4")
+        #expect(text.code == 0)
+        #expect(text.output.contains("table vpn, metric 100, protocol lease, scope global, matched default: usable"))
+        let json = try await names.explain(network, "--to", "198.41.0.4", "--format", "json")
+        #expect(json.output.contains(#""table":66,"tableName":"vpn","metric":100,"protocol":"lease","scope":"global","#))
+    }
+
+    @Test func numbersDoWithoutFiles() async throws {
+        let (network, names) = (try await network(), try Names())
+        let text = try await names.explain(network, "--to", "198.41.0.4")
+        #expect(text.code == 0 && text.output.contains("table 66, metric 100, protocol dhcp, scope global"))
+    }
+
+    @Test func hostileFilesReachNoTerminal() async throws {
+        let (network, names) = (try await network(), try Names())
+        var bytes: [UInt8] = Array("66 \u{1b}]0;title\u{7}\u{202e}\n".utf8) + [0x31, 0x36, 0x20, 0xff, 0x0a]
+        bytes += (0..<2_000_000).map { _ in UInt8.random(in: 0...255) }
+        try names.write("rt_tables", bytes)
+        try names.write("rt_protos", bytes)
+        let text = try await names.explain(network, "--to", "198.41.0.4")
+        #expect(text.code == 0)
+        #expect(text.output.contains(#"table \x1b]0;title\x07\u{202e}, metric 100, protocol \xff, scope global"#))
+        #expect(text.output.unicodeScalars.allSatisfy { $0 == "\n" || (0x20...0x7e).contains($0.value) })
+    }
+}

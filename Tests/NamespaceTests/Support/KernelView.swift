@@ -1,0 +1,197 @@
+import Foundation
+import Glibc
+import Reachability
+
+/// What `ip` says about links, addresses and ways, and connect(2) to real sockets; read with nothing of the code under test.
+struct KernelView: Sendable {
+    /// The way of a socket's packets.
+    struct Way: Hashable, Sendable {
+        var device: String
+        var gateway: String?
+        /// The address that connect(2) chose, or nothing if it found none.
+        var source: String?
+        /// To an address of the machine itself.
+        var isLocal = false
+        /// Without any route: the kernel takes the destination of a socket that is bound to an interface to be on the link.
+        var isGuess = false
+    }
+
+    enum Answer: Hashable, Sendable {
+        /// The socket was connected, or lacks nothing but a source.
+        case way(Way)
+        case refusal(errno: Int32)
+    }
+
+    struct Link: Decodable, Hashable, Sendable {
+        struct Address: Decodable, Hashable, Sendable {
+            var family: String
+            var local: String?
+            var tentative: Bool?
+            var optimistic: Bool?
+            var dadfailed: Bool?
+
+            /// Packets may come from it, as far as the detection of duplicates goes.
+            var isReady: Bool { dadfailed != true && (tentative != true || optimistic == true) }
+        }
+
+        var ifindex: Int?
+        var ifname: String?
+        var flags: [String]?
+        var operstate: String?
+        var addresses: [Address]?
+
+        enum CodingKeys: String, CodingKey {
+            case ifindex, ifname, flags, operstate
+            case addresses = "addr_info"
+        }
+    }
+
+    private struct Route: Decodable {
+        struct Via: Decodable { var host: String }
+        var dev: String?
+        var gateway: String?
+        var via: Via?
+        var type: String?
+    }
+
+    /// What cannot be made sense of.
+    struct Unreadable: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    var links: [Link]
+    /// The answers to each question: several if it was asked several times and the kernel did not always say the same.
+    var answers: [Question: Set<Answer>]
+    /// What connect(2) said.
+    private(set) var connections: [Question: Question.Connection]
+
+    /// Asks the kernel, on one processor if one is given.
+    static func taken(of questions: [Question], in namespace: Namespace, processor: Int? = nil) async throws -> KernelView {
+        let connections = try await Question.connect(questions, in: namespace, processor: processor ?? -1)
+        let lines = zip(questions, connections).flatMap(Self.lines)
+        let prefix = processor.map { "taskset -c \($0) " } ?? ""
+        let script = """
+            errors=$({ \(prefix)ip -j -force -batch - 2>&1 >&3 <<'END'
+            address show
+            \(lines.joined(separator: "\n"))
+            END
+            } ) 3>&1
+            echo "errors:"
+            echo "$errors"
+
+            """
+        let output = try await Child.run(["ip", "netns", "exec", namespace.name, "sh"], input: script).output
+        return try KernelView(questions, connections, output)
+    }
+
+    /// The lines for `ip` that ask about one socket: its way, the way with its source, and whether there is an entry for it.
+    private static func lines(_ question: Question, _ connection: Question.Connection) -> [String] {
+        // connect(2) takes `::` for `::1` (tcp_v6_connect, net/ipv6/tcp_ipv6.c).
+        let destination = question.destination == "::" ? "::1" : question.destination
+        var options = " ipproto \(question.isDatagram ? "udp" : "tcp")"
+        if let interface = question.interface { options += " oif \(interface)" }
+        if let mark = question.mark { options += " mark \(mark)" }
+        if let uid = question.uid { options += " uid \(uid)" }
+        if let port = question.port { options += " dport \(port)" }
+        var from = ""
+        if case .accepted(let source) = connection, source != "0.0.0.0", source != "::" { from = " from \(source)" }
+        return ["", from].map { "route get \(destination)\($0)\(options)" } + ["route get fibmatch \(destination)\(from)\(options)"]
+    }
+
+    /// Reads the commands' output: the answers in their order, then complaints with the number of the line that they are about.
+    private init(_ questions: [Question], _ connections: [Question.Connection], _ output: String) throws {
+        let parts = output.split(separator: "errors:\n", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { throw Unreadable(description: output) }
+        var documents = parts[0].split(separator: "\n").map { Data($0.utf8) }[...]
+        let refusals = try Self.refusals(parts[1])
+        guard let first = documents.popFirst() else { throw Unreadable(description: output) }
+        links = try JSONDecoder().decode([Link].self, from: first).filter { $0.ifname != nil }
+        answers = [:]
+        self.connections = Dictionary(zip(questions, connections)) { first, _ in first }
+        var line = 1
+        func next() throws -> Result<Route, Refusal> {
+            line += 1
+            if let errno = refusals[line] { return .failure(Refusal(errno: errno)) }
+            guard let document = documents.popFirst(), let route = try JSONDecoder().decode([Route].self, from: document).first
+            else {
+                throw Unreadable(description: "line \(line): \(output)")
+            }
+            return .success(route)
+        }
+        for (question, connection) in zip(questions, connections) {
+            let (plain, confirmed, entry) = (try next(), try next(), try next())
+            answers[question] = [answer(question, connection, plain, confirmed, entry)]
+            // Which of a bound IPv6 socket's two lookups is the reason cannot be known: with a source `ip` asks less strictly.
+            if question.isIPv6, question.interface != nil, case .refused = connection, case .failure(let refusal) = plain {
+                answers[question]?.insert(.refusal(errno: refusal.errno))
+            }
+        }
+    }
+
+    private struct Refusal: Error { var errno: Int32 }
+
+    private func answer(
+        _ question: Question, _ connection: Question.Connection, _ plain: Result<Route, Refusal>,
+        _ confirmed: Result<Route, Refusal>, _ entry: Result<Route, Refusal>
+    ) -> Answer {
+        switch connection {
+        case .refused(EADDRNOTAVAIL):
+            // No source at all: the reason is to be found in the way.
+            switch plain {
+            case .success(let route): return .way(way(question, route, source: nil))
+            case .failure(let refusal): return .refusal(errno: refusal.errno)
+            }
+        case .refused(let errno):
+            // Without an address for the internet the socket's second lookup comes from one that is none.
+            if question.isIPv6, !hasGlobalIPv6, case .failure(let refusal) = plain { return .refusal(errno: refusal.errno) }
+            return .refusal(errno: errno)
+        case .accepted(let source):
+            // IPv4 looks up again with the source; IPv6 does so only if it found nothing without (ip6_dst_lookup_tail).
+            let decisive = question.isIPv6 ? (try? plain.get()) ?? (try? confirmed.get()) : try? confirmed.get()
+            var way = way(question, decisive, source: source)
+            if !question.isIPv6, question.interface != nil, !way.isLocal, case .failure = entry { way.isGuess = true }
+            return .way(way)
+        }
+    }
+
+    /// Whether an address is held that packets to the internet may come from over IPv6.
+    private var hasGlobalIPv6: Bool {
+        for address in links.flatMap({ $0.addresses ?? [] }) where address.family == "inet6" && address.isReady {
+            let text = address.local ?? ""
+            if text != "::1" && !text.hasPrefix("fe80:") { return true }
+        }
+        return false
+    }
+
+    private func way(_ question: Question, _ route: Route?, source: String?) -> Way {
+        let isLocal = ["local", "anycast"].contains(route?.type)
+        // `ip` prefers the interface, a socket insists on it (ip6_route_output_flags, net/ipv6/route.c).
+        if let bound = question.interface, !isLocal, route?.dev != bound { return Way(device: bound, source: source) }
+        let holder = links.first { ($0.addresses ?? []).contains { $0.local == source } }?.ifname
+        return Way(
+            device: route?.dev ?? holder ?? "-", gateway: route?.gateway ?? route?.via?.host, source: source, isLocal: isLocal)
+    }
+
+    private static func refusals(_ text: Substring) throws -> [Int: Int32] {
+        var refusals: [Int: Int32] = [:]
+        var errno: Int32 = 0
+        for line in text.split(separator: "\n") {
+            if line.hasPrefix("RTNETLINK answers: ") {
+                let words = line.dropFirst("RTNETLINK answers: ".count)
+                errno = (1..<134).first { String(cString: strerror($0)) == words } ?? 0
+            } else if line.hasPrefix("Cannot find device") {
+                errno = ENODEV
+            } else if line.hasPrefix("Command failed -:"), let number = Int(line.dropFirst("Command failed -:".count)) {
+                refusals[number] = errno
+            }
+        }
+        return refusals
+    }
+
+    /// The same with the answers of another view added.
+    func merged(with other: KernelView) -> KernelView {
+        var merged = self
+        merged.answers.merge(other.answers) { $0.union($1) }
+        return merged
+    }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import Glibc
+import Reachability
+
+/// What is to be said about a scope, judged by the rules for people and nothing else: does connect(2) accept a socket of the
+/// scope's, does it send from a usable source through a usable interface; and if not, what is missing.
+///
+/// Written apart from the monitor's own judgement, in another way, so that they do not share mistakes.
+struct PlainJudgement {
+    /// What is asked about: any one family will do, but each family needs all of its destinations; of a host, any.
+    struct Subject: Hashable, Sendable {
+        var scope: Scope
+        var destinations: [String]
+        var needsAll = true
+
+        var questions: [Question] { destinations.map { Question($0, as: scope) } }
+        var name: String { scope.description }
+
+        init(_ scope: Scope) {
+            self.scope = scope
+            switch scope.destination {
+            case .internet: destinations = ["198.41.0.4", "1.1.1.1", "2001:503:ba3e::2:30", "2801:1b8:10::b"]
+            case .address(let address): destinations = [address.description]
+            case .host: (destinations, needsAll) = ([], false)
+            }
+        }
+    }
+
+    /// Words for why not, later ones count more.
+    private static let order = [
+        "noInterface", "adminDown", "noCarrier", "dormant", "noAddress", "addressTentative", "noRoute", "unreachable", "prohibited",
+        "blackhole", "unresolved",
+    ]
+
+    /// Why a family does not work: as a lookup said, or as the interfaces look.
+    private struct Lack: Hashable {
+        var reason: String
+        var isInferred: Bool
+    }
+
+    private struct Family: Hashable {
+        var verdict: Verdict.Family
+        var lack: Lack?
+    }
+
+    let view: KernelView
+
+    /// The verdicts about a scope in a namespace, asked now.
+    static func verdicts(on scope: Scope, in namespace: Namespace) async throws -> Set<Verdict> {
+        var subject = Subject(scope)
+        if let host = scope.host {
+            let found = try await Child.run(["getent", "ahosts", host], allowFailure: true).output
+            let addresses = found.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
+            subject.destinations = Array(Set(addresses)).sorted()
+        }
+        return PlainJudgement(view: try await .taken(of: subject.questions, in: namespace)).verdicts(subject)
+    }
+
+    /// All that may be said about a subject: one thing, unless the kernel itself does not always answer the same.
+    func verdicts(_ subject: Subject) -> Set<Verdict> {
+        if subject.destinations.isEmpty {
+            let layer = missing(nil, subject.scope.interface)
+            let reason = Self.rank(layer) < Self.rank("noRoute") ? layer : "unresolved"
+            let family = Verdict.Family(reason: reason)
+            return [Verdict(status: "unsatisfied \(reason)", ipv4: family, ipv6: family)]
+        }
+        let ipv4 = families(subject, subject.questions.filter { !$0.isIPv6 })
+        let ipv6 = families(subject, subject.questions.filter(\.isIPv6))
+        return Set(ipv4.flatMap { one in ipv6.map { Self.verdict(one, $0) } })
+    }
+
+    private static func rank(_ reason: String) -> Int { order.firstIndex(of: reason) ?? -1 }
+
+    /// The later reason; but one that a lookup gave goes before one that was inferred from interfaces.
+    private static func worst(_ lacks: [Lack]) -> Lack? {
+        let evident = lacks.filter { !$0.isInferred }
+        return (evident.isEmpty ? lacks : evident).max { rank($0.reason) < rank($1.reason) }
+    }
+
+    private static func verdict(_ ipv4: Family, _ ipv6: Family) -> Verdict {
+        let isSatisfied = ipv4.verdict.way != nil || ipv6.verdict.way != nil
+        let reason = worst([ipv4.lack, ipv6.lack].compactMap(\.self))?.reason ?? "-"
+        return Verdict(status: isSatisfied ? "satisfied" : "unsatisfied \(reason)", ipv4: ipv4.verdict, ipv6: ipv6.verdict)
+    }
+
+    private func families(_ subject: Subject, _ questions: [Question]) -> [Family] {
+        guard !questions.isEmpty else { return [Family(verdict: Verdict.Family())] }
+        var combinations: [[(Question, KernelView.Answer)]] = [[]]
+        for question in questions {
+            combinations = combinations.flatMap { start in (view.answers[question] ?? []).map { start + [(question, $0)] } }
+        }
+        return Array(Set(combinations.map { family(subject, $0) }))
+    }
+
+    /// The first destination describes the family if enough are good; otherwise the first bad one of the internet, or the worst
+    /// of a host.
+    private func family(_ subject: Subject, _ answers: [(question: Question, answer: KernelView.Answer)]) -> Family {
+        // Of several the machine's own are left out, unless there are no others.
+        let remote = subject.needsAll ? answers.filter { !isLocal($0.answer) } : []
+        var ways: [String] = []
+        var lacks: [Lack] = []
+        for (question, answer) in remote.isEmpty ? answers : remote {
+            switch judged(question, answer) {
+            case .success(let way): ways.append(way)
+            case .failure(let lack): lacks.append(lack)
+            }
+        }
+        if let way = ways.first, lacks.isEmpty || !subject.needsAll { return Family(verdict: Verdict.Family(way: way)) }
+        let lack = subject.needsAll ? lacks.first : Self.worst(lacks)
+        return Family(verdict: Verdict.Family(reason: lack?.reason), lack: lack)
+    }
+
+    private func isLocal(_ answer: KernelView.Answer) -> Bool {
+        if case .way(let way) = answer { way.isLocal } else { false }
+    }
+
+    private enum Judged {
+        case success(String)
+        case failure(Lack)
+    }
+
+    private func judged(_ question: Question, _ answer: KernelView.Answer) -> Judged {
+        let missing = Lack(reason: missing(question, question.interface), isInferred: true)
+        let way: KernelView.Way
+        switch answer {
+        case .refusal(EHOSTUNREACH): return .failure(Lack(reason: "unreachable", isInferred: false))
+        case .refusal(EACCES): return .failure(Lack(reason: "prohibited", isInferred: false))
+        case .refusal(EINVAL): return .failure(Lack(reason: "blackhole", isInferred: false))
+        case .refusal(ENODEV): return .failure(Lack(reason: "noInterface", isInferred: false))
+        case .refusal: return .failure(missing)
+        case .way(let found): way = found
+        }
+        guard let link = view.links.first(where: { $0.ifname == way.device }) else { return .failure(missing) }
+        if isLoopback(link) && !way.isLocal { return .failure(missing) }
+        let layer = step(link, question)
+        guard isWorking(link) else { return .failure(Lack(reason: layer, isInferred: false)) }
+        if way.isGuess && link.flags?.contains("POINTOPOINT") != true { return .failure(missing) }
+        guard let source = way.source, isGood(source, question, way) else {
+            return .failure(Lack(reason: layer == "noRoute" ? "noAddress" : layer, isInferred: false))
+        }
+        return .success(Verdict.way(way.device, link.ifindex ?? 0, way.gateway, source))
+    }
+
+    private func isLoopback(_ link: KernelView.Link) -> Bool { link.flags?.contains("LOOPBACK") == true }
+
+    private func isWorking(_ link: KernelView.Link) -> Bool {
+        let flags = link.flags ?? []
+        return flags.contains("UP") && flags.contains("LOWER_UP") && ["UP", "UNKNOWN"].contains(link.operstate)
+    }
+
+    private func isGood(_ source: String, _ question: Question, _ way: KernelView.Way) -> Bool {
+        let isHeld = view.links.flatMap { $0.addresses ?? [] }.contains { $0.local == source && $0.isReady }
+        if source == "::1" || source.hasPrefix("127.") { return way.isLocal }
+        if way.isLocal || question.hasLinkScope { return isHeld }
+        return isHeld && !source.hasPrefix("fe80:") && !source.hasPrefix("169.254.")
+    }
+
+    /// How far the interface got that got furthest.
+    private func missing(_ question: Question?, _ bound: String?) -> String {
+        let steps = view.links.filter { !isLoopback($0) && (bound == nil || $0.ifname == bound) }.map { step($0, question) }
+        return Self.order.last { steps.contains($0) } ?? "noInterface"
+    }
+
+    /// How far one interface got.
+    private func step(_ link: KernelView.Link, _ question: Question?) -> String {
+        let flags = link.flags ?? []
+        if !flags.contains("UP") { return "adminDown" }
+        if !flags.contains("LOWER_UP") { return "noCarrier" }
+        if !["UP", "UNKNOWN"].contains(link.operstate) { return "dormant" }
+        let held = (link.addresses ?? []).filter { address in
+            guard let question else { return true }
+            let isLinkLocal = address.local?.hasPrefix("fe80:") == true || address.local?.hasPrefix("169.254.") == true
+            return address.family == (question.isIPv6 ? "inet6" : "inet") && (!isLinkLocal || question.hasLinkScope)
+                && address.local != "::1" && address.local?.hasPrefix("127.") != true
+        }
+        if held.contains(where: \.isReady) { return "noRoute" }
+        return held.contains { $0.dadfailed != true } ? "addressTentative" : "noAddress"
+    }
+}

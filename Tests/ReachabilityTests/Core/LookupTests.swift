@@ -1,0 +1,271 @@
+import Glibc
+import Reachability
+import Testing
+
+/// The lookups about one destination, and which of them decides.
+@Suite struct LookupTests {
+    private static let ipv4 = RouteQuery(to: ip("198.41.0.4"), interface: 2, mark: 7, port: 443)
+    private static let ipv6 = RouteQuery(to: ip("2001:503:ba3e::2:30"), interface: 2, mark: 7, port: 443)
+    private static let held4 = RouteQuery.Source.address(ip("192.0.2.10"))
+    private static let held6 = RouteQuery.Source.address(ip("2001:db8::10"))
+    private static let route6 = RouteVerdict.through(via: "fe80::1", from: "2001:db8::10")
+
+    /// The sources that a destination is looked up with, and the verdict.
+    struct Run: Equatable {
+        var sources: [RouteQuery.Source]
+        var verdict: RouteVerdict?
+        /// The source of the query that decided.
+        var decisive: RouteQuery.Source
+        var error: ReachabilityError?
+        /// The sources that were also looked up for a datagram.
+        var compared: [RouteQuery.Source] = []
+    }
+
+    /// Answers one lookup after the other; nothing may be asked beyond the answers.
+    private func run(
+        _ query: RouteQuery, _ answers: [Result<RouteVerdict, ReachabilityError>],
+        _ interfaces: [NetworkInterface] = [.loopback, .cable]
+    ) -> Run {
+        let table = InterfaceTable(interfaces)
+        var lookup = Lookup(query)
+        var run = Run(sources: [], verdict: nil, decisive: .unspecified)
+        for answer in answers {
+            if lookup.isDone { break }
+            var asked = lookup.query.from(.unspecified)
+            if asked.transport != query.transport { run.compared.append(lookup.query.source) }
+            asked.transport = query.transport
+            #expect(asked == query, "only the source changes, or the transport")
+            run.sources.append(lookup.query.source)
+            do throws(ReachabilityError) { try lookup.accept(answer, table) } catch { run.error = error }
+            if run.error != nil { return run }
+        }
+        run.decisive = lookup.query.source
+        if lookup.isDone { run.verdict = lookup.verdict }
+        return run
+    }
+
+    private func run(
+        _ query: RouteQuery, _ verdicts: RouteVerdict..., over interfaces: [NetworkInterface] = [.loopback, .cable]
+    ) -> Run {
+        run(query, verdicts.map(Result.success), interfaces)
+    }
+
+    // MARK: - IPv4
+
+    @Test func ipv4IsLookedUpAgainWithTheChosenSource() {
+        let result = run(Self.ipv4, .through(), .through())
+        #expect(result == Run(sources: [.unspecified, Self.held4], verdict: .through(), decisive: Self.held4))
+    }
+
+    @Test func theSecondLookupDecidesWhereItLeads() {
+        let elsewhere = RouteVerdict.through(3, via: "203.0.113.1")
+        #expect(run(Self.ipv4, .through(), elsewhere).verdict == elsewhere)
+    }
+
+    @Test(arguments: [EHOSTUNREACH, EACCES]) func theSecondLookupMayRefuse(errno: Int32) {
+        let result = run(Self.ipv4, .through(), .refused(errno: errno))
+        #expect(result.verdict == .refused(errno: errno) && result.sources == [.unspecified, Self.held4])
+    }
+
+    @Test(arguments: [EHOSTUNREACH, EACCES, EINVAL, ENETUNREACH]) func aRefusalWithoutSourceIsFinal(errno: Int32) {
+        let result = run(Self.ipv4, .refused(errno: errno), .through())
+        #expect(result == Run(sources: [.unspecified], verdict: .refused(errno: errno), decisive: .unspecified))
+    }
+
+    @Test(arguments: [EINVAL, ENETUNREACH, ENODEV, ENETDOWN])
+    func aSourceThatMayBeGoneIsChosenAgainOnce(errno: Int32) {
+        let recovered = run(
+            Self.ipv4, .through(), .refused(errno: errno), .through(from: "192.0.2.11"), .through(from: "192.0.2.11"))
+        let next = RouteQuery.Source.address(ip("192.0.2.11"))
+        #expect(recovered.sources == [.unspecified, Self.held4, .unspecified, next])
+        #expect(recovered.verdict == .through(from: "192.0.2.11") && recovered.decisive == next)
+        let lasting = run(Self.ipv4, .through(), .refused(errno: errno), .through(), .refused(errno: errno), .through())
+        #expect(lasting.sources == [.unspecified, Self.held4, .unspecified, Self.held4])
+        #expect(lasting.verdict == .refused(errno: errno) && lasting.decisive == Self.held4)
+    }
+
+    @Test(arguments: [ENODEV, ENETDOWN]) func anInterfaceThatVanishesIsAskedAboutOnceMore(errno: Int32) {
+        #expect(run(Self.ipv4, .refused(errno: errno), .through(), .through()).sources == [.unspecified, .unspecified, Self.held4])
+        let gone = run(Self.ipv4, .refused(errno: errno), .refused(errno: errno), .through())
+        #expect(gone.verdict == .refused(errno: errno) && gone.sources.count == 2)
+        // One repetition for all: it is not asked for ever.
+        let both = run(Self.ipv4, .refused(errno: errno), .through(), .refused(errno: EINVAL), .through())
+        #expect(both.verdict == .refused(errno: EINVAL) && both.sources.count == 3)
+    }
+
+    @Test(arguments: [nil, "0.0.0.0"]) func withoutASourceThereIsNothingToConfirm(source: String?) {
+        let answer = RouteVerdict.through(from: source)
+        #expect(run(Self.ipv4, answer, .refused(errno: EACCES)).verdict == answer)
+    }
+
+    // MARK: - IPv6
+
+    @Test func anIPv6RouteNeedsNoSecondLookup() {
+        let result = run(Self.ipv6, Self.route6, .refused(errno: EACCES))
+        #expect(result == Run(sources: [.unspecified], verdict: Self.route6, decisive: .unspecified))
+    }
+
+    @Test(arguments: [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL]) func aRefusedIPv6LookupLetsASocketChoose(errno: Int32) {
+        let result = run(Self.ipv6, .refused(errno: errno), Self.route6)
+        #expect(result == Run(sources: [.unspecified, .selected], verdict: Self.route6, decisive: .selected))
+        var datagram = Self.ipv6
+        datagram.transport = .udp
+        let refused = run(datagram, .refused(errno: errno), .refused(errno: EACCES), Self.route6)
+        #expect(refused.verdict == .refused(errno: EACCES) && refused.sources.count == 2)
+    }
+
+    /// The socket that chooses a source is a datagram socket, and rules may tell transports apart.
+    @Test func aRefusedDatagramSocketIsReviewed() {
+        let refusal = RouteVerdict.refused(errno: EACCES)
+        let start = [RouteVerdict.refused(errno: ENETUNREACH), refusal]
+        var query = Self.ipv6
+        query.interface = nil
+        func review(_ verdicts: RouteVerdict...) -> Run { run(query, (start + verdicts).map(Result.success)) }
+        let same = review(refusal, Self.route6)
+        #expect(same == Run(sources: [.unspecified, .selected, Self.held6], verdict: refusal, decisive: .selected))
+        for other in [Self.route6, .refused(errno: ENETUNREACH)] {
+            let asked = [.unspecified, .selected, Self.held6, Self.held6]
+            let found = review(other, refusal)
+            #expect(found == Run(sources: asked, verdict: other, decisive: Self.held6, compared: [Self.held6]))
+            // A datagram from there is not refused: another source was chosen.
+            let chosen = review(other, Self.route6)
+            #expect(chosen == Run(sources: asked, verdict: refusal, decisive: .selected, compared: [Self.held6]))
+        }
+        // A lookup with a source is less strict about the interface than a bound socket.
+        for other in [.refused(errno: ENETUNREACH), RouteVerdict.through(3, via: "fe80::1", from: "2001:db8::10")] {
+            let bound = run(Self.ipv6, (start + [other, refusal]).map(Result.success))
+            #expect(bound.verdict == .refused(errno: ENETUNREACH) && bound.decisive == .unspecified && bound.compared.isEmpty)
+        }
+        #expect(run(Self.ipv6, (start + [Self.route6, refusal]).map(Result.success)).verdict == Self.route6)
+    }
+
+    @Test func noSocketIsAskedWithoutAUsableGlobalSource() {
+        func link(_ address: NetworkInterface.Address, hasCarrier: Bool = true) -> [NetworkInterface] {
+            let addresses = [held("192.0.2.10/24"), address]
+            return [.loopback, NetworkInterface(index: 2, name: "cable0", hasCarrier: hasCarrier, addresses: addresses)]
+        }
+        let without = [
+            link(held("fe80::10/64")), link(held("2001:db8::10/64", tentative: true)), link(held("2001:db8::10/64", failed: true)),
+            [.loopback],
+        ]
+        for interfaces in without {
+            let result = run(Self.ipv6, .refused(errno: ENETUNREACH), Self.route6, over: interfaces)
+            #expect(result.verdict == .refused(errno: ENETUNREACH) && result.sources == [.unspecified])
+        }
+        for address in [held("2001:db8::10/64", tentative: true, optimistic: true), held("fd00::10/64")] {
+            #expect(run(Self.ipv6, .refused(errno: ENETUNREACH), Self.route6, over: link(address)).sources.count == 2)
+        }
+        // A route for it may lead through the pulled cable, which is then the reason.
+        let pulled = link(held("2001:db8::10/64"), hasCarrier: false)
+        #expect(run(Self.ipv6, .refused(errno: ENETUNREACH), Self.route6, over: pulled).sources == [.unspecified, .selected])
+    }
+
+    private static let noSocket = Result<RouteVerdict, ReachabilityError>.failure(
+        ReachabilityError(.permissionDenied, errno: EPERM, operation: "setsockopt(SO_MARK)"))
+
+    private static let two = [
+        NetworkInterface.loopback, .cable,
+        NetworkInterface(index: 3, name: "cable1", addresses: [held("2001:db8:1::10/64"), held("2001:db8:2::10/64")]),
+    ]
+
+    @Test func whereNoSocketCanBeMadeEachSourceIsTried() {
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        var query = Self.ipv6
+        query.interface = nil
+        let found = RouteVerdict.through(3, via: "fe80::1", from: "2001:db8:1::10")
+        let result = run(query, [refused, Self.noSocket, refused, .success(found), refused], Self.two)
+        let second = RouteQuery.Source.address(ip("2001:db8:1::10"))
+        #expect(result == Run(sources: [.unspecified, .selected, Self.held6, second], verdict: found, decisive: second))
+        let none = run(query, [refused, Self.noSocket, refused, refused, .success(.refused(errno: EACCES)), refused], Self.two)
+        #expect(none.sources.count == 5 && none.verdict == .refused(errno: ENETUNREACH) && none.decisive == .unspecified)
+    }
+
+    @Test func sourcesOnUsableInterfacesAreTriedFirst() {
+        var interfaces = Self.two
+        interfaces[1].hasCarrier = false
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        let result = run(Self.ipv6, [refused, Self.noSocket] + Array(repeating: refused, count: 3), interfaces)
+        let tried = ["2001:db8:1::10", "2001:db8:2::10", "2001:db8::10"].map { RouteQuery.Source.address(ip($0)) }
+        #expect(result.sources == [.unspecified, .selected] + tried)
+    }
+
+    /// A lookup with a source may lead through another interface than the one that the socket is bound to.
+    @Test func aTriedSourceMustLeadThroughTheSocketsInterface() {
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        let elsewhere = RouteVerdict.through(3, via: "fe80::1", from: "2001:db8::10")
+        let bound = RouteVerdict.through(2, via: "fe80::1", from: "2001:db8:1::10")
+        let result = run(Self.ipv6, [refused, Self.noSocket, .success(elsewhere), .success(bound)], Self.two)
+        #expect(result.verdict == bound && result.sources.count == 4)
+        let none = run(Self.ipv6, [refused, Self.noSocket] + Array(repeating: .success(elsewhere), count: 3), Self.two)
+        #expect(none.verdict == .refused(errno: ENETUNREACH))
+    }
+
+    @Test func atMostSixteenSourcesAreTried() {
+        let addresses = (1...40).map { held("2001:db8::\($0)/64") }
+        let link = NetworkInterface(index: 2, name: "cable0", addresses: addresses)
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        let result = run(Self.ipv6, [refused, Self.noSocket] + Array(repeating: refused, count: 60), [link])
+        #expect(result.sources.count == 18 && result.verdict == .refused(errno: ENETUNREACH))
+    }
+
+    // MARK: - Errors
+
+    @Test func anErrorLeavesTheVerdictOpen() {
+        let failure = ReachabilityError(.requestFailed, errno: ENOBUFS, operation: "RTM_GETROUTE")
+        let shortage = ReachabilityError(.resourcesExhausted, errno: EMFILE, operation: "socket()")
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        #expect(run(Self.ipv4, [.failure(failure)]).error == failure)
+        #expect(run(Self.ipv4, [.success(.through()), .failure(failure)]).error == failure)
+        #expect(run(Self.ipv6, [refused, Self.noSocket, .failure(failure)]).error == failure)
+        // Only a socket that cannot be made is done without.
+        #expect(run(Self.ipv6, [Self.noSocket]).error?.code == .permissionDenied)
+        #expect(run(Self.ipv4, [.success(.through()), .failure(shortage)]).error == shortage)
+    }
+
+    @Test func aSocketThatIsShortLeavesTheLookupsToDecide() {
+        let shortage = ReachabilityError(.resourcesExhausted, errno: EMFILE, operation: "socket()")
+        let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
+        let result = run(Self.ipv6, [refused, .failure(shortage), .success(Self.route6)])
+        #expect(result.error == nil && result.verdict == Self.route6 && result.decisive == Self.held6)
+    }
+
+    @Test func aSourceThatMayNotBeBoundLeavesTheFirstLookupToDecide() {
+        let result = run(Self.ipv4, [.success(.through()), Self.noSocket])
+        #expect(result.error == nil && result.verdict == .through() && result.decisive == .unspecified)
+    }
+
+    // MARK: - Several scopes
+
+    @Test func aRoundAsksOnlyWhatIsOpen() throws {
+        let table = InterfaceTable([.loopback, .cable])
+        var batch = LookupBatch()
+        batch.append([Self.ipv4, Self.ipv6])
+        batch.append([])
+        batch.append([RouteQuery(to: ip("1.1.1.1"))])
+        batch.append([RouteQuery(to: ip("9.9.9.9"))])
+        #expect(
+            batch.nextRound().map(\.destination) == [ip("198.41.0.4"), ip("2001:503:ba3e::2:30"), ip("1.1.1.1"), ip("9.9.9.9")])
+        let failure = ReachabilityError(.requestFailed, errno: ENOBUFS, operation: "RTM_GETROUTE")
+        batch.accept([.success(.through()), .success(Self.route6), .failure(failure), .success(.refused(errno: EACCES))], table)
+        let round = batch.nextRound()
+        #expect(round == [Self.ipv4.from(Self.held4)] && batch.position(ofQuery: 0) == 0)
+        batch.accept([.success(.through())], table)
+        #expect(batch.nextRound().isEmpty)
+        let first = try batch.decision(about: 0)
+        #expect(first.queries == [Self.ipv4.from(Self.held4), Self.ipv6] && first.verdicts == [.through(), Self.route6])
+        #expect(try batch.decision(about: 1).queries.isEmpty)
+        #expect(throws: failure) { _ = try batch.decision(about: 2) }
+        #expect(try batch.decision(about: 3).verdicts == [.refused(errno: EACCES)])
+    }
+
+    @Test func aSourceThatAnswersTooLittleFailsWhatItLeftOut() throws {
+        var batch = LookupBatch()
+        batch.append([RouteQuery(to: ip("1.1.1.1"))])
+        batch.append([RouteQuery(to: ip("9.9.9.9"))])
+        _ = batch.nextRound()
+        batch.accept([.success(.refused(errno: EACCES))], InterfaceTable([.cable]))
+        #expect(batch.nextRound().isEmpty)
+        #expect(try batch.decision(about: 0).verdicts.count == 1)
+        #expect(throws: ReachabilityError.self) { _ = try batch.decision(about: 1) }
+    }
+}

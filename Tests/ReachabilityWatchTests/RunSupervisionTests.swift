@@ -1,0 +1,214 @@
+import Glibc
+import Testing
+
+@testable import reachability_watch
+
+/// Which process gets which signal, and when.
+struct RunSupervisionTests {
+    private typealias Effect = ChildSupervision.Effect
+
+    private static let own: pid_t = 10
+    private static let child: pid_t = 20
+
+    private func supervision(onTerminal: Bool = false) -> ChildSupervision {
+        var supervision = ChildSupervision(parent: Self.own, sharedGroup: onTerminal ? Self.own : nil)
+        supervision.start(Self.child)
+        return supervision
+    }
+
+    private func process(_ pid: pid_t, child parent: pid_t = own, group: pid_t = child, start: UInt64 = 1) -> ProcessEntry {
+        ProcessEntry(identity: .init(pid: pid, start: start), parent: parent, group: group)
+    }
+
+    private func end(_ status: ChildEnd.Status, toldToEnd: Bool = false, cut: Bool = false) -> [Effect] {
+        [.finish(ChildEnd(status: status, wasToldToEnd: toldToEnd, wasCut: cut), survivors: [])]
+    }
+
+    @Test(arguments: [.exited(0), .exited(3), .signaled(9)] as [ChildEnd.Status])
+    func aCommandThatEndsByItselfIsTheEnd(status: ChildEnd.Status) {
+        var supervision = supervision()
+        supervision.childEnded(30, .exited(1))
+        #expect(supervision.step(nil, at: .zero) == [])
+        supervision.childEnded(Self.child, status)
+        #expect(!supervision.needsDescendants)
+        #expect(supervision.step(nil, at: .zero) == end(status))
+        #expect(supervision.nextStep(after: .zero) == nil)
+    }
+
+    @Test func withoutACommandASignalIsTheEnd() {
+        var supervision = ChildSupervision(parent: Self.own, sharedGroup: nil)
+        #expect(supervision.take(SIGTERM, isFromTerminal: false, at: .zero) == [.exit(143)])
+        #expect(supervision.cut(at: .zero) == [])
+    }
+
+    @Test func aCutCommandGetsTermAndThenKillWithItsDescendants() {
+        var supervision = supervision()
+        let (inside, outside) = (process(21, child: 20), process(22, child: 21, group: 22))
+        let all = [process(20), inside, outside]
+        #expect(supervision.cut(at: .seconds(1)) == [.sendToGroup(SIGTERM, 20)])
+        #expect(supervision.step(all, at: .seconds(1)) == [.send(SIGTERM, to: 22)])
+        #expect(supervision.step(all, at: .seconds(2)) == [])
+        supervision.childEnded(20, .exited(0))
+        #expect(supervision.step([inside, outside], at: .seconds(5)) == [])
+        #expect(supervision.nextStep(after: .milliseconds(5950)) == .seconds(6))
+        #expect(
+            supervision.step([inside, outside], at: .seconds(6)) == [
+                .sendToGroup(SIGKILL, 20), .send(SIGKILL, to: 21), .send(SIGKILL, to: 22),
+            ])
+        #expect(supervision.step([outside], at: .seconds(7)) == [.send(SIGKILL, to: 22)])
+        #expect(supervision.step([], at: .seconds(8)) == end(.exited(0), cut: true))
+    }
+
+    @Test func aProcessThatComesLaterIsToldOnlyAsAnOrphan() {
+        var supervision = supervision()
+        _ = supervision.cut(at: .zero)
+        #expect(supervision.step([process(20)], at: .zero) == [])
+        let helper = process(21, child: 20)
+        #expect(supervision.step([process(20), helper], at: .seconds(1)) == [])
+        supervision.childEnded(20, .exited(1))
+        #expect(supervision.step([process(21)], at: .seconds(2)) == [.send(SIGTERM, to: 21)])
+        // Another process with the same number.
+        #expect(supervision.step([process(21, start: 2)], at: .seconds(3)) == [.send(SIGTERM, to: 21)])
+    }
+
+    @Test func anotherSignalIsPassedOnToTheGroup() {
+        var supervision = supervision()
+        let (inside, outside) = (process(21, child: 20), process(22, child: 20, group: 22))
+        #expect(supervision.take(SIGHUP, isFromTerminal: false, at: .zero) == [.sendToGroup(SIGHUP, 20)])
+        #expect(supervision.step([process(20), inside, outside], at: .zero) == [.send(SIGTERM, to: 22)])
+        #expect(supervision.take(SIGINT, isFromTerminal: false, at: .zero) == [.sendToGroup(SIGINT, 20)])
+        supervision.childEnded(20, .exited(7))
+        #expect(supervision.step([inside], at: .seconds(1)) == [.send(SIGTERM, to: 21)])
+        #expect(supervision.take(SIGINT, isFromTerminal: false, at: .seconds(2)) == [])
+        #expect(supervision.step([], at: .seconds(2)) == end(.exited(7), toldToEnd: true))
+    }
+
+    @Test func onATerminalASignalIsPassedOnToTheDescendants() {
+        var supervision = supervision(onTerminal: true)
+        let all = [process(20, group: 10), process(21, child: 20, group: 10), process(22, child: 20, group: 22)]
+        #expect(supervision.take(SIGINT, isFromTerminal: false, at: .zero) == [.send(SIGINT, to: 20)])
+        #expect(supervision.step(all, at: .zero) == [.send(SIGINT, to: 21), .send(SIGTERM, to: 22)])
+        #expect(supervision.step(all, at: .seconds(5)) == all.map { .send(SIGKILL, to: $0.pid) })
+    }
+
+    @Test func aKeyIsNotPassedOn() {
+        var supervision = supervision(onTerminal: true)
+        #expect(supervision.take(SIGINT, isFromTerminal: true, at: .zero) == [])
+        #expect(supervision.nextStep(after: .zero) == nil, "the command has all the time that it wants")
+        supervision.childEnded(20, .signaled(SIGINT))
+        #expect(supervision.needsDescendants)
+        #expect(supervision.step([process(21, group: 10)], at: .seconds(60)) == [.send(SIGTERM, to: 21)])
+        #expect(supervision.step([], at: .seconds(61)) == end(.signaled(SIGINT), toldToEnd: true))
+    }
+
+    @Test func aCommandThatTakesAKeyForItselfLeavesItsDescendantsAlone() {
+        var supervision = supervision(onTerminal: true)
+        _ = supervision.take(SIGINT, isFromTerminal: true, at: .zero)
+        supervision.childEnded(20, .exited(0))
+        #expect(supervision.step([process(21, group: 10)], at: .zero) == end(.exited(0), toldToEnd: true))
+    }
+
+    @Test func aHangUpIsPassedOn() {
+        var supervision = supervision(onTerminal: true)
+        #expect(supervision.take(SIGHUP, isFromTerminal: true, at: .zero) == [.send(SIGHUP, to: 20)])
+    }
+
+    @Test func aSignalOfTheKernelIsPassedOnWithoutATerminal() {
+        var supervision = supervision()
+        #expect(supervision.take(SIGHUP, isFromTerminal: true, at: .zero) == [.sendToGroup(SIGHUP, 20)])
+    }
+
+    @Test func onATerminalItStopsWithItsCommand() {
+        var supervision = supervision(onTerminal: true)
+        supervision.childStopped(30, at: .zero)
+        #expect(supervision.nextStep(after: .zero) == nil)
+        supervision.childStopped(20, at: .zero)
+        #expect(supervision.nextStep(after: .zero) == .milliseconds(100))
+        #expect(supervision.step(nil, at: .milliseconds(99)) == [])
+        #expect(supervision.step(nil, at: .milliseconds(100)) == [.stop(with: 20)])
+        #expect(supervision.step(nil, at: .seconds(9)) == [])
+    }
+
+    @Test func aStopThatIsOverStopsNothing() {
+        var supervision = supervision(onTerminal: true)
+        supervision.childStopped(20, at: .zero)
+        supervision.childContinued(20)
+        #expect(supervision.nextStep(after: .zero) == nil && supervision.step(nil, at: .seconds(1)) == [])
+    }
+
+    @Test func aStopThatIsLookedAtLateIsWaitedForAgain() {
+        var supervision = supervision(onTerminal: true)
+        supervision.childStopped(20, at: .zero)
+        #expect(supervision.step(nil, at: .seconds(60)) == [])
+        #expect(supervision.nextStep(after: .seconds(60)) == .milliseconds(60_100))
+        #expect(supervision.step(nil, at: .milliseconds(60_100)) == [.stop(with: 20)])
+    }
+
+    @Test func withoutATerminalItDoesNotStop() {
+        var supervision = supervision()
+        supervision.childStopped(20, at: .zero)
+        #expect(supervision.step(nil, at: .milliseconds(100)) == [])
+    }
+
+    @Test func whatCannotBeKilledIsLeftBehind() {
+        var supervision = supervision()
+        _ = supervision.cut(at: .zero)
+        #expect(supervision.step([process(20)], at: .milliseconds(9999)).contains(.send(SIGKILL, to: 20)))
+        let end = ChildEnd(status: .signaled(SIGKILL), wasCut: true)
+        #expect(supervision.step([process(20)], at: .seconds(10)) == [.finish(end, survivors: [20])])
+        supervision.start(23)
+        supervision.childEnded(20, .signaled(SIGKILL))
+        #expect(supervision.step(nil, at: .seconds(11)) == [])
+    }
+
+    @Test func withoutProcTheGroupIsAllThereIs() {
+        var supervision = supervision()
+        #expect(supervision.cut(at: .zero) == [.sendToGroup(SIGTERM, 20)])
+        #expect(supervision.step(nil, at: .seconds(1)) == [])
+        #expect(supervision.step(nil, at: .seconds(5)) == [.sendToGroup(SIGKILL, 20), .send(SIGKILL, to: 20)])
+        supervision.childEnded(20, .signaled(SIGKILL))
+        #expect(supervision.step(nil, at: .seconds(6)) == end(.signaled(SIGKILL), cut: true))
+    }
+
+    // MARK: Processes
+
+    /// A line of /proc/PID/stat.
+    private static func stat(_ pid: Int, _ name: String, _ state: String, threads: Int = 1) -> [UInt8] {
+        Array("\(pid) (\(name)) \(state) 1 2 3 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 \(threads) 0 4711 0 0 18446744073709551615\n".utf8)
+    }
+
+    @Test(arguments: ["sh", "a b", ") S 7 (", "", ")))", "ÿ"]) func readsProcessesOfAnyName(name: String) throws {
+        let entry = try #require(ProcessEntry(stat: Self.stat(42, name, "S")))
+        #expect(entry == ProcessEntry(identity: .init(pid: 42, start: 4711), parent: 1, group: 2))
+    }
+
+    @Test func aZombieHasNoOtherThread() throws {
+        #expect(try #require(ProcessEntry(stat: Self.stat(1, "x", "Z"))).isZombie)
+        #expect(try !#require(ProcessEntry(stat: Self.stat(1, "x", "Z", threads: 2))).isZombie)
+    }
+
+    @Test(arguments: ["", "1", "1 (x)", "1 (x) S 1 2", "x (x) S", ")", "1 )"]) func refusesWhatIsNoProcess(line: String) {
+        #expect(ProcessEntry(stat: Array(line.utf8)) == nil)
+        #expect(ProcessEntry(stat: Self.stat(42, "x", "S").prefix(40)) == nil)
+    }
+
+    @Test func findsDescendantsOfEveryDegree() {
+        var zombie = process(23, child: 10)
+        zombie.isZombie = true
+        let all = [
+            process(1, child: 0), process(10, child: 1), process(20, child: 10), process(21, child: 20), process(22, child: 21),
+            zombie, process(24, child: 10), process(25, child: 24), process(30, child: 1),
+            // Numbers that were used again while the table was read.
+            process(40, child: 41), process(41, child: 40), process(10, child: 22),
+        ]
+        let found = ProcessTable.descendants(of: 10, among: all, excluding: [process(24).identity])
+        #expect(Set(found.map(\.pid)) == [20, 21, 22])
+    }
+
+    @Test func thisProcessKnowsItsDescendants() throws {
+        let process = try WatchProcess(["wait", "--interface", "no-such-cable", "--timeout", "30s"])
+        #expect(try #require(ProcessTable.descendants()).contains { $0.pid == process.pid && $0.parent == getpid() })
+        kill(process.pid, SIGKILL)
+        _ = process.end()
+    }
+}
