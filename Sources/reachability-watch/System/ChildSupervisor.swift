@@ -87,19 +87,24 @@ final class ChildSupervisor: Sendable {
         let start = ContinuousClock.now
         var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
         var running: Request?
-        while true {
-            let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
-            let signal = nextSignal(signals + [SIGCHLD], within: wait)
-            let now = ContinuousClock.now - start
-            if let signal { take(signal, &supervision, &running, at: now) }
-            takeRequest(&supervision, &running, at: now)
-            reap(&supervision, at: now)
-            // The terminal signals the command and this program together, so its signal is pending by now.
-            // SIGCHLD stays pending: it may tell of an end after the look above.
-            while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
-            let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: strangers) : nil
-            perform(supervision.step(descendants, at: now), &running)
-        }
+        while true { takeTurn(&supervision, &running, since: start) }
+    }
+
+    /// Waits for a signal or the time of the next step, and handles what has happened.
+    // Inlined into the endless loop, it sends the optimizer of Swift 6.3.1 (LoopInvariantCodeMotion) into one of its own.
+    @inline(never)
+    private func takeTurn(_ supervision: inout ChildSupervision, _ running: inout Request?, since start: ContinuousClock.Instant) {
+        let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
+        let signal = nextSignal(signals + [SIGCHLD], within: wait)
+        let now = ContinuousClock.now - start
+        if let signal { take(signal, &supervision, &running, at: now) }
+        takeRequest(&supervision, &running, at: now)
+        reap(&supervision, at: now)
+        // The terminal signals the command and this program together, so its signal is pending by now.
+        // SIGCHLD stays pending: it may tell of an end after the look above.
+        while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
+        let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: strangers) : nil
+        perform(supervision.step(descendants, at: now), &running)
     }
 
     private func takeRequest(_ supervision: inout ChildSupervision, _ running: inout Request?, at now: Duration) {
