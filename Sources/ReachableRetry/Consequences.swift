@@ -10,6 +10,8 @@ struct Consequences {
     private var parked: [(ParkingWitness, PendingJob)] = []
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
     private(set) var hasNews = false
+    /// If true, this machine has run out of something.
+    private(set) var hasShortage = false
 
     /// Lays down what the tasks and listeners are to get.
     init(_ effects: [Effect], _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
@@ -39,6 +41,7 @@ struct Consequences {
             if let attempt = guarded.desk[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
             guarded.desk.remove(key, ending)
+        case .warnOfShortage: hasShortage = true
         case .tell(let subject, let news):
             trace(subject, news, now, &guarded)
             if guarded.newsroom.hasReaders, let record = guarded.desk[subject.key]?.record {
@@ -111,10 +114,11 @@ extension RetryBus.Guarded {
         case .started(_, let departure):
             event.kind = .attemptStarted
             (event.trigger, event.saved, event.sinceReconnect) = (departure.trigger, departure.saved, departure.sinceEdge)
-        case .failed(let failureClass, let isCharged):
+        case .failed(let failure, let isCharged):
             event.kind = .attemptFailed
             if let error = record.failure {
-                event.failure = RetryEvent.Failure(error: error, failureClass: failureClass, isCharged: isCharged)
+                event.failure = RetryEvent.Failure(
+                    error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
             }
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
         case .succeeded: event.kind = .succeeded

@@ -142,7 +142,7 @@ extension RetryBus {
         change { guarded, now in
             let cancelled = guarded.core.cancel(ticket.key, at: now)
             // It may have been let go without anybody starting it.
-            let (_, failed) = guarded.core.fail(ticket.key, .unclassified, interruption: .cancelled, isGone: false, at: now)
+            let (_, failed) = guarded.core.fail(ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
             return cancelled + failed
         }
         guarded.withLock { _ = $0.desk.takeEnding(of: ticket.key) }

@@ -57,12 +57,13 @@ extension PendingJob: CustomStringConvertible {
         if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
         var classification = Classification()
         classification.systemErrors = systemErrors
-        switch classification.report(lastError) {
+        switch classification.report(lastError).evidence {
         case .unreachable: return " after an unreachable network"
         case .unanswered: return " after a host that could not be reached"
         case .timedOut: return " after a connection that timed out"
+        case .nameless: return " after a name lookup without an answer"
         case .refused: return " after a refused connection"
-        case .classified, .unclassified: return " after the error \(lastError)"
+        case .addressless, .shortage, .classified, .unclassified: return " after the error \(lastError)"
         }
     }
 

@@ -118,11 +118,17 @@ extension RetryBus {
     ) -> (lastError: (any Error)?, failure: RetryEvent.Failure?) {
         let key = ticket.key
         let (interruption, trace) = guarded.withLock { ($0.desk[key]?.interruption, $0.desk[key]?.record.trace) }
-        let error = interruption == .timeout ? RetryError.attemptTimedOut : error
-        // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
-        let lastError = interruption == .unsatisfied ? previous : error
+        let cut: RetryError? =
+            switch interruption {
+            case .timeout: .attemptTimedOut
+            case .unsatisfied: .attemptInterrupted
+            case .deadline, .cancelled, nil: nil
+            }
+        let report = policy.rules.classification.report(error, cut: cut)
+        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
+        // An attempt that the bus cut and repeats counts for nothing: its end is not the reason that the caller gets later.
+        let lastError = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry ? previous : error
         trace?.fail(error)
-        let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
         var failure: RetryEvent.Failure?
@@ -152,8 +158,8 @@ extension RetryBus {
 extension RetryEvent.Failure {
     /// What an effect tells of a failure.
     fileprivate init?(_ effect: Effect, _ error: any Error) {
-        guard case .tell(_, .failed(let failureClass, let isCharged)) = effect else { return nil }
-        self.init(error: error, failureClass: failureClass, isCharged: isCharged)
+        guard case .tell(_, .failed(let failure, let isCharged)) = effect else { return nil }
+        self.init(error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Logging
 public import Reachability
 internal import Synchronization
 
@@ -197,6 +198,10 @@ public final class RetryBus: Sendable {
             return (consequences, guarded.core.nextTime(), guarded.revision)
         }
         consequences.perform()
+        if consequences.hasShortage {
+            configuration.logger?.warning(
+                "this machine has run out of descriptors, memory or ports: fewer attempts run at a time until there are more")
+        }
         if consequences.hasNews { publish() }
         alarm.set(to: next, revision: revision) { [weak self] in self?.timeCame($0) }
     }

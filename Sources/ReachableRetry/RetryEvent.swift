@@ -56,8 +56,10 @@ public struct RetryEvent: Sendable {
     public struct Failure: Sendable {
         /// The operation's error.
         public var error: any Error
-        /// Whose fault it was, as the bus sees it.
-        public var failureClass: FailureClass
+        /// The party that it was due to, as the bus sees it.
+        public var fault: AttemptFailure.Fault
+        /// If false, the error ended the job.
+        public var mayRetry: Bool
         /// Whether it counts as one of the attempts that the policy allows.
         public var isCharged: Bool
     }

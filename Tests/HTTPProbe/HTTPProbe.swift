@@ -73,9 +73,9 @@ import AsyncHTTPClient
     private static func tell(_ event: RetryEvent) {
         guard let failure = event.failure else { return tell("\(event.kind.rawValue) \(event.attempt)") }
         let fault =
-            switch failure.failureClass {
-            case .server(let delay): delay.map { "server \($0.components.seconds)" } ?? "server"
-            default: "\(failure.failureClass)"
+            switch failure.fault {
+            case .overload(let delay): delay.map { "overload \($0.components.seconds)" } ?? "overload"
+            default: "\(failure.fault)"
             }
         tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
     }

@@ -25,6 +25,8 @@ package struct ConditionRecord: Sendable {
     private var firstEpoch: UInt64 = 0
     /// How often somebody asked to retry now.
     var nudges: UInt64 = 0
+    /// How many attempts of its jobs were answered.
+    var answers: UInt64 = 0
     /// How many jobs depend on it.
     var uses = 0
     /// For how long it was closed before it last closed or opened.

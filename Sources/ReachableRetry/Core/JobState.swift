@@ -21,6 +21,22 @@ package struct JobState: Sendable {
         case unsatisfied
     }
 
+    /// The fault of the last failure, as far as it matters to what follows.
+    enum LastFault: UInt8 {
+        case none
+        case network
+        case local
+        case other
+
+        init(_ fault: AttemptFailure.Fault) {
+            switch fault {
+            case .network: self = .network
+            case .local: self = .local
+            case .server, .overload, .request, .unknown: self = .other
+            }
+        }
+    }
+
     /// Those who may have a job wait.
     package struct Pausers: OptionSet, Sendable {
         package let rawValue: UInt8
@@ -53,7 +69,7 @@ package struct JobState: Sendable {
     var pausers: Pausers = []
     var hasToldOfWaiting = false
     var isInLine = false
-    var lastWasConnectivity = false
+    var lastFault = LastFault.none
     var lastWasCharged = false
 
     init(

@@ -35,7 +35,7 @@ extension RetryBusCore {
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
         switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
         case .later(let end, let hold): return (hold, end)
-        case .granted: return (running >= maxConcurrent ? .crowded(running) : nil, .never)
+        case .granted: return (running >= limit(at: now) ? .crowded(running) : nil, .never)
         }
     }
 

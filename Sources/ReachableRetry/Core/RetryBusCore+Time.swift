@@ -2,7 +2,7 @@
 extension RetryBusCore {
     /// When something happens next by itself: the one timer that a bus needs.
     package func nextTime() -> BusTime {
-        min(timers.earliest, gateTimers.earliest, count == 0 ? .never : drainEnd)
+        min(timers.earliest, gateTimers.earliest, timeOfNextPlace, count == 0 ? .never : drainEnd)
     }
 
     /// Time has passed: everything happens that is due.
@@ -12,7 +12,7 @@ extension RetryBusCore {
             var due: [JobIndex] = []
             while let job = timers.popDue(at: now) { due.append(job) }
             while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
-            guard !due.isEmpty || !stirred.isEmpty else { return takeEffects() }
+            guard !due.isEmpty || !stirred.isEmpty || timeOfNextPlace <= now else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
             letGo(at: now)

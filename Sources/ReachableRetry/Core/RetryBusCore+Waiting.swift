@@ -267,7 +267,7 @@ extension JobState {
     /// Whether the growth of its delays starts anew after a reconnect.
     fileprivate var resetsOnReconnect: Bool {
         switch rules.reconnect {
-        case .automatic: lastWasConnectivity
+        case .automatic: lastFault == .network
         case .resetBackoff: true
         case .keepBackoff: false
         }

@@ -29,6 +29,8 @@ package struct RetryBusCore: Sendable {
     /// How many attempts run, and how many may.
     package internal(set) var running = 0
     let maxConcurrent: Int
+    /// How many attempts may run since this machine ran out of something; `nil` if it has not.
+    var shortage: Shortage?
     var chance: SplitMix64
     private var nextTurn: UInt64 = 0
     var effects: [Effect] = []
@@ -119,7 +121,7 @@ package struct RetryBusCore: Sendable {
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         noteEndOfAttempt(job)
-        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+        noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         tell(key.index, .succeeded)
@@ -131,7 +133,8 @@ package struct RetryBusCore: Sendable {
     /// The running attempt got something done, and goes on: what was charged before counts no more.
     package mutating func noteProgress(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
-        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+        noteAnswer(to: job)
+        gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
         jobs[Int(key.index)]?.history.charged = 0
         jobs[Int(key.index)]?.history.failureIndex = 0
@@ -213,6 +216,7 @@ package struct RetryBusCore: Sendable {
         generations[Int(index)] &+= 1
         freeJobs.append(index)
         count -= 1
+        if count == 0 { shortage = nil }
     }
 
     mutating func release(_ condition: ConditionIndex) {

@@ -35,7 +35,7 @@ struct BusLog: Sendable {
         set("retry.delay", event.delay?.inSeconds)
         set("retry.saved", event.saved?.inSeconds)
         set("retry.since.reconnect", event.sinceReconnect?.inSeconds)
-        set("retry.failure.class", event.failure?.failureClass.label)
+        set("retry.failure.fault", event.failure?.fault.label)
         set("retry.failure.charged", event.failure.map { "\($0.isCharged)" })
         if event.waited > .zero { set("retry.waited", event.waited.inSeconds) }
         if let story = event.story {

@@ -94,7 +94,7 @@ import Testing
             }
             #expect(ContinuousClock.now - start < .seconds(10), "left to itself the client takes ten seconds for each attempt")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .server(retryAfter: nil) && failed.isCharged, "\(failed)")
+            #expect(failed.fault == .server && failed.isCharged, "\(failed)")
             #expect(ConnectionFault(failed.error).systemError == ECONNREFUSED, "\(failed)")
         }
     }
@@ -112,7 +112,7 @@ import Testing
                 exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
             #expect(try await response.text == "ok")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .transient && failed.isCharged, "\(failed)")
+            #expect(failed.fault == .unknown && failed.isCharged, "\(failed)")
             #expect(ConnectionFault(failed.error).errorCode == -1005, "\(failed)")
         }
     }

@@ -96,7 +96,7 @@ import Testing
                 exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
             #expect(try await response.text == "ok")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.error as? HTTPClientError == .readTimeout && failed.failureClass == .transient && failed.isCharged)
+            #expect(failed.error as? HTTPClientError == .readTimeout && failed.fault == .unknown && failed.isCharged)
         }
     }
 

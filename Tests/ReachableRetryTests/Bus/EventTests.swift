@@ -20,15 +20,15 @@ import Testing
             while let event = await events.next(isolation: #isolation) {
                 #expect(event.job == "job" && event.scope == .internet)
                 var text = "\(event.at / .seconds(1)) \(event.kind.rawValue) \(event.attempt)"
-                if let failure = event.failure { text += " \(failure.error) \(failure.failureClass) \(failure.isCharged)" }
+                if let failure = event.failure { text += " \(failure.error) \(failure.fault) \(failure.isCharged)" }
                 if let delay = event.delay { text += " \(delay)" }
                 told.append(text)
             }
             #expect(
                 told == [
                     "0.0 waitingForConnectivity 0", "5.0 attemptStarted 1",
-                    "5.1 attemptFailed 1 busy(retryAfter: nil) server(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
-                    "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable connectivity false", "8.0 attemptStarted 3",
+                    "5.1 attemptFailed 1 busy(retryAfter: nil) overload(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
+                    "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable network false", "8.0 attemptStarted 3",
                     "8.1 succeeded 3",
                 ])
             var count = 0

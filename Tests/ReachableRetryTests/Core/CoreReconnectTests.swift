@@ -35,7 +35,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 3])
     }
 
-    @Test(arguments: [FailureReport.unclassified, .unreachable, .classified(.server(retryAfter: nil))])
+    @Test(arguments: [FailureReport.unclassified, .unreachable, .classified(.server)])
     func anEdgeDuringTheAttemptEndsTheDelayAfterIt(report: FailureReport) {
         var bench = CoreBench()
         let job = bench.submit(slow)
@@ -132,7 +132,7 @@ struct CoreReconnectTests {
     @Test(arguments: [true, false]) func anOrderIsNeverUndercut(isEdge: Bool) {
         var bench = CoreBench()
         let job = bench.submit(slow)
-        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.pass(to: 5)
         if isEdge { bench.edge() } else { bench.nudge() }
         #expect(bench.next == 30, "the soft delay is gone, the order is not")
@@ -143,7 +143,7 @@ struct CoreReconnectTests {
     @Test func anOrderOutlastsAnOutage() {
         var bench = CoreBench()
         let job = bench.submit()
-        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.down()
         #expect(bench.next == nil)
         bench.pass(to: 10)
@@ -159,7 +159,7 @@ struct CoreReconnectTests {
         var bench = CoreBench()
         let jobs = [2, 0, -5, 1].map { order in
             let job = bench.submit()
-            bench.fail(job, .classified(.server(retryAfter: .seconds(order))))
+            bench.fail(job, .classified(.overload(retryAfter: .seconds(order))))
             return job
         }
         bench.pass(to: 10)
@@ -252,7 +252,7 @@ struct CoreReconnectTests {
         bench.pass(to: 1)
         bench.nudge()
         bench.fail(job)
-        #expect(bench.failures(job) == ["transient, charged"] && bench.starts(job) == [0, 1])
+        #expect(bench.failures(job) == ["unknown, charged"] && bench.starts(job) == [0, 1])
         bench.fail(job)
         #expect(bench.starts(job) == [0, 1] && bench.next == 61, "it counts once")
     }

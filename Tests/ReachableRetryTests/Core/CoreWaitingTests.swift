@@ -128,7 +128,7 @@ struct CoreWaitingTests {
         bench.down()
         #expect(bench.next == nil && bench.state(job) == .waiting)
         bench.fail(running)
-        #expect(bench.failures(running) == ["connectivity"])
+        #expect(bench.failures(running) == ["network"])
         bench.pass(to: 10)
         bench.up()
         #expect(bench.starts(job) == [2, 10] && bench.starts(running) == [2, 10])

@@ -131,14 +131,14 @@ import Testing
     @Test func inAChainTheFirstOpinionCountsAndEndsTheAsking() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[String]>([])
-            func retrier(_ name: String, _ opinion: FailureClass?) -> @Sendable (any Error) -> FailureClass? {
+            func retrier(_ name: String, _ opinion: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
                 { _ in
                     asked.withLock { $0.append(name) }
                     return opinion
                 }
             }
             let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)
-                .classify(retrier("A", nil)).classify(retrier("B", .server(retryAfter: .seconds(2))))
+                .classify(retrier("A", nil)).classify(retrier("B", .overload(retryAfter: .seconds(2))))
                 .classify(retrier("C", .permanent))
             await scenario.submit("job", policy, Self.instant)
             await scenario.advance(to: .seconds(60))

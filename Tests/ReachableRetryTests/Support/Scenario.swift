@@ -29,7 +29,7 @@ enum Trouble: Error, Hashable {
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
         policy.classify { error in
             guard case .busy(let delay) = error as? Trouble else { return nil }
-            return .server(retryAfter: delay)
+            return .overload(retryAfter: delay)
         }.systemErrors { error in
             switch error as? Trouble {
             case .unreachable: 101

@@ -16,6 +16,7 @@ extension CoreRun {
                 switch effect {
                 case .start(let key), .interrupt(let key, _), .end(let key, _): index(key)
                 case .tell(let subject, _): index(subject.key)
+                case .warnOfShortage: model.jobs.firstIndex(where: isOwn) ?? 0
                 }
             try check(isOwn(model.jobs[index]), "it has nothing to do with \(effect)", index)
             if case .start = effect { starts.append(index) }
@@ -35,6 +36,7 @@ extension CoreRun {
             case .start(let key): try started(index(key))
             case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
             case .end(let key, let ending): try ended(index(key), ending)
+            case .warnOfShortage: break
             case .tell(let subject, let news): try told(subject, news, index(subject.key))
             }
         }
@@ -58,7 +60,7 @@ extension CoreRun {
         let epoch = model.epoch(job)
         if epoch != job.armedEpoch {
             let isReset =
-                job.variant.rule == .resetBackoff || (job.variant.rule == .automatic && job.lastWasConnectivity)
+                job.variant.rule == .resetBackoff || (job.variant.rule == .automatic && job.lastFault == .network)
             if isReset { (model.jobs[index].failureIndex, model.jobs[index].previousDelay) = (0, nil) }
             model.jobs[index].connectivityIndex = 0
         }
@@ -100,7 +102,7 @@ extension CoreRun {
             try check(tally == expected, "its story is \(tally), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }
-        model.jobs[index].state = .ended
+        model.end(index)
         ends.append(index)
     }
 
@@ -159,7 +161,7 @@ extension CoreRun {
         guard job.state != .ended else { return }
         if job.state == .parked {
             try check(
-                !isExact || job.isPaused || !(model.isMet(job) && model.release(job) <= model.now), "its wake-up was lost", index)
+                !isExact || !model.isReady(job) || model.timeOfNextPlace > model.now, "its wake-up was lost", index)
             try check(job.deadline > model.now, "it outlives its deadline", index)
             try check(!model.isHopeless(job), "it waits for what cannot come", index)
             try check(!model.isShutDown, "it waits after the end", index)
@@ -177,7 +179,7 @@ extension CoreRun {
         }
         try check(job.charged <= job.variant.most ?? .max, "it was charged too often", index)
         let isOpen = job.state == .running || job.isCancelled ? 1 : 0
-        try check(job.started <= job.charged + job.connectivityFailures + isOpen, "it started too often", index)
+        try check(job.started <= job.charged + job.connectivityFailures + job.localFailures + isOpen, "it started too often", index)
     }
 
     /// Ends all jobs, and looks whether anything is left.

@@ -87,9 +87,11 @@ struct Variant: Equatable, Sendable {
 
 extension CoreStep {
     static let reports: [FailureReport] = [
-        .unclassified, .unclassified, .unreachable, .unanswered, .refused, .classified(.transient), .classified(.connectivity),
-        .classified(.server(retryAfter: nil)), .classified(.server(retryAfter: .milliseconds(700))),
-        .classified(.server(retryAfter: .milliseconds(-5))), .classified(.permanent), .timedOut,
+        .unclassified, .unclassified, .unreachable, .unanswered, .nameless, .refused, .addressless, .shortage, .timedOut,
+        .classified(.transient), .classified(.network), .classified(.server), .classified(.server), .classified(.local),
+        .classified(.overload()), .classified(.overload(retryAfter: .milliseconds(700))),
+        .classified(.overload(retryAfter: .milliseconds(-5))), .classified(.request), .classified(.permanent),
+        FailureReport(.unanswered, mayRetry: false), FailureReport(.classified(.server), mayRetry: false),
     ]
 
     static let delays = [0, 1, 100, 500, 1000, 60_000]

@@ -21,7 +21,7 @@ extension CoreOracle {
     mutating func succeed(_ index: Int) {
         let job = jobs[index]
         touched.insert(job.gate)
-        gates[job.gate].reachedIn = job.armedScopeEpoch
+        noteAnswer(index)
         notePassage(index)
         if job.variant.isBudgeted { budget?.noteSuccess(refund: job.refund) }
         tell(index, .succeeded)
@@ -163,7 +163,7 @@ extension CoreOracle {
             for job in due { jobs[job].alarm = .never }
             for gate in dueGates { gates[gate].alarm = .never }
             touched.formUnion(dueGates)
-            guard !due.isEmpty || !touched.isEmpty else { return }
+            guard !due.isEmpty || !touched.isEmpty || timeOfNextPlace <= now else { return }
             for job in due { timeCame(job) }
             letGo()
         }

@@ -81,7 +81,7 @@ extension CoreOracle {
         move(index, to: .nowhere)
         var job = jobs[index]
         if epoch(job) != job.armedEpoch {
-            let isReset = job.variant.rule == .resetBackoff || job.variant.rule == .automatic && job.lastWasConnectivity
+            let isReset = job.variant.rule == .resetBackoff || job.variant.rule == .automatic && job.lastFault == .network
             if isReset { (job.failureIndex, job.previousDelay) = (0, nil) }
             job.connectivityIndex = 0
         }
@@ -135,6 +135,7 @@ extension CoreOracle {
     mutating func finish(_ index: Int) {
         move(index, to: .nowhere)
         jobs[index].state = .ended
+        if living.isEmpty { shortage = nil }
         arm(index)
     }
 }

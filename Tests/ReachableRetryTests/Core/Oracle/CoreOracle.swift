@@ -20,6 +20,8 @@ struct CoreOracle {
         /// Since when it has been as it is, open or closed.
         var since = BusTime.start
         var nudges = 0
+        /// How often a server answered one of its jobs.
+        var answers = 0
 
         init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
             self.level = level
@@ -88,7 +90,11 @@ struct CoreOracle {
         var failureIndex = 0
         var connectivityIndex = 0
         var previousDelay: Duration?
-        var lastWasConnectivity = false
+        var lastFault: AttemptFailure.Fault?
+        /// The scope's epoch in which it was last told that there is no network.
+        var unreachableIn: UInt64?
+        /// How many answers there had been when no name server answered it.
+        var answersAtNameless: Int?
         var lastWasCharged = false
         /// What its last retry took from the budget.
         var refund: Int?
@@ -127,7 +133,9 @@ struct CoreOracle {
         var passed = 0
         var goodWidth: Int?
         var failures = 0
-        var overloads = 0
+        /// The jobs that the server has failed since it served one.
+        var failed: [Int] = []
+        var isOverloaded = false
         var retryAt = BusTime.past
         var pauseAt = BusTime.past
         var throttledUntil = BusTime.past
@@ -173,6 +181,8 @@ struct CoreOracle {
     var allNudges = 0
     var drainEnd = BusTime.never
     var isShutDown = false
+    /// How many attempts ran when this machine ran out of something.
+    var shortage: (limit: Int, since: BusTime)?
     var deeds: [(job: Int, deed: Deed)] = []
 
     var running: [Int] { jobs.indices.filter { jobs[$0].state == .running } }
@@ -200,7 +210,7 @@ struct CoreOracle {
 
     /// When something happens next by itself.
     var nextTime: BusTime {
-        let times = living.map { jobs[$0].alarm } + gates.map(\.alarm) + (living.isEmpty ? [] : [drainEnd])
+        let times = living.map { jobs[$0].alarm } + gates.map(\.alarm) + [timeOfNextPlace] + (living.isEmpty ? [] : [drainEnd])
         return times.min() ?? .never
     }
 

@@ -210,6 +210,7 @@ struct OracleRun {
             case .start(let key): deeds.append((number(key), .start))
             case .interrupt(let key, let interruption): deeds.append((number(key), .interrupt(interruption)))
             case .end(let key, let ending): deeds.append((number(key), .end(ending)))
+            case .warnOfShortage: break
             case .tell(let subject, let news): deeds.append((number(subject.key), .telling(news, waited: subject.waited)))
             }
         }
