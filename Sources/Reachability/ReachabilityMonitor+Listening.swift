@@ -66,7 +66,8 @@ extension ReachabilityMonitor {
             guarded.core.retain(scope)
             if let storage = guarded.conditions[scope] { return storage }
             let storage = ConditionStorage(
-                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil)
+                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil,
+                isUnsteady: guarded.core.isUnsteady(scope))
             guarded.conditions[scope] = storage
             return storage
         }

@@ -15,8 +15,9 @@ struct FollowedCondition: Sendable {
     }
 
     var level: Level {
-        let (state, isKnown) = condition.storage.reading
-        return Level(isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: isKnown)
+        let reading = condition.storage.reading
+        let state = reading.state
+        return Level(isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: reading.isKnown)
     }
 }
 
