@@ -70,6 +70,7 @@ extension RetryBusCore {
         if release.rules.hasCanaries { jobs[Int(index)]?.turn = .none }
         if isCharged { return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay) }
         if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
+            restIfLost(index, at: now)
             // It waits for the network, or goes at once because the network came back during the attempt.
             advance(index, at: now)
             return .settled
@@ -144,7 +145,7 @@ extension RetryBusCore {
         if job.interruption == .unsatisfied { return .connectivity }
         guard let record = conditions[Int(job.scope)] else { return .transient }
         let overlaps =
-            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.level.isSatisfied)
+            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.isSatisfied)
         switch report {
         // What the caller calls the server's or permanent is never overruled.
         case .classified(.permanent): return .permanent

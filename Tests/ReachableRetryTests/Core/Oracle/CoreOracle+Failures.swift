@@ -40,7 +40,7 @@ extension CoreOracle {
     private func failureClass(_ job: Job, _ report: FailureReport, isGone: Bool) -> FailureClass {
         if job.interruption == .unsatisfied { return .connectivity }
         let scope = conditions[job.scope]
-        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.level.isSatisfied
+        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied
         let overlaps = job.variant.mode != .ignore && scope.isLive && isBroken
         let isSettling = scope.edges.last.map { now <= $0 + Self.settling } ?? false
         switch report {
@@ -98,6 +98,8 @@ extension CoreOracle {
         let job = jobs[index]
         if isCharged { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
         if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
+            // A loss that turns out to be none must not make it start at once.
+            if conditions[job.scope].lostUntil != nil, epoch(job) == job.armedEpoch { jobs[index].soft = now + .milliseconds(500) }
             advance(index)
             return .settled
         }
