@@ -54,7 +54,8 @@ extension ReachabilityMonitor {
             finishedHealth = listeners
             answer = (nil, guarded.validationRequests.removeAll())
             finishedConditions = Array(guarded.conditions.values) + [guarded.validatedCondition].compactMap(\.self)
-            guarded.conditions = [:]
+            finishedConditions += guarded.holdings.values.map(\.storage)
+            (guarded.conditions, guarded.holdings) = ([:], [:])
             guarded.validatedCondition = nil
         }
 
@@ -100,6 +101,7 @@ extension ReachabilityMonitor.Guarded {
         if core.isValidating, let state = core.validation?.takeCondition(), let validatedCondition {
             changes.append(ConditionChange(storage: validatedCondition, state: state))
         }
+        changes += holdingChanges()
         if conditions.isEmpty { return changes }
         var steadied = settlement.steadied
         for entry in settlement.entries {

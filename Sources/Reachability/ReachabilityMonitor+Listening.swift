@@ -93,7 +93,7 @@ extension ReachabilityMonitor {
     package var usage: Int {
         guarded.withLock { guarded in
             guarded.broadcast.count + guarded.healthListeners.count + guarded.validationRequests.count
-                + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
+                + guarded.holdings.count + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
         }
     }
 

@@ -49,6 +49,7 @@ public final class ReachabilityMonitor: Sendable {
         var isExpected = false
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
+        var holdings: [IPAddress: Holding] = [:]
         /// Whether the internet is validated, once somebody wanted to know.
         var validatedCondition: ConditionStorage?
         /// Those who wait for a validation.

@@ -137,6 +137,8 @@ package struct MonitorCore: Sendable {
     /// The scopes that are to be evaluated on request, at the next batch and in the one that is under way.
     private var requests: Set<Scope> = []
     var requestsUnderWay: Set<Scope> = []
+    /// The addresses whose presence is watched.
+    var held: Set<IPAddress> = []
     var hosts: HostBook
     /// What is known of the far end; `nil` without a validator.
     package var validation: ValidationState?
