@@ -21,7 +21,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// that grow to a minute. Of jobs that name none it is not known whether they share a server.
     ///
     /// A path that was lost and found more than five times within 30 seconds has to last for three before others than interactive
-    /// jobs try it.
+    /// jobs try it. The monitor counts, so that it holds for the first job of a new bus, too.
     ///
     /// - Parameters:
     ///   - maxInFlight: how many attempts run at a time at most while others wait; at least 1.

@@ -66,6 +66,7 @@ public final class RetryBus: Sendable {
     let clock: BusClock
     let guarded: Mutex<Guarded>
     let alarm: AlarmClock
+    private let lookups = RecentLookups()
     let chance: Mutex<any RandomNumberGenerator & Sendable>
 
     /// Makes a bus.
@@ -216,19 +217,19 @@ public final class RetryBus: Sendable {
     private func lookAgain() {
         let now = clock.now()
         let scopes = guarded.withLock { guarded in
-            guarded.core.dueScopes(at: now).compactMap { index in guarded.followed[index]?.scope.map { (index, $0) } }
+            guarded.core.dueScopes(at: now).compactMap { index in guarded.followed[index]?.scope }
         }
-        for (index, scope) in scopes where isGone(scope) {
-            guarded.withLock { guarded in
-                // The place may have been taken by another condition meanwhile.
-                if guarded.followed[index]?.scope == scope { guarded.core.distrust(index, at: now) }
-            }
-        }
+        for scope in scopes { _ = isGone(scope) }
     }
 
-    /// Whether the kernel says that a scope cannot be reached; not if it cannot be asked.
+    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    ///
+    /// A scope that is gone counts as unsatisfied from now on, until the evaluation that this requests: no attempt starts.
     func isGone(_ scope: Scope) -> Bool {
-        guard let path = try? monitor.path(to: scope) else { return false }
-        return path.status == .unsatisfied
+        guard lookups.isGone(scope, monitor, at: clock.now()) else { return false }
+        change { guarded, now in guarded.followed.index(of: scope).map { guarded.core.lose($0, at: now) } ?? [] }
+        // After the loss was noted: what this evaluation finds ends it.
+        monitor.reevaluate(scope)
+        return true
     }
 }

@@ -24,7 +24,7 @@ import Testing
             #expect(entries.allSatisfy { $0.metadata["retry.scope"] == "internet" })
             #expect(entries.map { $0.metadata["retry.attempt"] } == ["0", "1", "1", "1", "2", "2"])
             #expect(entries[1].metadata["retry.trigger"] == "reconnect" && entries[1].metadata["retry.since.reconnect"] == "0.0")
-            #expect(entries[2].error as? Trouble == .busy && entries[2].metadata["retry.failure.class"] == "server")
+            #expect(entries[2].error as? Trouble == .busy && entries[2].metadata["retry.failure.fault"] == "overload")
             #expect(entries[2].metadata["retry.failure.charged"] == "true" && entries[2].metadata["retry.waited"] == "4.0")
             #expect(entries[3].metadata["retry.delay"] == "60.0" && entries[4].metadata["retry.trigger"] == "timer")
         }

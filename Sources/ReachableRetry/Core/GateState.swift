@@ -66,7 +66,8 @@ package struct GateState: Sendable {
     private(set) var isOverloaded = false
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
-    private(set) var calmAt = BusTime.past
+    /// If true, jobs that are not interactive wait for the path to last.
+    private(set) var isUnsteady = false
     private(set) var spreadUntil = BusTime.past
     /// When the next start would be on time, at the rules' pace.
     private(set) var dueAt = BusTime.past
@@ -96,19 +97,22 @@ package struct GateState: Sendable {
     /// The scope's epoch has grown: the way is another one, and has to be tried anew.
     ///
     /// - Parameters:
-    ///   - calmAt: until when it has to be quiet, because there were too many edges.
+    ///   - isUnsteady: whether there were too many edges, so that the path has to last for a while first.
     ///   - spreadUntil: until when bulk jobs wait, so that not all machines come back together.
-    mutating func noteEdge(calmAt: BusTime, spreadUntil: BusTime, _ rules: ReleaseRules) {
+    mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
         // What runs still takes its share of the way.
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
         (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
-        (self.calmAt, self.spreadUntil) = (calmAt, spreadUntil)
+        (self.isUnsteady, self.spreadUntil) = (isUnsteady, spreadUntil)
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
-    mutating func noteNudge() { (failures, retryAt, pauseAt, calmAt, spreadUntil) = (0, .past, .past, .past, .past) }
+    mutating func noteNudge() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
+
+    /// The path has lasted.
+    mutating func noteSteadiness() { isUnsteady = false }
 
     // MARK: - What becomes of attempts
 
@@ -242,7 +246,8 @@ package struct GateState: Sendable {
     }
 
     private func usualPermission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        if lane != .interactive, calmAt > now { return .later(calmAt, .unsteady) }
+        // Its end is told by the monitor, not by a timer.
+        if lane != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if lane == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest of those that run will soon have run for long.

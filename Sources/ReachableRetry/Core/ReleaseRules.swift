@@ -2,8 +2,6 @@
 package struct ReleaseRules: Hashable, Sendable {
     /// The time after which an attempt no longer holds back others: an upload may take hours.
     static let longRun = Duration.seconds(5)
-    /// More edges than this in so much time, and jobs wait for so much quiet.
-    static let (mostEdges, edgeSpan, calm) = (5, Duration.seconds(30), Duration.seconds(3))
     /// Of so many releases one is a bulk job's while normal ones wait, too.
     static let bulkShare = 8
     /// What the pauses grow to while a server fails whoever tries it: a thousand machines that ask every five seconds would keep it

@@ -31,7 +31,6 @@ extension RetryBusCore {
     /// Why a job in line has not been let go.
     private func hold(of job: JobState, at now: BusTime) -> (Hold?, BusTime) {
         let lane = Lane(job)
-        if lane.waitsForScope, let end = conditions[Int(job.scope)]?.distrustedUntil, end > now { return (.distrusted, end) }
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
         switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
         case .later(let end, let hold): return (hold, end)

@@ -84,6 +84,7 @@ extension RetryBusCore {
             return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay)
         }
         if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
+            restIfLost(index, at: now)
             // It waits for the network, or goes at once because the network came back during the attempt.
             advance(index, at: now)
             return .settled
@@ -192,7 +193,7 @@ extension RetryBusCore {
         }
         guard let record = conditions[Int(job.scope)] else { return .unknown }
         let overlaps =
-            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.level.isSatisfied)
+            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.isSatisfied)
         if overlaps { return .network }
         switch report.evidence {
         case .classified(let fault): return fault

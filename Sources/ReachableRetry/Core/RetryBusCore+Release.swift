@@ -67,10 +67,6 @@ extension RetryBusCore {
         for lane in gates[gate].lanes(isLimited: isLimited) where !lane.waitsForScope || record.isOpen {
             let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
             guard let entry else { continue }
-            if lane.waitsForScope, record.distrustedUntil > now {
-                earliest = min(earliest, record.distrustedUntil)
-                continue
-            }
             // Alone, it has only its own delays to keep.
             let hasPaused = gates[gate].uses == 1 && jobs[Int(entry.job)]?.lastWasCharged == true
             switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {

@@ -23,6 +23,8 @@ package struct RetryBusCore: Sendable {
     var timers = TimerQueue()
     /// The times of the gates.
     var gateTimers = TimerQueue()
+    /// The times at which scopes count as lost no more.
+    var lossTimers = TimerQueue()
     /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
     var stirred: [Int32] = []
     var candidates = Heap<Candidate>()
@@ -74,6 +76,7 @@ package struct RetryBusCore: Sendable {
     package mutating func removeCondition(_ index: ConditionIndex) -> Bool {
         guard conditions[Int(index)]?.uses == 0 else { return false }
         conditions[Int(index)] = nil
+        lossTimers.cancel(index)
         gates.removeAll(of: index)
         freeConditions.append(index)
         return true
@@ -105,14 +108,14 @@ package struct RetryBusCore: Sendable {
         return (key, rank.number, takeEffects())
     }
 
-    /// The gate for a job; one that is made soon after an edge has to try the way as if it had been there.
+    /// The gate for a job; one that is made soon after an edge or while the path flaps has to try the way as if it had been there.
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
-        if gates.count > known, let record = conditions[Int(scope)], record.edgeAt != .past,
-            now <= record.edgeAt + GateState.settlingTime
+        if gates.count > known, let record = conditions[Int(scope)],
+            record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
         {
-            gates[gate].noteEdge(calmAt: record.calmAt, spreadUntil: record.spreadUntil, release.rules)
+            gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
         }
         return gate
     }

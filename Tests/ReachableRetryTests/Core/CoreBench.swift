@@ -104,7 +104,13 @@ struct CoreBench {
 
     mutating func nudge(_ index: ConditionIndex? = nil) { note(core.nudge(index, at: time)) }
 
-    mutating func distrust() { core.distrust(scope, at: time) }
+    /// The monitor has evaluated a scope, and found nothing new.
+    mutating func evaluate(_ index: ConditionIndex = 0) { tell(index) { $0.evaluation += 1 } }
+
+    mutating func setUnsteady(_ isUnsteady: Bool) { tell(scope) { $0.isUnsteady = isUnsteady } }
+
+    /// The kernel says that the scope is gone.
+    mutating func lose() { note(core.lose(scope, at: time)) }
 
     mutating func stopWaitingForTheFirstLook() { note(core.stopWaitingForTheFirstLook(scope, at: time)) }
 

@@ -63,7 +63,7 @@ final class Scenario: Sendable {
 
     init(
         online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered,
-        validator: (any PathValidator)? = nil
+        validator: (any PathValidator)? = nil, source: (SimulatedNetwork) -> any NetworkSource = { $0 }
     ) {
         network = SimulatedNetwork.online(clock: clock)
         if !online { try? network.pull("eth0") }
@@ -71,7 +71,7 @@ final class Scenario: Sendable {
         configuration.auditInterval = auditInterval
         configuration.auditIntervalWhileUnsatisfied = auditInterval
         configuration.validator = validator
-        monitor = ReachabilityMonitor(network, configuration: configuration)
+        monitor = ReachabilityMonitor(source(network), configuration: configuration)
         var busConfiguration = RetryBus.Configuration()
         busConfiguration.releasePolicy = release
         bus = RetryBus(monitor, configuration: busConfiguration, clock: clock, generator: SeededGenerator(seed: seed))

@@ -80,7 +80,7 @@ struct CoreFingerprint: Hashable {
                 world.scope(job) == index && !world.gates[world.places[job]].exists
             }
             guard isGateless, world.setting.release != .immediate, let record = world.core.conditions[index] else { return }
-            for moment in [record.edgeAt == .past ? .past : record.edgeAt + GateState.settlingTime, record.calmAt] { time(moment) }
+            time(record.edgeAt == .past ? .past : record.edgeAt + GateState.settlingTime)
         }
 
         private mutating func job(_ index: Int, _ world: CoreWorld) {
@@ -147,7 +147,7 @@ struct CoreFingerprint: Hashable {
             for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
             turn(gate.ready)
-            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.calmAt, gate.spreadUntil, gate.dueAt] {
+            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] {
                 time(moment)
             }
             for run in gate.countedRuns {

@@ -10,6 +10,7 @@ struct CoreModel {
         /// The same, not counting what was there when it was first looked at.
         var epoch = 0
         var isFinished = false
+        var isUnsteady = false
         var isKnown: Bool
         var unknownUntil = 0
         var edgeAt: Int?

@@ -68,6 +68,7 @@ extension CoreRun {
         for index in model.conditions.indices {
             try play(.know(condition: index))
             try play(.level(condition: index, isSatisfied: true))
+            try play(.calm(condition: index))
         }
         for index in model.jobs.indices { try play(.pause(job: index, isPaused: false)) }
         let end = model.now + 300_000

@@ -48,8 +48,10 @@ struct CoreRun {
 
     private func level(_ index: Int) -> Level {
         let condition = model.conditions[index]
-        return Level(
+        var level = Level(
             isSatisfied: condition.isSatisfied, epoch: condition.told, isFinished: condition.isFinished, isKnown: condition.isKnown)
+        level.isUnsteady = condition.isUnsteady
+        return level
     }
 
     private mutating func addCondition(_ index: Int) -> ConditionIndex {
@@ -78,8 +80,9 @@ struct CoreRun {
             try tell(index)
         case .again(let index): try tell(index)
         case .flap(let index, let times):
-            for _ in 0..<times {
+            for time in 1...times {
                 try play(.level(condition: index, isSatisfied: false))
+                if time > 5 { model.conditions[index].isUnsteady = true }
                 try play(.level(condition: index, isSatisfied: true))
             }
         case .suspend(let milliseconds):
@@ -87,7 +90,11 @@ struct CoreRun {
             for scope in 0...1 { try play(.edge(condition: scope)) }
         case .resync: for index in model.conditions.indices { try tell(index) }
         // Whom that delays is left to the oracle.
-        case .distrust: break
+        case .lose: break
+        case .evaluate(let index): try tell(index)
+        case .calm(let index):
+            model.conditions[index].isUnsteady = false
+            try tell(index)
         case .finish(let index):
             model.conditions[index].isFinished = true
             try tell(index)

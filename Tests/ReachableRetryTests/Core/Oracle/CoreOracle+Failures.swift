@@ -53,7 +53,7 @@ extension CoreOracle {
         if report.evidence == .shortage || report.evidence == .classified(.local) { return .local }
         if report.evidence == .classified(.network) { return .network }
         let scope = conditions[job.scope]
-        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.level.isSatisfied
+        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied
         if job.variant.mode != .ignore, scope.isLive, isBroken { return .network }
         let isSettling = scope.edges.last.map { now <= $0 + Self.settling } ?? false
         switch report.evidence {
@@ -123,6 +123,8 @@ extension CoreOracle {
         let job = jobs[index]
         if isCharged || fault == .local { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
         if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
+            // A loss that turns out to be none must not make it start at once.
+            if conditions[job.scope].lostUntil != nil, epoch(job) == job.armedEpoch { jobs[index].soft = now + .milliseconds(500) }
             advance(index)
             return .settled
         }

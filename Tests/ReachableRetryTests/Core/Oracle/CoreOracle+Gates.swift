@@ -3,8 +3,8 @@
 /// How fast jobs are let go.
 extension CoreOracle {
     /// The numbers of the rules.
-    static let (firstWidth, bulkShare, mostFailed, mostEdges) = (2, 8, 4, 5)
-    static let (longRun, settling, calm) = (Duration.seconds(5), Duration.seconds(30), Duration.seconds(3))
+    static let (firstWidth, bulkShare, mostFailed) = (2, 8, 4)
+    static let (longRun, settling) = (Duration.seconds(5), Duration.seconds(30))
 
     private func isIn(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
 
@@ -24,7 +24,8 @@ extension CoreOracle {
         if let gate = gates.firstIndex(where: { !$0.isGone && $0.scope == scope && $0.destination == destination }) { return gate }
         gates.append(Gate(scope: scope, destination: destination))
         // What it missed.
-        if let edge = conditions[scope].edges.last, now <= edge + Self.settling { noteEdge(gates.count - 1) }
+        let hasNewEdge = conditions[scope].edges.last.map { now <= $0 + Self.settling } ?? false
+        if conditions[scope].isUnsteady || hasNewEdge { noteEdge(gates.count - 1) }
         return gates.count - 1
     }
 
@@ -36,14 +37,14 @@ extension CoreOracle {
         gates[gate].round += 1
         (gates[gate].failures, gates[gate].retryAt, gates[gate].pauseAt) = (0, .past, .past)
         gates[gate].isOverloaded = false
-        gates[gate].calmAt = conditions[gates[gate].scope].calmAt
+        gates[gate].isUnsteady = conditions[gates[gate].scope].isUnsteady
         gates[gate].spreadUntil = conditions[gates[gate].scope].spreadUntil
     }
 
     mutating func noteNudge(_ gate: Int) {
         gates[gate].failures = 0
         (gates[gate].retryAt, gates[gate].pauseAt) = (.past, .past)
-        (gates[gate].calmAt, gates[gate].spreadUntil) = (.past, .past)
+        (gates[gate].isUnsteady, gates[gate].spreadUntil) = (false, .past)
     }
 
     mutating func noteStart(_ index: Int) {
@@ -204,15 +205,14 @@ extension CoreOracle {
         }
         guard !isEmpty else { return nil }
         let scope = conditions[gates[gate].scope]
-        let isSeen = scope.isOpen && scope.distrustedUntil <= now
         var offers: [Offer] = []
         var times: [BusTime] = []
         func offerFirst(_ isWanted: (Job) -> Bool) {
             if let first = line(gate, isWanted).first { offers.append(Offer(turn: first.turn, job: first.job, pass: .free)) }
         }
         offerFirst { !$0.waitsForScope }
-        if isSeen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
-        for priority in priorities(gate) where isSeen {
+        if scope.isOpen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
+        for priority in priorities(gate) where scope.isOpen {
             guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
             case .pass(let pass): offers.append(Offer(turn: first.turn, job: first.job, pass: pass))
@@ -220,7 +220,6 @@ extension CoreOracle {
             }
             if offers.last?.job == first.job { break }
         }
-        if scope.isOpen, scope.distrustedUntil > now, !line(gate, \.waitsForScope).isEmpty { times.append(scope.distrustedUntil) }
         if offers.isEmpty { gates[gate].alarm = times.min() ?? .never }
         return offers.min { $0.turn < $1.turn }
     }
@@ -251,8 +250,9 @@ extension CoreOracle {
         let canaries = runs.count { jobs[$0].pass == .canary && jobs[$0].round == gate.round }
         let bypassing = runs.count { jobs[$0].pass == .bypass && jobs[$0].round == gate.round }
         var time = BusTime.past
-        if !isInteractive, gate.calmAt > now {
-            time = gate.calmAt
+        if !isInteractive, gate.isUnsteady {
+            // Until it is told that the path has lasted.
+            time = .never
         } else if job.priority == .bulk, gate.spreadUntil > now {
             time = gate.spreadUntil
         } else if gate.phase == .probing ? canaries > 0 : runs.count - bypassing >= gate.width {

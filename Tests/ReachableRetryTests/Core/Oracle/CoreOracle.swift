@@ -14,9 +14,9 @@ struct CoreOracle {
         /// Nobody looked in time.
         var isGivenUp = false
         var edges: [BusTime] = []
-        var calmAt = BusTime.past
         var spreadUntil = BusTime.past
-        var distrustedUntil = BusTime.past
+        /// Until when the kernel's word that it is gone counts for more than its level.
+        var lostUntil: BusTime?
         /// Since when it has been as it is, open or closed.
         var since = BusTime.start
         var nudges = 0
@@ -36,8 +36,10 @@ struct CoreOracle {
         var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
         var isOpen: Bool {
             if isReachability, level.isFinished || (!level.isKnown && isGivenUp) { return true }
-            return level.isKnown && level.isSatisfied
+            return level.isKnown && isSatisfied
         }
+        var isSatisfied: Bool { level.isSatisfied && lostUntil == nil }
+        var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
     }
 
     /// Where a job that does not run is.
@@ -139,7 +141,7 @@ struct CoreOracle {
         var retryAt = BusTime.past
         var pauseAt = BusTime.past
         var throttledUntil = BusTime.past
-        var calmAt = BusTime.past
+        var isUnsteady = false
         var spreadUntil = BusTime.past
         /// When the next start is on time at the pace.
         var dueAt = BusTime.past
@@ -210,8 +212,8 @@ struct CoreOracle {
 
     /// When something happens next by itself.
     var nextTime: BusTime {
-        let times = living.map { jobs[$0].alarm } + gates.map(\.alarm) + [timeOfNextPlace] + (living.isEmpty ? [] : [drainEnd])
-        return times.min() ?? .never
+        let own = living.map { jobs[$0].alarm } + gates.map(\.alarm) + conditions.compactMap(\.lostUntil)
+        return (own + [timeOfNextPlace] + (living.isEmpty ? [] : [drainEnd])).min() ?? .never
     }
 
     /// When something happens to the job by itself, as things are.

@@ -59,13 +59,13 @@ struct OracleRun {
             submit(
                 Variant.all[variant], scope: scope, extras: CoreRun.extras[extra], destination: ["a", "b", nil][destination],
                 JobPriority.allCases[priority])
-        case .level, .edge, .again, .flap, .finish, .know, .resync: playLevel(step)
+        case .level, .edge, .again, .flap, .calm, .evaluate, .finish, .know, .resync: playLevel(step)
         case .lookNoMore(let index):
             note(core.stopWaitingForTheFirstLook(ConditionIndex(index), at: now))
             oracle.giveUpLooking(at: index)
-        case .distrust(let index):
-            core.distrust(ConditionIndex(index), at: now)
-            oracle.distrust(index)
+        case .lose(let index):
+            note(core.lose(ConditionIndex(index), at: now))
+            oracle.lose(index)
         case .forget: forget()
         case .succeed(let job):
             guard let job = pick(job, .running) else { return }
@@ -128,10 +128,17 @@ struct OracleRun {
         case .again(let index): tell(index)
         case .resync: for index in levels.indices { tell(index) }
         case .flap(let index, let times):
-            for _ in 0..<times {
+            for time in 1...times {
                 playLevel(.level(condition: index, isSatisfied: false))
+                if time > 5 { levels[index].isUnsteady = true }
                 playLevel(.level(condition: index, isSatisfied: true))
             }
+        case .calm(let index):
+            levels[index].isUnsteady = false
+            tell(index)
+        case .evaluate(let index):
+            levels[index].evaluation += 1
+            tell(index)
         case .finish(let index):
             levels[index].isFinished = true
             tell(index)
