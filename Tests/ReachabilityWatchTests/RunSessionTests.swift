@@ -10,16 +10,18 @@ import Testing
 
 /// What `run` does, with commands that are none.
 @Suite(.timeLimit(.minutes(10))) struct RunSessionTests {
-    /// Its monitor is the session's to run.
-    private let world = TestWorld()
+    private let clock = ManualClock()
+    private let network: SimulatedNetwork
+    private let monitor: ReachabilityMonitor
     private let said = Said()
 
-    private var clock: ManualClock { world.clock.manual }
-    private var network: SimulatedNetwork { world.network }
-    private var monitor: ReachabilityMonitor { world.monitor }
-
     private final class Said: Sendable {
-        let lines = Rendezvous<[String]>([])
+        let lines = Mutex<[String]>([])
+    }
+
+    init() {
+        network = .online(clock: clock)
+        monitor = ReachabilityMonitor(network)
     }
 
     private func session(
@@ -28,7 +30,7 @@ import Testing
     ) -> RunSession {
         RunSession(
             monitor: monitor, scopes: scopes, policy: policy, clock: clock,
-            say: { [said] line in said.lines.change { $0.append(line) } }, command: command)
+            say: { [said] line in said.lines.withLock { $0.append(line) } }, command: command)
     }
 
     private func policy(_ words: String...) throws -> RetryPolicy {
@@ -41,30 +43,27 @@ import Testing
 
     /// A command that goes on until it is terminated.
     private static let isTerminated: @Sendable () async throws(ChildFailure) -> Void = { () async throws(ChildFailure) in
-        await untilCancelled()
+        while !Task.isCancelled { await Task.yield() }
         throw ChildFailure(cause: .signaled(15), wasCut: true)
     }
 
     /// Not reached by the simulated network, which has no IPv6.
     private func nowhere() throws -> Scope { .address(try #require(IPAddress("2001:db8::1"))) }
 
-    private func untilSaid(_ line: String) async throws { try await said.lines.wait { $0.contains(line) } }
+    private func untilSaid(_ line: String) async {
+        while !said.lines.withLock({ $0.contains(line) }) { await Task.yield() }
+    }
 
-    /// Starts a session that the world takes into account.
-    private func start(_ session: RunSession) -> Task<RunSession.Outcome, Never> { world.start { await session.run() } }
-
-    /// Lets time pass, from one moment at which something is due to the next, until the session ends.
-    private func end(_ session: RunSession) async -> RunSession.Outcome {
-        let isOver = Rendezvous(false)
-        let running = world.start {
-            let outcome = await session.run()
-            isOver.change { $0 = true }
-            return outcome
-        }
-        // The session runs the monitor in a task of its own.
+    /// Lets time pass whenever something is due, until the session ends; jobs may come late.
+    private func end(_ running: Task<RunSession.Outcome, Never>) async -> RunSession.Outcome {
         for await health in monitor.healthUpdates where health.mode != .starting { break }
-        await world.settle()
-        while !isOver.value, let next = clock.nextDeadline { await world.clock.advance(to: next) }
+        let driving = Task {
+            while !Task.isCancelled {
+                if let next = clock.nextDeadline { clock.advance(to: next) }
+                await Task.yield()
+            }
+        }
+        defer { driving.cancel() }
         return await running.value
     }
 
@@ -72,15 +71,15 @@ import Testing
         let session = session(try policy()) {}
         let outcome = await session.run()
         #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.startedOffline == 0)
-        #expect(said.lines.value.isEmpty)
+        #expect(said.lines.withLock(\.self).isEmpty)
     }
 
     @Test func theLastCodeIsPassedOn() async throws {
         let session = session(try policy("--attempts", "3", "--backoff", "constant:1s"), Self.fails(42))
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 42 && outcome.summary.attempts == 3 && outcome.summary.charged == 3)
         #expect(
-            said.lines.value == [
+            said.lines.withLock(\.self) == [
                 "attempt 1 failed: exit code 42", "next attempt in 1s, sooner if the network reconnects",
                 "attempt 2 failed: exit code 42",
                 "next attempt in 1s, sooner if the network reconnects", "attempt 3 failed: exit code 42",
@@ -91,15 +90,15 @@ import Testing
     @Test func itStartsWhenTheNetworkIsBackAndNotBefore() async throws {
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1")) {}
-        let running = start(session)
-        try await said.lines.wait { !$0.isEmpty }
+        let running = Task { await session.run() }
+        while said.lines.withLock(\.isEmpty) { await Task.yield() }
         clock.advance(by: .seconds(10))
         try network.plug("eth0")
         let outcome = await running.value
         #expect(outcome.code == 0 && outcome.summary.waited == .seconds(10) && outcome.summary.reconnectToAttempt == .zero)
         #expect(outcome.summary.startedOffline == 0)
         #expect(
-            said.lines.value == [
+            said.lines.withLock(\.self) == [
                 "no network (no carrier): waiting for it", "the network is back after 10s: attempt 1 starts",
             ])
     }
@@ -109,8 +108,8 @@ import Testing
         let watching = Task { try? await monitor.run() }
         for await health in monitor.healthUpdates where health.mode != .starting { break }
         let session = session(try policy("--attempts", "1")) {}
-        let running = start(session)
-        try await untilSaid("no network (no carrier): waiting for it")
+        let running = Task { await session.run() }
+        await untilSaid("no network (no carrier): waiting for it")
         try network.plug("eth0")
         #expect(await running.value.summary.reconnectToAttempt == .zero)
         watching.cancel()
@@ -123,13 +122,12 @@ import Testing
             try? network.pull("eth0")
             throw ChildFailure(cause: .exited(1))
         }
-        let running = start(session)
+        let running = Task { await session.run() }
         for attempt in 1...3 {
-            try await untilSaid(
-                "attempt \(attempt) failed: exit code 1; it does not count: no network (no carrier), waiting for it")
+            await untilSaid("attempt \(attempt) failed: exit code 1; it does not count: no network (no carrier), waiting for it")
             clock.advance(by: .seconds(120))
             try network.plug("eth0")
-            try await untilSaid("the network is back after 2m: attempt \(attempt + 1) starts")
+            await untilSaid("the network is back after 2m: attempt \(attempt + 1) starts")
         }
         running.cancel()
         let outcome = await running.value
@@ -139,10 +137,10 @@ import Testing
     @Test func whoIgnoresTheNetworkIsNotToldOfIt() async throws {
         try network.pull("eth0")
         let session = session(try policy("--connectivity", "ignore", "--attempts", "2", "--backoff", "constant:1s"), Self.fails(1))
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 1 && outcome.summary.charged == 2)
         #expect(
-            said.lines.value == [
+            said.lines.withLock(\.self) == [
                 "attempt 1 failed: exit code 1", "next attempt in 1s", "attempt 2 failed: exit code 1",
                 "giving up after 2 attempts: no more are allowed",
             ])
@@ -150,32 +148,32 @@ import Testing
 
     @Test func itWaitsForAllThatIsToBeReached() async throws {
         let session = session(try policy("--deadline", "5s"), to: [.internet, try nowhere()]) {}
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.attempts == 0)
-        let lines = said.lines.value
+        let lines = said.lines.withLock(\.self)
         #expect(lines.first?.hasPrefix("no path to 2001:db8::1 (") == true && lines.first?.hasSuffix("): waiting for it") == true)
         #expect(lines.last == "giving up before the first attempt: the deadline has passed")
     }
 
     @Test(arguments: ["accelerate", "ignore"]) func whoDoesNotWaitWaitsForNothing(rule: String) async throws {
         let session = session(try policy("--connectivity", rule, "--deadline", "5s"), to: [.internet, try nowhere()]) {}
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 0 && outcome.summary.attempts == 1)
     }
 
     @Test func whatTheDeadlineCutHasNotFailed() async throws {
         let session = session(try policy("--deadline", "5s"), Self.isTerminated)
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
-        #expect(said.lines.value == ["giving up after 1 attempt: the deadline has passed"])
+        #expect(said.lines.withLock(\.self) == ["giving up after 1 attempt: the deadline has passed"])
     }
 
     @Test func anAttemptThatTakesTooLongIsTriedAgain() async throws {
         let session = session(
             try policy("--attempt-timeout", "5s", "--attempts", "2", "--backoff", "constant:1s"), Self.isTerminated)
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.charged == 2)
-        #expect(said.lines.value.first == "attempt 1 failed: it took too long")
+        #expect(said.lines.withLock(\.first) == "attempt 1 failed: it took too long")
     }
 
     @Test func aShortageIsNoFailureOfTheCommand() async throws {
@@ -184,10 +182,10 @@ import Testing
             let next = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
             if let next { throw ChildFailure(cause: .notStarted("make", next)) }
         }
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.charged == 0)
         #expect(
-            said.lines.value == [
+            said.lines.withLock(\.self) == [
                 "attempt 1: make cannot be started now: Resource temporarily unavailable (errno 11); trying again each second",
                 "attempt 1: make cannot be started now: Cannot allocate memory (errno 12); trying again each second",
                 "attempt 1: make cannot be started now: Text file busy (errno 26); trying again each second",
@@ -198,7 +196,7 @@ import Testing
         let session = session(try policy("--deadline", "5s")) { () async throws(ChildFailure) in
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
     }
 
@@ -213,11 +211,11 @@ import Testing
             try? network.pull("eth0")
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
-        let running = start(session)
-        try await said.lines.wait { !$0.isEmpty }
+        let running = Task { await session.run() }
+        while said.lines.withLock(\.isEmpty) { await Task.yield() }
         _ = try await clock.nextSleep()
         clock.advance(by: .seconds(60))
-        try await said.lines.wait { $0.contains { $0.hasSuffix("waiting for it") } }
+        while !said.lines.withLock({ $0.contains { $0.hasSuffix("waiting for it") } }) { await Task.yield() }
         #expect(starts.withLock(\.self) == 1)
         try network.plug("eth0")
         let outcome = await running.value
@@ -227,8 +225,8 @@ import Testing
     @Test func aReconnectIsTimedFromWhenAllIsThere() async throws {
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1"), to: [.internet, try nowhere()]) {}
-        let running = start(session)
-        try await said.lines.wait { !$0.isEmpty }
+        let running = Task { await session.run() }
+        while said.lines.withLock(\.isEmpty) { await Task.yield() }
         try network.plug("eth0")
         clock.advance(by: .seconds(60))
         try network.addAddress("eth0", "2001:db8:1::10/64", skipsDetection: true)
@@ -239,13 +237,13 @@ import Testing
     @Test func theDeadlineEndsItWith124() async throws {
         try network.pull("eth0")
         let session = session(try policy("--deadline", "5s")) {}
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.attempts == 0 && outcome.summary.waited == .seconds(5))
     }
 
     @Test func theDeadlineEndsItWith124EvenAfterFailures() async throws {
         let session = session(try policy("--deadline", "5s", "--backoff", "constant:2s"), Self.fails(1))
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 124 && outcome.summary.charged >= 1)
     }
 
@@ -259,7 +257,7 @@ import Testing
         let session = session(try policy("--give-up-on", "5-7"), Self.fails(6))
         let outcome = await session.run()
         #expect(outcome.code == 6 && outcome.summary.attempts == 1)
-        #expect(said.lines.value.last == "giving up after 1 attempt: another one would fail the same way")
+        #expect(said.lines.withLock(\.last) == "giving up after 1 attempt: another one would fail the same way")
     }
 
     @Test func whoWasToldToEndIsNotTriedAgainAndNobodyIsToldWhy() async throws {
@@ -267,16 +265,16 @@ import Testing
             throw ChildFailure(cause: .signaled(15), wasToldToEnd: true)
         }
         let outcome = await session.run()
-        #expect(outcome.code == 143 && outcome.summary.attempts == 1 && said.lines.value.isEmpty)
+        #expect(outcome.code == 143 && outcome.summary.attempts == 1 && said.lines.withLock(\.self).isEmpty)
     }
 
     @Test func whoSeesNothingTriesAllTheSame() async throws {
         network.stop(throwing: ReachabilityError(.netlinkUnavailable, errno: 1, operation: "socket(AF_NETLINK)"))
         let session = session(
             try policy("--attempts", "2", "--backoff", "constant:1s"), to: [.internet, try nowhere()], Self.fails(3))
-        let outcome = await end(session)
+        let outcome = await end(Task { await session.run() })
         #expect(outcome.code == 3 && outcome.summary.attempts == 2 && outcome.summary.startedOffline == 0)
-        let lines = said.lines.value
+        let lines = said.lines.withLock(\.self)
         #expect(lines.count { $0.contains("without waiting for the network") } == 1)
         #expect(lines.contains("next attempt in 1s"))
     }
