@@ -26,6 +26,7 @@ struct Consequences {
             guarded.ends = []
         }
         if !guarded.witnesses.isEmpty { parked = guarded.takeWitnesses(at: now) }
+        continuations += guarded.takeQuietWitnesses()
     }
 
     private mutating func take(_ effect: Effect, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {

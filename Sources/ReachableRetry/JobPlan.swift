@@ -65,7 +65,7 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     }
 
     override func launch(_ ticket: Ticket) {
-        Task { [self] in
+        Task(executorPreference: bus.configuration.executor) { [self] in
             let life = JobLife(self, ticket)
             while await life.next(isolation: nil) != nil {}
         }
@@ -73,6 +73,6 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
 
     override func tellOfWaiting() {
         // Where the bus tells it is no place for anybody's code.
-        Task { [self] in tell(.waitingForConnectivity) }
+        Task(executorPreference: bus.configuration.executor) { [self] in tell(.waitingForConnectivity) }
     }
 }

@@ -38,11 +38,16 @@ extension RetryBus {
     }
 
     /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
-    package var isQuiet: Bool {
-        guarded.withLock { guarded in
-            guarded.desk.isQuiet { key in
-                guarded.core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false
+    package var isQuiet: Bool { guarded.withLock { $0.isQuiet } }
+
+    /// Suspends until the bus is quiet.
+    package func untilQuiet() async {
+        await withUnsafeContinuation { continuation in
+            let isQuiet = guarded.withLock { guarded in
+                if !guarded.isQuiet { guarded.quietWitnesses.append(continuation) }
+                return guarded.isQuiet
             }
+            if isQuiet { continuation.resume() }
         }
     }
 
@@ -55,6 +60,17 @@ extension RetryBus {
 }
 
 extension RetryBus.Guarded {
+    fileprivate var isQuiet: Bool {
+        desk.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
+    }
+
+    /// The tasks that waited until the bus is quiet, if it is.
+    mutating func takeQuietWitnesses() -> [UnsafeContinuation<Void, Never>] {
+        guard !quietWitnesses.isEmpty, isQuiet else { return [] }
+        defer { quietWitnesses = [] }
+        return quietWitnesses
+    }
+
     /// The witnesses whose jobs wait now.
     mutating func takeWitnesses(at now: BusTime) -> [(ParkingWitness, PendingJob)] {
         var taken: [(ParkingWitness, PendingJob)] = []

@@ -89,7 +89,7 @@ extension RetryBus {
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
             let task = JobTrace.propagate(trace) {
-                Task.immediate(executorPreference: Self.preferredExecutor) {
+                Task.immediate(executorPreference: Self.preferredExecutor ?? configuration.executor) {
                     // Captured, so that the task is isolated like its caller.
                     _ = isolation
                     await run.perform(attempt)

@@ -23,7 +23,14 @@ extension RetryBus {
     private func takeStep(_ ticket: Ticket, isPulled: Bool) -> Step? {
         let key = ticket.key
         var step: Step?
-        guard isPulled else { return guarded.withLock { [now = clock.now()] in $0.takeStep(key, at: now) } }
+        guard isPulled else {
+            let now = clock.now()
+            let (step, witnesses) = guarded.withLock { guarded in
+                (guarded.takeStep(key, at: now), guarded.takeQuietWitnesses())
+            }
+            for witness in witnesses { witness.resume() }
+            return step
+        }
         change { guarded, now in
             step = guarded.takeStep(key, isPulled: true, at: now)
             if case .waiting = step { return guarded.core.pause(key, by: .reader, at: now) }
@@ -47,15 +54,16 @@ extension RetryBus {
     private func suspend(_ ticket: Ticket) async {
         await withUnsafeContinuation { continuation in
             let now = clock.now()
-            let (isSuspended, parked) = guarded.withLock { guarded in
+            let (isSuspended, parked, witnesses) = guarded.withLock { guarded in
                 // One that has ended is not there any more.
                 guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
-                    return (false, [(ParkingWitness, PendingJob)]())
+                    return (false, [(ParkingWitness, PendingJob)](), [UnsafeContinuation<Void, Never>]())
                 }
                 guarded.desk[ticket.key]?.waiter = .task(continuation)
-                return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
+                return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now), guarded.takeQuietWitnesses())
             }
             if !isSuspended { continuation.resume() }
+            for witness in witnesses { witness.resume() }
             for (witness, job) in parked { witness.continuation.resume(returning: job) }
         }
     }

@@ -1,3 +1,4 @@
+internal import Logging
 internal import Reachability
 internal import Synchronization
 
@@ -38,6 +39,7 @@ extension RetryBus {
         _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<Ticket, RetryError>? {
         var result: Result<Ticket, RetryError>?
+        var isUnwatched = false
         change { guarded, now in
             guard !guarded.core.isShutDown else {
                 result = .failure(.shutDown)
@@ -57,9 +59,17 @@ extension RetryBus {
             guarded.desk.add(ticket, order.plan.map(JobDesk.Waiter.plan) ?? .nobody, wantsNews: order.wantsNews)
             if trace != nil { guarded.desk[key]?.record.trace = trace }
             result = .success(ticket)
+            isUnwatched = stage == .idle && order.policy.rules.connectivity != .ignore && !guarded.hasWarned
+            if isUnwatched { guarded.hasWarned = true }
             return refreshed + effects
         }
+        if isUnwatched { warnOfIdleMonitor() }
         return result
+    }
+
+    private func warnOfIdleMonitor() {
+        let logger = configuration.logger ?? Logger(label: "ReachableRetry")
+        logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")
     }
 
     /// A condition changed.

@@ -52,6 +52,10 @@ public final class RetryBus: Sendable {
         /// Tests that wait for a job to wait.
         var witnesses: [ParkingWitness] = []
         var nextWitness: UInt64 = 0
+        /// Whether the log was told that the monitor does not run.
+        var hasWarned = false
+        /// Tests that wait until the bus is quiet.
+        var quietWitnesses: [UnsafeContinuation<Void, Never>] = []
         /// Counts the changes, so that the alarm clock knows the latest.
         var revision: UInt64 = 0
         /// The jobs that several callers share.
@@ -72,8 +76,9 @@ public final class RetryBus: Sendable {
     /// Makes a bus.
     ///
     /// - Parameters:
-    ///   - monitor: tells about the network. One that nobody runs counts as unable to: then jobs start at once, and all failures
-    ///     are charged. The bus does not run it.
+    ///   - monitor: tells about the network. The bus does not run it. While it does not run, jobs start at once and all failures
+    ///     are charged; the first such job logs a warning, to ``Configuration/logger`` or, without one, to a logger of swift-log
+    ///     with the label `ReachableRetry`.
     ///   - configuration: how jobs are let go, and what is kept.
     ///   - clock: measures delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
     ///   - generator: where jitter comes from. The bus asks it for one number at a time, and holds a lock meanwhile.

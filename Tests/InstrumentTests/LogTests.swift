@@ -30,6 +30,24 @@ import Testing
         }
     }
 
+    /// One warning for a bus that cannot see the network, not one for each job.
+    @Test func aMonitorThatDoesNotRunIsWarnedOfOnce() async throws {
+        let bench = try Bench()
+        func warnings() -> [String] { bench.log.entries.filter { $0.level == .warning }.map { "\($0.message)" } }
+        try await bench.bus.retry(RetryPolicy.steady.connectivity(.ignore)) { _ in }
+        #expect(warnings().isEmpty, "a job that ignores the network misses nothing")
+        for _ in 1...3 { try await bench.bus.retry { _ in } }
+        try await bench.bus.retry(to: .address(IPAddress(family: .ipv4, value: 7))) { _ in }
+        #expect(warnings().count == 1 && warnings().first?.contains("next: call its run()") == true)
+    }
+
+    @Test func aMonitorThatRunsIsNotWarnedOf() async throws {
+        try await Bench().run { bench in
+            try await bench.bus.retry { _ in }
+            #expect(bench.log.entries.allSatisfy { $0.level < .warning })
+        }
+    }
+
     @Test func theEndOfAJobIsLoggedWithItsReason() async throws {
         try await Bench().run { bench in
             let job = try await bench.submitWaiting(

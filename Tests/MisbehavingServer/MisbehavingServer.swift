@@ -16,7 +16,25 @@ public final class MisbehavingServer: Sendable {
         var connections: Set<Int32> = []
         var isStopped = false
         var isListening = true
+        /// The tasks that wait for requests or connections.
+        var witnesses: [Witness] = []
+
+        /// Takes those whose time has come.
+        mutating func takeWitnesses() -> [Witness] {
+            guard !witnesses.isEmpty else { return [] }
+            let state = self
+            witnesses.removeAll { $0.isMet(state) }
+            return state.witnesses.filter { $0.isMet(state) }
+        }
     }
+
+    private struct Witness: Sendable {
+        let id: UInt64
+        let isMet: @Sendable (State) -> Bool
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private let lastWitness = Atomic<UInt64>(0)
 
     /// The port that it listens at.
     public let port: UInt16
@@ -63,6 +81,43 @@ public final class MisbehavingServer: Sendable {
 
     /// How many connections are open.
     public var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    /// Suspends until so many requests have arrived, or more.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilRequests(_ count: Int) async throws { try await until { $0.requests.count >= count } }
+
+    /// Suspends until the clients have closed all connections.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilNoConnections() async throws { try await until(\.connections.isEmpty) }
+
+    private func until(_ isMet: @escaping @Sendable (State) -> Bool) async throws {
+        let id = lastWitness.add(1, ordering: .relaxed).newValue
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                change { $0.witnesses.append(Witness(id: id, isMet: isMet, continuation: continuation)) }
+                if Task.isCancelled { cancelWitness(id) }
+            }
+        } onCancel: {
+            cancelWitness(id)
+        }
+    }
+
+    private func cancelWitness(_ id: UInt64) {
+        let witness = state.withLock { state in
+            state.witnesses.firstIndex { $0.id == id }.map { state.witnesses.remove(at: $0) }
+        }
+        witness?.continuation.resume(throwing: CancellationError())
+    }
+
+    /// Changes the state, and resumes those who waited for that.
+    @discardableResult
+    private func change<Value: Sendable>(_ body: @Sendable (inout State) -> Value) -> Value {
+        let (value, witnesses) = state.withLock { state in (body(&state), state.takeWitnesses()) }
+        for witness in witnesses { witness.continuation.resume() }
+        return value
+    }
 
     /// Stops listening, and ends all connections.
     public func stop() {
@@ -118,9 +173,9 @@ public final class MisbehavingServer: Sendable {
 
     private func serve(_ connection: Connection) {
         // Before the descriptor is closed, and may be somebody else's.
-        defer { state.withLock { _ = $0.connections.remove(connection.descriptor) } }
+        defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
         while let head = connection.readHead() {
-            let taken = state.withLock { state in
+            let taken = change { state in
                 let request = Request(number: state.requests.count + 1, head: head)
                 if let request { state.requests.append(request) }
                 return request

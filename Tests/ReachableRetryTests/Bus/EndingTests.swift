@@ -32,8 +32,7 @@ import Testing
 
     @Test func aJobWithoutANameIsCancelledByTheNameThatTheBusGaveIt() async throws {
         try await Scenario(online: false).run { scenario in
-            let task = Task { try await scenario.bus.retry { _ in 1 } }
-            while scenario.bus.pending.isEmpty { await Task.yield() }
+            let task = Task.immediate { try await scenario.bus.retry { _ in 1 } }
             scenario.bus.cancel(try #require(scenario.bus.pending.first?.id))
             await #expect(throws: CancellationError.self) { _ = try await task.value }
         }
@@ -42,7 +41,7 @@ import Testing
     @Test func aCancelledTaskSubmitsNothing() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             return try await bus.retry { _ in Issue.record("an attempt of a cancelled task") }
         }
         task.cancel()
@@ -51,13 +50,13 @@ import Testing
 
     @Test func whatSucceedsThoughCancelledIsNotLost() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
-        let task = Task {
+        let task = Task.immediate {
             try await bus.retry { _ in
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 return "done"
             }
         }
-        while bus.pending.isEmpty { await Task.yield() }
+        #expect(bus.pending.map(\.state) == [.running])
         task.cancel()
         #expect(try await task.value == "done")
     }
@@ -95,8 +94,7 @@ import Testing
     @Test func attemptsThatOutlastTheDrainAreCancelledAndAwaited() async throws {
         try await Scenario().run { scenario in
             let running = await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
-            let end = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
-            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             await scenario.advance(to: .seconds(5))
             await end.value
             await running.value
@@ -107,8 +105,7 @@ import Testing
     @Test func aSecondShutdownWithoutALimitTakesNoneAway() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
-            let first = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
-            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let first = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             let second = Task.immediate { await scenario.bus.shutdown(drain: nil) }
             await scenario.advance(to: .seconds(200))
             await first.value
@@ -157,7 +154,7 @@ import Testing
         let job = Task { @MainActor in
             try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), id: "job") { _ in
                 Issue.record("an attempt of a job that is over")
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
             }
         }
         try await bus.parked("job")
@@ -186,7 +183,7 @@ import Testing
         await #expect(throws: CancellationError.self) {
             try await bus.retry(id: "job") { _ in
                 bus.cancel("job")
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 throw Trouble.other
             }
         }

@@ -11,7 +11,7 @@ import Testing
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let job = script.job(scenario.bus)
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0] && script.calls.isEmpty)
-            let first = Task { try await job.value }
+            let first = scenario.start { try await job.value }
             await scenario.letPass(until: first)
             try await #expect(first.value == 3 && script.calls == [0, 1, 3])
             try await #expect(job.value == 4 && script.calls == [0, 1, 3, 3])
@@ -23,7 +23,7 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: Array(repeating: Trouble.refused, count: 9))
             let job = script.job(scenario.bus, .scenario.giveUpAfter(maxAttempts: 2)).onEvent { script.note($0) }
-            let task = Task { try await job.value }
+            let task = scenario.start { try await job.value }
             await scenario.letPass(until: task)
             await #expect(throws: Trouble.refused) { try await task.value }
             #expect(script.events == ["failed refused true", "backing off 1.0", "failed refused true", "gave up refused 2"])

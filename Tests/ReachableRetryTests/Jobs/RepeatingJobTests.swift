@@ -11,7 +11,7 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other])
             let job = script.job(scenario.bus).repeating(every: .seconds(10))
-            let reader = Task { () throws -> [String] in
+            let reader = scenario.start { () throws -> [String] in
                 var texts: [String] = []
                 for await event in job.events.prefix(8) { texts.append(event.text) }
                 return texts
@@ -38,7 +38,7 @@ import Testing
             }.repeating(every: .seconds(10))
             let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: job.plan.operation)
                 .repeating(every: .seconds(10))
-            let task = Task { try await fatal.run() }
+            let task = scenario.start { try await fatal.run() }
             await scenario.letPass(until: task)
             await #expect(throws: Trouble.refused) { try await task.value }
             // More than 8 seconds after the first life began: the second had its own.
@@ -50,7 +50,7 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job").repeating(every: .seconds(10))
-            let task = Task { try await job.run() }
+            let task = scenario.start { try await job.run() }
             _ = try await scenario.bus.untilParked("job")
             scenario.clock.advance(by: .seconds(2))
             try scenario.network.pull("eth0")
@@ -61,7 +61,7 @@ import Testing
             scenario.clock.advance(by: .seconds(20))
             #expect(script.calls == [0])
             try scenario.network.plug("eth0")
-            while script.calls.count < 2 { await Task.yield() }
+            await scenario.settle()
             #expect(script.calls == [0, 22])
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }

@@ -77,8 +77,8 @@ import Testing
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let events = scenario.bus.events
             let id = try script.job(scenario.bus).submit()
-            let waiting = Task { await end(of: [id], in: events) }
-            await scenario.letPass(until: Task { await waiting.value })
+            let waiting = scenario.start { await end(of: [id], in: events) }
+            await scenario.letPass(until: waiting)
             #expect(script.calls == [0, 1, 3])
         }
     }
