@@ -5,8 +5,8 @@ internal import Synchronization
 /// A long-lived session that gives each of its tasks a receiver of its own.
 ///
 /// Foundation on Linux has two faults that rule out a session per download. It crashes when a session is deallocated that has
-/// connections over TLS (swift-corelibs-foundation, issue 5203). And it never ends a task with a 401 that names `Basic` or `Digest`
-/// unless a delegate of the session, not of the task, answers the challenge (issue 5456, repaired in Swift 6.3.2).
+/// connections over TLS (swift-corelibs-foundation, issue 5203). And it never ends a task with a 401 that names `Basic` unless a
+/// delegate of the session, not of the task, answers the challenge (issue 5456).
 final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()

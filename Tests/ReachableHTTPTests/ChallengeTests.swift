@@ -71,20 +71,6 @@ import Testing
         }
     }
 
-    /// Foundation stops the program when it gets credentials for a method other than Basic.
-    @Test func credentialsForDigestAreNotUsed() async throws {
-        try await Exchange.run { _ in
-            .respond(401, ["WWW-Authenticate": "Digest realm=\"x\", nonce=\"1\""])
-        } _: { exchange in
-            let keeper = Keeper()
-            let session = URLSession(configuration: .ephemeral, delegate: keeper, delegateQueue: nil)
-            defer { session.finishTasksAndInvalidate() }
-            let (_, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
-            #expect(response.statusCode == 401 && exchange.server.requests.count == 1)
-            #expect(keeper.asked.withLock { $0 } == 1)
-        }
-    }
-
     /// A delegate that knows a password.
     private final class Keeper: NSObject, URLSessionTaskDelegate {
         let asked = Mutex(0)
