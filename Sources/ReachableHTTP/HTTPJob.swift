@@ -27,25 +27,62 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         (self.request, self.policy, self.options) = (request, policy, options)
     }
 
-    /// Runs it on a bus.
+    /// Runs it on a bus, or joins the job that the options name.
     ///
     /// - Parameters:
     ///   - exchange: makes one attempt with a request.
-    ///   - body: makes of a refusal's body what the caller gets, if refusals are returned.
-    func run<Body>(
-        on bus: RetryBus, exchange: (Request) async throws -> HTTPExchange<Body, Refusal>, body: (Refusal) throws -> Body
+    ///   - body: makes the caller's body of a refusal, if refusals are returned.
+    func run<Body: Sendable>(
+        on bus: RetryBus, exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
+        body: (Refusal) throws -> Body
     ) async throws -> (Body, Refusal.Response) {
         do {
-            let result = try await bus.retry(
-                judgedPolicy, to: options.scope, destination: request.destination, when: options.conditions,
-                priority: options.priority, id: options.id
-            ) { attempt in try await perform(attempt, exchange) }
+            let result: HTTPExchange<Body, Refusal>
+            if let name = options.joining {
+                result = try await bus.retry(
+                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+                    priority: options.priority, joining: name
+                ) { [self] attempt in try await perform(attempt, exchange) }
+            } else {
+                result = try await bus.retry(
+                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+                    priority: options.priority, id: options.id
+                ) { attempt in try await perform(attempt, exchange) }
+            }
             switch result {
             case .value(let value, let response): return (value, response)
             case .refusal(let refusal): return (try body(refusal), refusal.response)
             }
-        } catch let refusal as Refusal where options.errorStatuses == .returned && isJudged {
+        } catch let refusal as Refusal where options.errorStatuses == .returned && (isJudged || options.joining != nil) {
             return (try body(refusal), refusal.response)
+        }
+    }
+
+    /// The policy and the operation of one life of a cold job.
+    ///
+    /// - Parameter value: makes the job's value of a body and a response.
+    func instance<Body: Sendable, Value: Sendable>(
+        exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
+        body: @escaping @Sendable (Refusal) throws -> Body, value: @escaping @Sendable ((Body, Refusal.Response)) -> Value
+    ) -> JobInstance<Value> {
+        JobInstance(judgedPolicy) { [self] attempt in
+            switch try await perform(attempt, exchange) {
+            case .value(let body, let response): value((body, response))
+            case .refusal(let refusal): value((try body(refusal), refusal.response))
+            }
+        }
+    }
+
+    /// Makes a cold job, whose lives know nothing of each other.
+    static func job<Value: Sendable>(
+        _ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>, on bus: RetryBus,
+        instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
+    ) -> Job<Value> {
+        bus.job(
+            policy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+            priority: options.priority, id: options.id
+        ) {
+            instance(HTTPJob(request, policy, options))
         }
     }
 

@@ -13,7 +13,11 @@ extension URLRequest: RepeatableRequest {
 
     mutating func setField(_ name: String, _ value: String) { setValue(value, forHTTPHeaderField: name) }
 
-    static func fault(of error: any Error) -> ConnectionFault { ConnectionFault((error as? URLError)?.errorCode) }
+    static func fault(of error: any Error) -> ConnectionFault {
+        // This machine is short of something: a download could not open its file.
+        if let error = error as? POSIXError { return ConnectionFault(systemError: error.code.rawValue) }
+        return ConnectionFault((error as? URLError)?.errorCode)
+    }
 
     /// Whether it is a request of HTTP.
     var isHTTP: Bool { url?.isHTTP == true }

@@ -91,6 +91,16 @@ extension RetryBus {
     ) -> Job<Value> {
         let order = Order(
             policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
-        return Job(plan: JobPlan(self, order, operation))
+        return Job(plan: JobPlan(self, order) { JobInstance(policy, operation) })
+    }
+
+    /// Makes a job whose lives have a policy and an operation of their own each; these count by `policy`'s rules.
+    package func job<Value: Sendable>(
+        _ policy: RetryPolicy, to scope: Scope, destination: String?, when conditions: [Condition], priority: JobPriority,
+        id: JobID?, instance: @escaping @Sendable () -> JobInstance<Value>
+    ) -> Job<Value> {
+        let order = Order(
+            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        return Job(plan: JobPlan(self, order, instance))
     }
 }

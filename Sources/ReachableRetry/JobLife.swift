@@ -18,6 +18,7 @@ final class JobLife<Value: Sendable> {
     /// Whether it goes on only when it is asked.
     private let isPulled: Bool
     private var stage: Stage
+    private var instance: JobInstance<Value>
     private var lastError: (any Error)?
     /// Whether the delay after the last failure was told.
     private var hasToldOfDelay = true
@@ -26,6 +27,7 @@ final class JobLife<Value: Sendable> {
         self.plan = plan
         self.isPulled = isPulled
         stage = .unborn(notBefore: .past)
+        instance = plan.makeInstance()
     }
 
     /// The life of a job that was submitted without a task, which goes on by itself.
@@ -33,6 +35,7 @@ final class JobLife<Value: Sendable> {
         self.plan = plan
         isPulled = false
         stage = .living(ticket)
+        instance = plan.makeInstance()
     }
 
     deinit {
@@ -54,6 +57,7 @@ final class JobLife<Value: Sendable> {
         case .over: return nil
         case .done(let value):
             stage = plan.interval.map { .unborn(notBefore: plan.bus.clock.now() + $0) } ?? .over
+            if plan.interval != nil { instance = plan.makeInstance() }
             return .succeeded(value)
         case .unborn(let notBefore):
             if Task.isCancelled { return nil }
@@ -99,20 +103,20 @@ final class JobLife<Value: Sendable> {
         case .end(.gaveUp(let reason, let tally, let isCut)):
             stage = .over
             let story = GiveUp(ticket.id, reason, tally, lastError)
-            return .gaveUp(plan.bus.conclude(story, plan.policy, isCut: isCut), story)
+            return .gaveUp(plan.bus.conclude(story, instance.policy, isCut: isCut), story)
         }
     }
 
     private func attempt(_ start: Start, _ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
         let bus = plan.bus
         let attempt = Attempt(number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
-        switch await bus.perform(attempt, ticket, isolation: isolation, plan.operation) {
+        switch await bus.perform(attempt, ticket, isolation: isolation, instance.operation) {
         case .success(let value):
             bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
             stage = .done(value)
             return .attemptSucceeded(value)
         case .failure(let error):
-            let result = bus.failed(ticket, plan.policy, error, after: lastError, isPaused: isPulled)
+            let result = bus.failed(ticket, instance.policy, error, after: lastError, isPaused: isPulled)
             (lastError, hasToldOfDelay) = (result.lastError, false)
             // Without a verdict it was cancelled, and that is all that is left to hear.
             guard let failure = result.failure else { return await step(ticket, isolation: isolation) }

@@ -11,6 +11,16 @@ class AnyJobPlan: @unchecked Sendable {
     func tellOfWaiting() {}
 }
 
+/// The policy and the operation of one life of a cold job.
+package struct JobInstance<Value: Sendable>: Sendable {
+    package var policy: RetryPolicy
+    package var operation: @Sendable (Attempt) async throws -> Value
+
+    package init(_ policy: RetryPolicy, _ operation: @escaping @Sendable (Attempt) async throws -> Value) {
+        (self.policy, self.operation) = (policy, operation)
+    }
+}
+
 /// All that a cold job consists of.
 final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     let bus: RetryBus
@@ -23,18 +33,19 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     let handlers: [@Sendable (JobEvent<Value>) -> Void]
     /// How long after a success the next life begins; `nil` if there is only one.
     let interval: Duration?
-    let operation: @Sendable (Attempt) async throws -> Value
+    /// Makes the policy and the operation of a life, which may share a state that no other life has.
+    let makeInstance: @Sendable () -> JobInstance<Value>
 
     init(
         _ bus: RetryBus, _ order: RetryBus.Order, handlers: [@Sendable (JobEvent<Value>) -> Void] = [], interval: Duration? = nil,
-        _ operation: @escaping @Sendable (Attempt) async throws -> Value
+        _ makeInstance: @escaping @Sendable () -> JobInstance<Value>
     ) {
         self.bus = bus
         (policy, scope, destination, conditions) = (order.policy, order.scope, order.destination, order.conditions)
         (priority, id) = (order.priority, order.id)
         self.handlers = handlers
         self.interval = interval
-        self.operation = operation
+        self.makeInstance = makeInstance
     }
 
     /// What the bus is asked for when a life begins.
@@ -47,17 +58,17 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     func adding(_ condition: Condition) -> JobPlan {
         var order = order
         order.conditions.append(condition)
-        return JobPlan(bus, order, handlers: handlers, interval: interval, operation)
+        return JobPlan(bus, order, handlers: handlers, interval: interval, makeInstance)
     }
 
     /// The same job with another handler, which is called after the others.
     func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobPlan {
-        JobPlan(bus, order, handlers: handlers + [handler], interval: interval, operation)
+        JobPlan(bus, order, handlers: handlers + [handler], interval: interval, makeInstance)
     }
 
     /// The same job, again and again.
     func repeating(every interval: Duration) -> JobPlan {
-        JobPlan(bus, order, handlers: handlers, interval: max(.zero, interval), operation)
+        JobPlan(bus, order, handlers: handlers, interval: max(.zero, interval), makeInstance)
     }
 
     func tell(_ event: JobEvent<Value>) {

@@ -14,6 +14,7 @@ public final class MisbehavingServer: Sendable {
     private struct State {
         var requests: [Request] = []
         var connections: Set<Int32> = []
+        var acceptedCount = 0
         var isStopped = false
         var isListening = true
         /// The tasks that wait for requests or connections.
@@ -81,6 +82,9 @@ public final class MisbehavingServer: Sendable {
 
     /// How many connections are open.
     public var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    /// How many connections were opened so far.
+    public var acceptedCount: Int { state.withLock { $0.acceptedCount } }
 
     /// Suspends until so many requests have arrived, or more.
     ///
@@ -160,6 +164,7 @@ public final class MisbehavingServer: Sendable {
             _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
             let isStopped = state.withLock { state in
                 state.connections.insert(connection)
+                state.acceptedCount += 1
                 return state.isStopped
             }
             if isStopped { shutdown(connection, Int32(SHUT_RDWR)) }
@@ -185,7 +190,7 @@ public final class MisbehavingServer: Sendable {
                 state.requests[request.number - 1] = request
                 state.requests[request.number - 1].body = []
             }
-            guard act(answer(request), connection, isHead: request.method == "HEAD") else { return }
+            guard act(answer(request), connection, request) else { return }
         }
     }
 
@@ -203,14 +208,17 @@ public final class MisbehavingServer: Sendable {
     }
 
     /// Does what the answer is; returns whether another request may follow.
-    private func act(_ reply: Reply, _ connection: Connection, isHead: Bool) -> Bool {
+    private func act(_ reply: Reply, _ connection: Connection, _ request: Request) -> Bool {
+        // RFC 9112, section 9.6.
+        let closes = request.headers["connection"]?.lowercased() == "close"
         func head(_ status: Int, _ headers: [String: String], _ length: Int) -> [UInt8] {
-            let fields = headers.merging(["Content-Length": "\(length)"]) { given, _ in given }.map { "\($0): \($1)\r\n" }
+            let own = ["Content-Length": "\(length)"].merging(closes ? ["Connection": "close"] : [:]) { given, _ in given }
+            let fields = headers.merging(own) { given, _ in given }.map { "\($0): \($1)\r\n" }
             return Array("HTTP/1.1 \(status) -\r\n\(fields.sorted().joined())\r\n".utf8)
         }
         switch reply {
         case .respond(let status, let headers, let body):
-            return connection.write(head(status, headers, body.count) + (isHead ? [] : body))
+            return connection.write(head(status, headers, body.count) + (request.method == "HEAD" ? [] : body)) && !closes
         case .breakOff(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
             connection.flush()

@@ -179,4 +179,31 @@ struct HTTPTests {
         let last = try #require(server.requests.last)
         #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
     }
+
+    /// Half of them in sessions that come and go, whose connections over TLS are open when they go.
+    @Test(arguments: HTTPClientKind.allCases) func downloadsOverTLSComeAndGo(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let (server, certificate) = try await network.serveTLS()
+        defer {
+            server.signal(SIGKILL)
+            unlink(certificate)
+        }
+        let child = try network.request(
+            "download", by: client, scheme: "https", authority: certificate, "--times", "200")
+        let story = await child.story()
+        #expect(story.contains("ok 200 5 532") && story.last == "end", "\(story.suffix(5))")
+        #expect(story.count { $0 == "succeeded 1" } == 200)
+        #expect(await child.exitCode() == 0)
+    }
+
+    @Test(arguments: HTTPClientKind.allCases) func certificateThatIsNotTrustedIsAnError(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let (server, certificate) = try await network.serveTLS()
+        defer {
+            server.signal(SIGKILL)
+            unlink(certificate)
+        }
+        let story = try await network.request("download", by: client, scheme: "https", "--attempts", "1").story()
+        #expect(story.contains { $0.hasPrefix("error -1") }, "\(story)")
+    }
 }

@@ -116,23 +116,23 @@ import Testing
     }
 
     @Test func whatFailsLeavesNoFile() async throws {
-        // Other downloads of this process use the same folder: this one is known by its first bytes.
-        let marker = UUID().uuidString
-        @Sendable func files() -> [String] {
-            let folder = FileManager.default.temporaryDirectory
-            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-            return names.filter { name in
-                (try? Data(contentsOf: folder.appendingPathComponent(name)))?.starts(with: marker.utf8) == true
-            }
-        }
-        let found = Mutex<[Int]>([])
-        try await Exchange.run { _ in
-            found.withLock { $0.append(files().count) }
-            return .breakOff(200, [:], body: Array(marker.utf8) + Self.body, after: 30_000)
+        let folder = try TemporaryFolder()
+        try await Exchange.run {
+            $0.number < 4 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .reset
         } _: { exchange in
-            await #expect(throws: URLError.self) { _ = try await download(exchange) }
-            #expect(found.withLock { $0 } == [0, 1, 1, 1], "the file is there while it is tried again")
-            #expect(files().isEmpty)
+            let options = HTTPRetryOptions.with {
+                $0.downloadDirectory = folder.url
+                $0.resumesDownloads = false
+            }
+            await #expect(throws: URLError.self) { _ = try await download(exchange, options) }
+            #expect(exchange.server.requests.count == 4)
+            let left = try folder.contents
+            #expect(left.isEmpty)
+            await #expect(throws: CocoaError.self) {
+                _ = try await download(
+                    exchange, .with { $0.downloadDirectory = folder.url.appendingPathComponent("missing") })
+            }
+            #expect(exchange.server.requests.count == 4, "nothing is sent without a file")
         }
     }
 

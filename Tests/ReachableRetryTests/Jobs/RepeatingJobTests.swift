@@ -36,7 +36,8 @@ import Testing
                 if number == 4 { throw Trouble.refused }
                 return number
             }.repeating(every: .seconds(10))
-            let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: job.plan.operation)
+            let operation = job.plan.makeInstance().operation
+            let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: operation)
                 .repeating(every: .seconds(10))
             let task = scenario.start { try await fatal.run() }
             await scenario.letPass(until: task)
