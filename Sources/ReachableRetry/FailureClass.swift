@@ -10,7 +10,7 @@ public enum FailureClass: Hashable, Sendable {
     case transient
     /// The server's, which may say how long to stay away: charged, whatever the network did meanwhile.
     ///
-    /// `retryAfter` counts from the failure, and no reconnect or nudge undercuts it; below zero it counts as zero. The next attempt
+    /// `retryAfter` counts from the failure, and no reconnect undercuts it; below zero it counts as zero. The next attempt
     /// also waits for the backoff. `nil` leaves it at that.
     case server(retryAfter: Duration?)
     /// Nobody's: another attempt would fail the same way, so there is none.

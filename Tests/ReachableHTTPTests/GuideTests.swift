@@ -40,7 +40,7 @@ import Testing
                 }, bus: exchange.bus, session: exchange.session)
             let sending = Task { try await service.send(Data([1, 2, 3])) }
             while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             try await sending.value
             let requests = exchange.server.requests
             #expect(requests.map { $0.headers["authorization"] } == ["Bearer 1", "Bearer 2"])
@@ -60,7 +60,7 @@ import Testing
                 server: try #require(try exchange.request().url), token: { "" }, bus: exchange.bus, session: exchange.session)
             let fetching = Task { try await service.fetch("sea.jpg") }
             while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             let file = try await fetching.value
             defer { try? FileManager.default.removeItem(at: file) }
             #expect(

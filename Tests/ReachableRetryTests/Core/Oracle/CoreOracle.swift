@@ -80,7 +80,8 @@ struct CoreOracle {
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
-        var hasToldOfWaiting = false
+        /// What it was last said to wait for, since its last start.
+        var toldOf: Int?
 
         var started = 0
         var charged = 0
