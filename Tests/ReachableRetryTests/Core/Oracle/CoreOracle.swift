@@ -149,6 +149,8 @@ struct CoreOracle {
         case end(Ending)
         case tell(News, waited: Duration?)
 
+        var isWait: Bool { if case .tell(.waiting, _) = self { true } else { false } }
+
         /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
         static func telling(_ news: News, waited: Duration) -> Deed {
             switch news {
