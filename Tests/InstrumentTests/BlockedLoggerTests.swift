@@ -50,8 +50,8 @@ import Testing
         configuration.bufferedEvents = 100_000
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: clock)
         let events = bus.events
-        // Its thread blocks in the logger while its attempt runs.
-        let first = Task.detached {
+        // The main thread blocks in the logger while its attempt runs: the threads of the pool are needed.
+        let first = Task { @MainActor in
             try await bus.retry(RetryPolicy(.constant(.seconds(5))).attemptTimeout(.seconds(60)), id: "first") { attempt in
                 if attempt.number == 1 { throw CancellationError() }
             }

@@ -16,14 +16,14 @@ import Testing
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             let job = headlines(of: { ["news"] }, on: scenario.bus, when: login.condition)
-            let screen = Task {
-                var shown: [String] = []
-                await show(job) { shown.append($0) }
-                return shown
-            }
-            while scenario.bus.pending.first?.unmet != ["login"] { await Task.yield() }
+            let (screen, line) = AsyncStream.makeStream(of: String.self)
+            var shown = screen.makeAsyncIterator()
+            let showing = Task { await show(job) { line.yield($0) } }
+            #expect(await shown.next() == "Waiting for condition 'login'.")
             login.set(true)
-            #expect(await screen.value == ["You are offline.", "news"])
+            #expect(await shown.next() == "Loading…")
+            #expect(await shown.next() == "news")
+            await showing.value
         }
     }
 

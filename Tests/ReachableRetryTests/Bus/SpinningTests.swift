@@ -63,12 +63,12 @@ import Testing
         }
     }
 
-    /// The timer of a real clock needs a thread of the global pool, and the operation has another one.
-    @Test func aRealClockEndsThem() async throws {
+    /// The timer of a real clock needs a thread of the global pool; operations that spin on all of them would keep it from firing.
+    @Test @MainActor func aRealClockEndsThem() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1).attemptTimeout(.milliseconds(20))
         await #expect(throws: RetryError.attemptTimedOut) {
-            try await bus.retry(policy, isolation: nil) { _ in
+            try await bus.retry(policy) { _ in
                 while !Task.isCancelled {}
                 throw Stopped()
             }
