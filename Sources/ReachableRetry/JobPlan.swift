@@ -4,11 +4,8 @@ internal import Reachability
 class AnyJobPlan: @unchecked Sendable {
     // Unchecked, for it has subclasses: what they have are Sendable constants.
 
-    /// Makes the task of a job that was submitted without one.
-    func launch(_ ticket: Ticket) {}
-
-    /// Tells the handlers that a job waits that has no task.
-    func tellOfWaiting() {}
+    /// Makes the task that drives a job that has none, until there is nothing to do.
+    func launch(_ ticket: Ticket, _ priority: TaskPriority) {}
 }
 
 /// The policy and the operation of one life of a cold job.
@@ -75,15 +72,19 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
         for handler in handlers { handler(event) }
     }
 
-    override func launch(_ ticket: Ticket) {
-        Task(executorPreference: bus.configuration.executor) { [self] in
-            let life = JobLife(self, ticket)
+    override func launch(_ ticket: Ticket, _ priority: TaskPriority) {
+        // Detached: what made the bus look has nothing to do with the job.
+        Task.detached(executorPreference: bus.configuration.executor, priority: priority) { [self] in
+            let life = JobLife(self, ticket, mayLeave: true)
             while await life.next(isolation: nil) != nil {}
         }
     }
 
-    override func tellOfWaiting() {
-        // Where the bus tells it is no place for anybody's code.
-        Task(executorPreference: bus.configuration.executor) { [self] in tell(.waitingForConnectivity) }
+    /// Drives a submitted job in a task of its submitter's priority and task-local values, which lasts as long as the job.
+    func drive(_ ticket: Ticket) {
+        Task(executorPreference: bus.configuration.executor) { [self] in
+            let life = JobLife(self, ticket, mayLeave: false)
+            while await life.next(isolation: nil) != nil {}
+        }
     }
 }

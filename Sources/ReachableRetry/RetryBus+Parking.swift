@@ -9,7 +9,7 @@ struct ParkingWitness: Sendable {
 }
 
 extension RetryBus {
-    /// Suspends until a job waits for a condition or a time and its task sleeps.
+    /// Suspends until a job waits for a condition or a time and its task sleeps, or it has none.
     ///
     /// The way for tests to meet a job that no timer tells of. Also waits for the job to be submitted.
     ///
@@ -22,10 +22,10 @@ extension RetryBus {
         }
         var job = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let now = clock.now()
+                let reading = clock.now()
                 let parked = guarded.withLock { guarded in
                     guarded.witnesses.append(ParkingWitness(number: number, id: id, continuation: continuation))
-                    return guarded.takeWitnesses(at: now)
+                    return guarded.takeWitnesses(at: guarded.time(reading))
                 }
                 for (witness, job) in parked { witness.continuation.resume(returning: job) }
                 if Task.isCancelled { cancelWitness(number) }
@@ -76,7 +76,7 @@ extension RetryBus.Guarded {
         var taken: [(ParkingWitness, PendingJob)] = []
         var rest: [ParkingWitness] = []
         for witness in witnesses {
-            if let key = desk.key(of: witness.id), desk[key]?.isAsleep == true, let job = pendingJob(key, at: now),
+            if let key = desk.key(of: witness.id), desk[key]?.isAwake == false, let job = pendingJob(key, at: now),
                 job.state != .running
             {
                 taken.append((witness, job))

@@ -15,8 +15,12 @@ extension RetryBus {
         var notBefore = BusTime.past
         /// What makes its task when it may start; `nil` if it has one.
         var plan: AnyJobPlan?
-        /// Whether its task wants to hear that it waits.
+        /// Whether its driver wants to hear that it waits.
         var wantsNews = false
+        /// Whether its driver goes on only when a reader asks.
+        var isPulled = false
+        /// The priority of the tasks that the bus makes for it.
+        var taskPriority = TaskPriority.medium
     }
 
     /// Takes in a job.
@@ -56,7 +60,7 @@ extension RetryBus {
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
                 notBefore: order.notBefore, at: now)
             let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
-            guarded.desk.add(ticket, order.plan.map(JobDesk.Waiter.plan) ?? .nobody, wantsNews: order.wantsNews)
+            guarded.desk.add(ticket, order)
             if trace != nil { guarded.desk[key]?.record.trace = trace }
             result = .success(ticket)
             isUnwatched = stage == .idle && order.policy.rules.connectivity != .ignore && !guarded.hasWarned

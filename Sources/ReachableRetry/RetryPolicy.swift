@@ -25,6 +25,7 @@
 /// - ``attemptTimeout(_:)``
 /// - ``budget(_:)``
 /// - ``onGiveUp(_:)``
+/// - ``throwsReport()``
 /// ### Errors
 /// - ``giveUpOnErrors(_:)``
 /// - ``retryOnErrors(_:)``
@@ -76,6 +77,7 @@ public struct RetryPolicy: Sendable {
         package let budget: RetryBudget?
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
+        let throwsReport: Bool
 
         init(_ draft: Draft) {
             backoff = draft.backoff
@@ -89,6 +91,7 @@ public struct RetryPolicy: Sendable {
             budget = draft.budget
             classification = draft.classification
             giveUpHandlers = draft.giveUpHandlers
+            throwsReport = draft.throwsReport
         }
     }
 
@@ -104,6 +107,7 @@ public struct RetryPolicy: Sendable {
         var budget: RetryBudget?
         var classification = Classification()
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
+        var throwsReport = false
     }
 
     package let rules: Rules
@@ -125,7 +129,7 @@ public struct RetryPolicy: Sendable {
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
             bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification,
-            giveUpHandlers: rules.giveUpHandlers)
+            giveUpHandlers: rules.giveUpHandlers, throwsReport: rules.throwsReport)
         change(&draft)
         return RetryPolicy(draft)
     }
@@ -135,8 +139,8 @@ extension RetryPolicy {
     /// Waits like this between attempts.
     ///
     /// Failures of the network on a path that is there are followed by the same delays, counted by themselves; if they are not
-    /// charged, by half a second at least, since nothing else would slow them down, and by a second if this machine is at fault. A reconnect or ``RetryBus/nudge(_:)`` ends a
-    /// delay early, unless a server ordered it.
+    /// charged, by half a second at least, since nothing else would slow them down, and by a second if this machine is at fault. A
+    /// reconnect or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends a delay early, unless a server ordered it.
     public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
 
     /// Gives up after so many charged attempts, the first one included; `nil` never does.
@@ -244,4 +248,10 @@ extension RetryPolicy {
     public func onGiveUp(_ handler: @escaping @Sendable (GiveUp) -> Void) -> RetryPolicy {
         with { $0.giveUpHandlers.append(handler) }
     }
+    /// Throws the report of a job that gives up, instead of its last error.
+    ///
+    /// The ``GiveUp`` says why, after how many attempts and how much time, and carries the last error. For callers that show or log
+    /// the error and have no ``onGiveUp(_:)``. Cancelled jobs still throw `CancellationError`, and jobs that the bus does not take
+    /// a ``RetryError``.
+    public func throwsReport() -> RetryPolicy { with { $0.throwsReport = true } }
 }

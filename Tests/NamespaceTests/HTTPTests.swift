@@ -63,7 +63,7 @@ struct HTTPTests {
         let child = try network.request("get", by: client, "name.invalid", "--attempts", "1")
         defer { child.signal(SIGKILL) }
         var lines = child.lines.makeAsyncIterator()
-        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
+        #expect(await lines.next(isolation: #isolation) == "waiting 0")
         try await network.plug()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
         #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
@@ -81,7 +81,7 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
         try await network.pull()
         #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
-        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 1")
+        #expect(await lines.next(isolation: #isolation) == "waiting 1")
         try await network.plug()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 2")
     }
@@ -113,7 +113,7 @@ struct HTTPTests {
         try await network.near.ip("link set cable0 down")
         let child = try network.request("get", by: client)
         var lines = child.lines.makeAsyncIterator()
-        #expect(await lines.next(isolation: #isolation) == "waitingForConnectivity 0")
+        #expect(await lines.next(isolation: #isolation) == "waiting 0")
         #expect(server.requests.isEmpty)
         try await network.near.ip("link set cable0 up\nroute add default via 192.0.2.1 dev cable0")
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
@@ -175,7 +175,7 @@ struct HTTPTests {
         let expected = (1...3).map { "failed \($0) connectivity uncharged 0" }
         #expect(story.filter { $0.hasPrefix("failed") } == expected, "\(story)")
         #expect(story.contains("attemptStarted 4") && story.contains("ok 201"), "\(story)")
-        #expect(story.count { $0.hasPrefix("waitingForConnectivity") } == 1, "\(story)")
+        #expect(story.count { $0.hasPrefix("waiting") } == 3, "\(story)")
         let last = try #require(server.requests.last)
         #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
     }

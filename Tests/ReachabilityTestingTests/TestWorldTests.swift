@@ -133,7 +133,7 @@ import Testing
         configuration.releasePolicy = .gated(backoff: .seconds(1.1), jitter: false)
         try await TestWorld(busConfiguration: configuration).run { world in
             let starts = Recorder<Duration>()
-            let policy = Self.policy.classify { _ in .connectivity }
+            let policy = Self.policy.classify { _ in .network }
             world.start {
                 try await world.bus.retry(policy) { _ in
                     starts.record(world.clock.now.offset)
@@ -156,7 +156,7 @@ import Testing
         let network = SimulatedNetwork.online()
         let budget = RetryBudget.percentage(0, minimumPerSecond: 1, window: .seconds(1), clock: network.clock)
         try await TestWorld(network).run { world in
-            let policy = RetryPolicy(.immediate).classify { _ in .server(retryAfter: nil) }.budget(budget)
+            let policy = RetryPolicy(.immediate).classify { _ in .server }.budget(budget)
             func attempts() async -> Int {
                 let numbers = Recorder<Int>()
                 _ = try? await world.bus.retry(policy) { attempt in

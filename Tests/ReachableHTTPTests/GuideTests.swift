@@ -45,7 +45,7 @@ import Testing
             var events = exchange.bus.events.makeAsyncIterator()
             let sending = Task { try await service.send(Data([1, 2, 3])) }
             try await untilBackingOff(&events)
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             try await sending.value
             let requests = exchange.server.requests
             #expect(requests.map { $0.headers["authorization"] } == ["Bearer 1", "Bearer 2"])
@@ -66,7 +66,7 @@ import Testing
             var events = exchange.bus.events.makeAsyncIterator()
             let fetching = Task { try await service.fetch("sea.jpg") }
             try await untilBackingOff(&events)
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             let file = try await fetching.value
             defer { try? FileManager.default.removeItem(at: file) }
             #expect(

@@ -34,7 +34,7 @@ import Testing
             #expect(parked.hardDelay == .seconds(30) && parked.charged == 1)
             #expect(parked.destination == "127.0.0.1:\(exchange.server.port)")
             #expect((parked.lastError as? HTTPStatusError)?.status == 503)
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
             #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")

@@ -16,15 +16,14 @@ import Testing
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             let job = headlines(of: { ["news"] }, on: scenario.bus, when: login.condition)
-            let screen = scenario.start {
-                var shown: [String] = []
-                await show(job) { shown.append($0) }
-                return shown
-            }
-            await scenario.settle()
-            #expect(scenario.bus.pending.first?.unmet == ["login"])
+            let (screen, line) = AsyncStream.makeStream(of: String.self)
+            var shown = screen.makeAsyncIterator()
+            let showing = Task { await show(job) { line.yield($0) } }
+            #expect(await shown.next() == "Waiting for condition 'login'.")
             login.set(true)
-            #expect(await screen.value == ["You are offline.", "news"])
+            #expect(await shown.next() == "Loading…")
+            #expect(await shown.next() == "news")
+            await showing.value
         }
     }
 
@@ -68,10 +67,10 @@ import Testing
             }
             var events = scenario.bus.events.makeAsyncIterator()
             type.yield("s")
-            #expect(await events.next(isolation: #isolation)?.kind == .waitingForConnectivity)
+            #expect(await events.next(isolation: #isolation)?.kind == .waiting)
             type.yield("sw")
             let second = [await events.next(isolation: #isolation)?.kind, await events.next(isolation: #isolation)?.kind]
-            #expect(second == [.cancelled, .waitingForConnectivity])
+            #expect(second == [.cancelled, .waiting])
             try scenario.network.plug("eth0")
             var results = found.makeAsyncIterator()
             #expect(await results.next() == ["sw!"])

@@ -35,7 +35,7 @@ import Testing
             }
             let failed = try #require(await events.first { $0.kind == .attemptFailed })
             #expect(failed.failure?.fault == .network && failed.failure?.isCharged == false)
-            _ = await events.first { $0.kind == .waitingForConnectivity }
+            _ = await events.first { $0.kind == .waiting }
             #expect(stored.withLock { $0 } == ["a"])
             try scenario.network.plug("eth0")
             try await uploading.finished()
@@ -148,7 +148,7 @@ import Testing
             for photo in photos.prefix(20) { try await bus.parked(JobID(photo.name)) }
             try network.plug("eth0")
             // The spread is drawn from real chance, and passes on the bus's real clock: somebody asks for it now.
-            bus.nudge()
+            bus.retryNow()
             try await uploading.finished()
             #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })
         }

@@ -134,6 +134,7 @@ struct PolicyTests {
         "classifiers": { $0.classify { _ in nil } },
         "systemErrors": { $0.systemErrors { _ in nil } },
         "giveUpHandlers": { $0.onGiveUp { _ in } },
+        "throwsReport": { $0.throwsReport() },
     ]
 
     @Test func modifiersChangeOneRuleAndNotWhatTheyAreCalledOn() {

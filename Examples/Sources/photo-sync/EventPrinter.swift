@@ -17,7 +17,7 @@ struct EventPrinter {
 
     private func words(_ event: RetryEvent) -> String {
         switch event.kind {
-        case .waitingForConnectivity: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
+        case .waiting: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
         case .attemptStarted: "attempt \(event.attempt) starts (\(event.trigger?.rawValue ?? "first"))"
         case .attemptFailed: "attempt \(event.attempt) failed\(event.failure.map(words) ?? "")"
         case .backingOff: "backs off for \(seconds(event.delay ?? .zero))"

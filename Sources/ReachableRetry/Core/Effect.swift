@@ -53,7 +53,8 @@ package struct Tally: Hashable, Sendable {
 
 /// What happened to a job.
 package enum News: Hashable, Sendable {
-    case waiting
+    /// It begins to wait for a condition, the first of those that are unmet.
+    case waiting(ConditionIndex)
     case started(Int, Departure)
     case failed(AttemptFailure, isCharged: Bool)
     case backingOff(Duration)

@@ -224,6 +224,9 @@ package struct GateState: Sendable {
         if phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
     }
 
+    /// A person insists: what the server ordered holds no more.
+    mutating func forgetOrder() { throttledUntil = .past }
+
     // MARK: - What may go
 
     enum Permission: Equatable {

@@ -61,13 +61,14 @@ package struct JobState: Sendable {
     let gate: Int32
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
+    /// The condition that listeners were last told it waits for, since its last attempt started.
+    var toldOf: ConditionIndex = -1
 
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
     /// Who has told it to wait until they tell it to go on.
     var pausers: Pausers = []
-    var hasToldOfWaiting = false
     var isInLine = false
     var lastFault = LastFault.none
     var lastWasCharged = false

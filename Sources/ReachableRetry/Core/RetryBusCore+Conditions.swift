@@ -59,8 +59,8 @@ extension RetryBusCore {
         }
     }
 
-    /// Retries now: voids the delays of one scope's jobs, or of all, but not what somebody ordered.
-    package mutating func nudge(_ scope: ConditionIndex?, at now: BusTime) -> [Effect] {
+    /// Retries now: voids the delays of one scope's jobs, or of all, but not what a server ordered, unless that is to be ignored.
+    package mutating func nudge(_ scope: ConditionIndex?, ignoringOrders: Bool = false, at now: BusTime) -> [Effect] {
         if let scope {
             conditions[Int(scope)]?.nudges &+= 1
         } else {
@@ -72,12 +72,25 @@ extension RetryBusCore {
         for scope in scopes {
             for gate in gates.all(of: scope) {
                 gates[gate].noteNudge()
+                if ignoringOrders { gates[gate].forgetOrder() }
                 stirred.append(gate)
             }
         }
+        if ignoringOrders { makeOrdersSoft(of: scope, at: now) }
         for job in inOrder(jobs) { advance(job, at: now) }
         letGo(at: now)
         return takeEffects()
+    }
+
+    /// Turns what servers ordered into delays that the nudge voids; the time before a job's first attempt is its owner's.
+    private mutating func makeOrdersSoft(of scope: ConditionIndex?, at now: BusTime) {
+        for index in jobs.indices {
+            guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,
+                job.history.started > 0, job.history.hard > now
+            else { continue }
+            jobs[index]?.history.soft = max(job.history.soft, job.history.hard)
+            jobs[index]?.history.hard = .past
+        }
     }
 
     /// The kernel says that a scope is gone though its condition does not say so yet: it counts as unsatisfied.

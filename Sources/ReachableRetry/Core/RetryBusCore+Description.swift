@@ -38,6 +38,12 @@ extension RetryBusCore {
         }
     }
 
+    /// What a job that is not running has to wait for, its scope first.
+    func unmetConditions(of key: JobKey) -> [ConditionIndex] {
+        guard let job = self[key], job.phase != .running else { return [] }
+        return allUnmet(job)
+    }
+
     private func allUnmet(_ job: JobState) -> [ConditionIndex] {
         let scope = job.waitsForScope && conditions[Int(job.scope)]?.isOpen == false ? [job.scope] : []
         return scope + job.conditions.filter { conditions[Int($0)]?.isOpen == false }

@@ -133,19 +133,26 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// The running attempt got something done, and goes on: what was charged before counts no more.
-    package mutating func noteProgress(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running else { return [] }
+    /// The running attempt got something done, and goes on: that proves the way.
+    ///
+    /// - Parameter attempt: the number of the attempt that says so; one that has ended proves nothing.
+    package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
+        stirred.append(job.gate)
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// What was charged to a job before counts no more, and its delays start again from the first.
+    package mutating func forgive(_ key: JobKey) {
+        guard let job = self[key], job.phase == .running else { return }
         jobs[Int(key.index)]?.history.charged = 0
         jobs[Int(key.index)]?.history.failureIndex = 0
         jobs[Int(key.index)]?.history.connectivityIndex = 0
         jobs[Int(key.index)]?.history.previousDelay = nil
-        stirred.append(job.gate)
-        letGo(at: now)
-        return takeEffects()
     }
 
     /// The caller no longer wants a job.

@@ -1,7 +1,7 @@
 // The values of labels: a metric has no others, so that it costs the same however many jobs and servers there are.
 
 extension RetryEvent.Trigger {
-    static let all: [Self] = [.first, .timer, .reconnect, .condition, .nudge]
+    static let all: [Self] = [.first, .timer, .reconnect, .condition, .retryNow]
 }
 
 extension GiveUp.Reason {

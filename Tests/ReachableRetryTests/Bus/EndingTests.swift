@@ -83,11 +83,27 @@ import Testing
             await waiting.value
             #expect(scenario.result("waiting") == "CancellationError()")
             await scenario.advance(to: .seconds(20))
-            await end.value
+            #expect(await end.value.map(\.id) == ["waiting", "failing"])
             #expect(scenario.result("running") == "ok" && scenario.result("failing") == "other")
             #expect(scenario.bus.nextWakeUp == nil)
             await #expect(throws: RetryError.shutDown) { try await scenario.bus.retry { _ in } }
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func aShutdownReturnsNeitherWhatEndedNorWhatItsOwnerCancelled() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario
+            await scenario.submit("ok", policy, .ok(after: .seconds(1)))
+            await scenario.submit("refused", policy.giveUpOnErrors { $0 is Trouble }, .fails(after: .seconds(1)))
+            await scenario.submit("late", policy.giveUpAfter(elapsed: .seconds(2)), .ok(after: .seconds(100)))
+            await scenario.submit("discarded", policy, .ok(after: .seconds(100)))
+            await scenario.submit("cut", policy, .ok(after: .seconds(100)))
+            let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
+            scenario.bus.cancel("discarded")
+            await scenario.advance(to: .seconds(5))
+            let jobs = await end.value
+            #expect(jobs.map(\.id) == ["cut"] && jobs.first?.attempts == 1 && jobs.first?.lastError is CancellationError)
         }
     }
 
@@ -96,7 +112,7 @@ import Testing
             let running = await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
             let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             await scenario.advance(to: .seconds(5))
-            await end.value
+            #expect(await end.value.map(\.id) == ["running"])
             await running.value
             #expect(scenario.result("running") == "CancellationError()" && scenario.ended("running") == 5)
         }
@@ -108,8 +124,8 @@ import Testing
             let first = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             let second = Task.immediate { await scenario.bus.shutdown(drain: nil) }
             await scenario.advance(to: .seconds(200))
-            await first.value
-            await second.value
+            #expect(await first.value.map(\.id) == ["running"])
+            #expect(await second.value.map(\.id) == ["running"])
             #expect(scenario.ended("running") == 5)
         }
     }
@@ -166,10 +182,10 @@ import Testing
         default:
             let isShutDown = DispatchSemaphore(value: 0)
             Task.detached {
-                async let end: Void = bus.shutdown(drain: .zero)
+                async let end = bus.shutdown(drain: .zero)
                 while (try? await bus.retry { _ in }) != nil {}
                 isShutDown.signal()
-                await end
+                _ = await end
             }
             isShutDown.wait()
         }

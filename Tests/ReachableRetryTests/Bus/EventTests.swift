@@ -22,13 +22,15 @@ import Testing
                 var text = "\(event.at / .seconds(1)) \(event.kind.rawValue) \(event.attempt)"
                 if let failure = event.failure { text += " \(failure.error) \(failure.fault) \(failure.isCharged)" }
                 if let delay = event.delay { text += " \(delay)" }
+                if !event.unmet.isEmpty { text += " \(event.unmet)" }
                 told.append(text)
             }
             #expect(
                 told == [
-                    "0.0 waitingForConnectivity 0", "5.0 attemptStarted 1",
+                    "0.0 waiting 0 [the network]", "5.0 attemptStarted 1",
                     "5.1 attemptFailed 1 busy(retryAfter: nil) overload(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
-                    "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable network false", "8.0 attemptStarted 3",
+                    "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable network false", "6.2 waiting 2 [the network]",
+                    "8.0 attemptStarted 3",
                     "8.1 succeeded 3",
                 ])
             var count = 0

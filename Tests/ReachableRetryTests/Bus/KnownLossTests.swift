@@ -50,7 +50,7 @@ import Testing
             await scenario.advance(to: .milliseconds(200))
             #expect(scenario.bus.pending.first?.charged == 0)
             await scenario.submit("new", policy, .ok())
-            scenario.bus.nudge()
+            scenario.bus.retryNow()
             await scenario.settle()
             #expect(
                 scenario.bus.pending.map(\.reason)

@@ -79,6 +79,6 @@ struct CoreDepartureTests {
         bench.fail(job)
         bench.pass(to: 3)
         bench.nudge()
-        #expect(bench.departure(job) == Departure(trigger: .nudge, saved: .seconds(58)))
+        #expect(bench.departure(job) == Departure(trigger: .retryNow, saved: .seconds(58)))
     }
 }

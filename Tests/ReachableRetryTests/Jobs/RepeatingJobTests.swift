@@ -13,15 +13,15 @@ import Testing
             let job = script.job(scenario.bus).repeating(every: .seconds(10))
             let reader = scenario.start { () throws -> [String] in
                 var texts: [String] = []
-                for await event in job.events.prefix(8) { texts.append(event.text) }
+                for await event in job.events.prefix(12) { texts.append(event.text) }
                 return texts
             }
             await scenario.letPass(until: reader)
             #expect(script.calls == [0, 1, 11, 21])
             try await #expect(
                 reader.value == [
-                    "failed other true", "backing off 1.0", "attempt 2", "succeeded 2", "attempt 3", "succeeded 3", "attempt 4",
-                    "succeeded 4",
+                    "start 1", "failed other true", "backing off 1.0", "start 2", "attempt 2", "succeeded 2", "start 1",
+                    "attempt 3", "succeeded 3", "start 1", "attempt 4", "succeeded 4",
                 ])
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
         }
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aReconnectOrANudgeDoesNotCutTheIntervalShort() async throws {
+    @Test func aReconnectOrRetryNowDoesNotCutTheIntervalShort() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job").repeating(every: .seconds(10))
@@ -56,7 +56,7 @@ import Testing
             scenario.clock.advance(by: .seconds(2))
             try scenario.network.pull("eth0")
             try scenario.network.plug("eth0")
-            scenario.bus.nudge()
+            scenario.bus.retryNow()
             #expect(scenario.bus.pending.first?.hardDelay == .seconds(8))
             try scenario.network.pull("eth0")
             scenario.clock.advance(by: .seconds(20))

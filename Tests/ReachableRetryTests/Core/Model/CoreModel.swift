@@ -67,8 +67,8 @@ struct CoreModel {
         /// Since when it waits for anything, and how long it had waited before.
         var waitSince: Int?
         var waitedBefore = 0
-        /// Whether listeners know that it waits.
-        var hasToldOfWaiting = false
+        /// What it was last said to wait for, since its last start.
+        var toldOf: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
 

@@ -122,11 +122,14 @@ extension CoreRun {
             Int(subject.scope) == job.scope && subject.destination == job.destination && subject.number == numbers[index],
             "\(subject) is not it", index)
         switch news {
-        case .waiting:
-            let isKnown = model.unmet(job).first.map { model.conditions[$0].isKnown } ?? false
-            try check(isKnown && !job.hasToldOfWaiting, "it should not tell that it waits", index)
-            model.jobs[index].hasToldOfWaiting = true
-        case .started(let number, _): try check(number == job.started + 1, "it starts attempt \(number)", index)
+        case .waiting(let condition):
+            let first = model.unmet(job).first
+            let isKnown = first.map { model.conditions[$0].isKnown } ?? false
+            try check(isKnown && first == Int(condition) && job.toldOf != first, "it should not tell that it waits", index)
+            model.jobs[index].toldOf = first
+        case .started(let number, _):
+            try check(number == job.started + 1, "it starts attempt \(number)", index)
+            model.jobs[index].toldOf = nil
         case .failed: try check(!job.isCancelled, "it has failed though it was cancelled", index)
         case .backingOff: try check(job.state == .parked, "it backs off", index)
         case .succeeded, .ended: toldEnds.append(index)
@@ -166,9 +169,11 @@ extension CoreRun {
             try check(!model.isHopeless(job), "it waits for what cannot come", index)
             try check(!model.isShutDown, "it waits after the end", index)
             // What it waits for besides is only looked at when its turn comes, unless nothing holds it.
-            let isKnown =
-                model.unmet(job).first.map { model.conditions[$0].isKnown && (isExact || $0 == job.scope) } ?? false
-            try check(!isKnown || job.isPaused || job.hasToldOfWaiting, "nobody was told that it waits", index)
+            let unmet = model.unmet(job)
+            let isKnown = unmet.first.map { model.conditions[$0].isKnown && (isExact || $0 == job.scope) } ?? false
+            // Of several that are missing, the one that it waits for was told.
+            let isTold = job.toldOf.map(unmet.contains) ?? false
+            try check(!isKnown || job.isPaused || isTold, "nobody was told that it waits", index)
         }
         if job.state == .running, !job.isInterrupted {
             try check(job.deadline > model.now && !job.isCancelled, "it should have been interrupted", index)

@@ -63,11 +63,10 @@ extension CoreOracle {
     }
 
     private mutating func tellOfWaiting(_ index: Int) {
-        guard !jobs[index].hasToldOfWaiting, let condition = unmet(jobs[index]).first, conditions[condition].level.isKnown else {
-            return
-        }
-        jobs[index].hasToldOfWaiting = true
-        tell(index, .waiting)
+        guard let condition = unmet(jobs[index]).first, jobs[index].toldOf != condition, conditions[condition].level.isKnown
+        else { return }
+        jobs[index].toldOf = condition
+        tell(index, .waiting(ConditionIndex(condition)))
     }
 
     mutating func move(_ index: Int, to place: Place) {
@@ -86,6 +85,7 @@ extension CoreOracle {
             job.connectivityIndex = 0
         }
         job.state = .running
+        job.toldOf = nil
         job.startedAt = now
         job.started += 1
         (job.armedEpoch, job.armedScopeEpoch, job.armedNudges) = (epoch(job), conditions[job.scope].epoch, nudges(job))

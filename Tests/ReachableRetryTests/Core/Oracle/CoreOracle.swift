@@ -84,7 +84,8 @@ struct CoreOracle {
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
-        var hasToldOfWaiting = false
+        /// What it was last said to wait for, since its last start.
+        var toldOf: Int?
 
         var started = 0
         var charged = 0
@@ -157,6 +158,8 @@ struct CoreOracle {
         case interrupt(JobState.Interruption)
         case end(Ending)
         case tell(News, waited: Duration?)
+
+        var isWait: Bool { if case .tell(.waiting, _) = self { true } else { false } }
 
         /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
         static func telling(_ news: News, waited: Duration) -> Deed {
