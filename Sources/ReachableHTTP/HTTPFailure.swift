@@ -34,8 +34,10 @@ public struct HTTPFailure: Sendable {
     ) {
         (self.method, self.isIdempotent, self.status) = (method, isIdempotent, status)
         (self.errorCode, self.systemError, self.error, self.time) = (errorCode, systemError, error, time)
-        // Cannot find host, cannot connect to host, name lookup failed: before a connection.
-        self.wasSent = wasSent ?? (errorCode.map { [-1003, -1004, -1006].contains($0) } == true ? false : nil)
+        // Cannot find host, cannot connect to host, name lookup failed: before a connection. A client that tells the system's error
+        // calls one of a connection that was there by the same codes.
+        let isEarly = systemError == nil && errorCode.map { [-1003, -1004, -1006].contains($0) } == true
+        self.wasSent = wasSent ?? (isEarly ? false : nil)
         self.headers = Dictionary(headers.map { ($0.key.lowercased(), $0.value) }) { first, _ in first }
     }
 

@@ -15,7 +15,7 @@ extension URLRequest: RepeatableRequest {
 
     static func fault(of error: any Error) -> ConnectionFault {
         // This machine is short of something: a download could not open its file.
-        if let error = error as? POSIXError { return ConnectionFault(systemError: error.code.rawValue) }
+        if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
         return ConnectionFault((error as? URLError)?.errorCode)
     }
 
@@ -49,5 +49,13 @@ extension HTTPStatusError: HTTPRefusal {
         response.allHeaderFields.reduce(into: [:]) { fields, field in
             if let name = field.key as? String, let value = field.value as? String { fields[name] = value }
         }
+    }
+}
+
+extension ConnectionFault {
+    /// Makes a fault of an error that no client reports, but a file that was opened for the attempt: nothing was sent.
+    init(unsent error: POSIXError) {
+        self.init(systemError: error.code.rawValue)
+        wasSent = false
     }
 }

@@ -23,7 +23,7 @@ extension ConnectionFault {
         case is NIOSSLExtraError: self.init(Self.untrusted)
         case is SocketAddressError.UnknownHost: self.init(URLError.Code.cannotFindHost.rawValue)
         case let error as URLError: self.init(error.errorCode)
-        case let error as POSIXError: self.init(systemError: error.code.rawValue)
+        case let error as POSIXError: self.init(unsent: error)
         // Nothing of the connection's: a body that is too long, and files.
         case is NIOTooManyBytesError: self.init(nil)
         case _ where (error as NSError).domain == NSCocoaErrorDomain: self.init(nil)

@@ -35,6 +35,12 @@ extension RetryBusCore {
     /// How many attempts may run now.
     func limit(at now: BusTime) -> Int { min(maxConcurrent, shortage?.limit(at: now) ?? .max) }
 
+    /// If true, a job that a shortage held back may start.
+    func hasPlace(at now: BusTime) -> Bool {
+        let time = timeOfNextPlace
+        return !time.isNever && time <= now && running < limit(at: now)
+    }
+
     /// When one more may run, if a shortage holds jobs back.
     var timeOfNextPlace: BusTime {
         guard let shortage, running < maxConcurrent else { return .never }

@@ -16,7 +16,7 @@ extension RetryBusCore {
             var due: [JobIndex] = []
             while let job = timers.popDue(at: now) { due.append(job) }
             while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
-            guard !due.isEmpty || !stirred.isEmpty || timeOfNextPlace <= now else { return takeEffects() }
+            guard !due.isEmpty || !stirred.isEmpty || hasPlace(at: now) else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
             letGo(at: now)

@@ -198,7 +198,7 @@ struct CoreFailureTests {
 
     @Test func aShortageLetsAsManyRunAsDidAndOneMoreASecond() {
         var bench = CoreBench()
-        let jobs = (0..<10).map { _ in bench.submit() }
+        let jobs = (0..<10).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
         for job in jobs[5...] { bench.fail(job, .shortage) }
         let more = (0..<3).map { _ in bench.submit() }
         #expect(more.allSatisfy { bench.starts($0).isEmpty }, "five run, and ran when the last one failed")

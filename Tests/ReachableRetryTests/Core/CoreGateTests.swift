@@ -199,6 +199,8 @@ struct CoreGateTests {
         for other in others { bench.succeed(other) }
         bench.fail(bad, .classified(.server))
         let late = (0..<2).map { _ in bench.submit(destination: "api") }
+        #expect(running(bench, late).isEmpty, "it is the canary")
+        bench.fail(bad, .classified(.server))
         #expect(running(bench, late).count >= 1, "its answer proved the way")
     }
 
@@ -206,7 +208,7 @@ struct CoreGateTests {
         for report in [FailureReport.final, .unclassified, .timedOut, FailureReport(.unanswered, mayRetry: false), .shortage] {
             var (bench, jobs) = reconnected(5)
             bench.fail(jobs[0], report)
-            bench.pass(to: bench.now + 5)
+            bench.pass(to: bench.now + 4)
             #expect(running(bench, jobs).count == 1, "\(report)")
         }
     }
