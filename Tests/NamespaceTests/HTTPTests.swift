@@ -25,7 +25,7 @@ struct HTTPTests {
         let clock = ContinuousClock()
         let start = clock.now
         let story = try await network.request("get", by: client).story()
-        #expect(story.contains("failed 1 server 1 charged 503") && story.contains("ok 200 5"), "\(story)")
+        #expect(story.contains("failed 1 overload 1 charged 503") && story.contains("ok 200 5"), "\(story)")
         #expect(clock.now - start >= .seconds(1))
     }
 
@@ -40,7 +40,7 @@ struct HTTPTests {
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
         let rest = server.requests.last?.firstByte
         let status = rest == nil ? 200 : 206
-        #expect(story.contains("failed 1 transient charged -1005") && story.contains("ok \(status) 200000 \(sum)"), "\(story)")
+        #expect(story.contains("failed 1 unknown charged -1005") && story.contains("ok \(status) 200000 \(sum)"), "\(story)")
         // Who polls for errors first may hear of the reset before it has read what came earlier, and loses that.
         #expect(client == .urlSession ? rest == 70_000 : rest ?? 0 <= 70_000)
         #expect(server.requests.count == 2)
@@ -66,7 +66,7 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "waiting 0")
         try await network.plug()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
-        #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
+        #expect(await lines.next(isolation: #isolation) == "failed 1 network uncharged -1003")
         #expect(await lines.next(isolation: #isolation) == "backingOff 1")
     }
 
@@ -80,7 +80,7 @@ struct HTTPTests {
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 1")
         try await network.pull()
-        #expect(await lines.next(isolation: #isolation) == "failed 1 connectivity uncharged -1003")
+        #expect(await lines.next(isolation: #isolation) == "failed 1 network uncharged -1003")
         #expect(await lines.next(isolation: #isolation) == "waiting 1")
         try await network.plug()
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 2")
@@ -102,7 +102,7 @@ struct HTTPTests {
         var story: [String] = []
         while let line = await lines.next(isolation: #isolation) { story.append(line) }
         #expect(
-            story.filter { $0.hasPrefix("failed") } == ["failed 1 connectivity uncharged -1004", "failed 2 server charged -1004"],
+            story.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged -1004", "failed 2 server charged -1004"],
             "\(story)")
     }
 
@@ -172,7 +172,7 @@ struct HTTPTests {
             try await network.plug()
         }
         while let line = await lines.next(isolation: #isolation) { story.append(line) }
-        let expected = (1...3).map { "failed \($0) connectivity uncharged 0" }
+        let expected = (1...3).map { "failed \($0) network uncharged 0" }
         #expect(story.filter { $0.hasPrefix("failed") } == expected, "\(story)")
         #expect(story.contains("attemptStarted 4") && story.contains("ok 201"), "\(story)")
         #expect(story.count { $0.hasPrefix("waiting") } == 3, "\(story)")

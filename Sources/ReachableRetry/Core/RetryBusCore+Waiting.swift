@@ -228,7 +228,10 @@ extension RetryBusCore {
             jobs[Int(index)]?.isInLine = false
             jobs[Int(index)]?.waitsFor = -1
             gates[job.gate].lines[Lane(job)].remove { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
-            if gates[job.gate].lines.isEmpty { gateTimers.cancel(job.gate) }
+            if gates[job.gate].lines.isEmpty {
+                gateTimers.cancel(job.gate)
+                gates[job.gate].ready = .none
+            }
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
             conditions[Int(job.scope)]?.attentive.remove(index)

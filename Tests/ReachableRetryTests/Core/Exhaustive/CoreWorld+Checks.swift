@@ -58,9 +58,10 @@ extension CoreWorld {
     mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
         let job = jobs[index]
         let scope = scopes[scope(index)]
-        let isInterrupted = job.interruptedBy == .unsatisfied
+        // What a server answered is never overruled.
+        let isInterrupted = job.interruptedBy == .unsatisfied && failure != .server
         let overlaps = mode(index) != .ignore && (scope.epoch != job.armedScope || !scope.isUp)
-        let isNetworks = isInterrupted || failure == .connectivity || failure == .transient && overlaps
+        let isNetworks = isInterrupted || failure == .connectivity || failure != .server && overlaps
         let isCharged = !isInterrupted && (!isNetworks || mode(index) != .wait)
         if isInterrupted || failure != .server {
             jobs[index].hard = job.hard
@@ -71,7 +72,7 @@ extension CoreWorld {
         jobs[index].wasCharged = isCharged
         jobs[index].state = .parked
         let isOver =
-            job.isCancelled || job.interruptedBy == .deadline || failure == .permanent && !isInterrupted
+            job.isCancelled || job.interruptedBy == .deadline || failure == .permanent
             || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.most ?? .max
             || jobs[index].hard > deadline(index)
         noteFailure(index, failure, isCharged: isCharged)
@@ -100,9 +101,9 @@ extension CoreWorld {
     private mutating func noteFailure(_ index: Int, _ failure: Setting.Failure, isCharged: Bool) {
         guard isGated(index), !jobs[index].isCancelled else { return }
         let isCurrent = jobs[index].armedScope == scopes[scope(index)].epoch
-        if jobs[index].interruptedBy != .unsatisfied {
-            if failure == .server { notePassage(index) }
-            if failure == .server, setting.jobs[index].destination != nil {
+        if failure == .server {
+            notePassage(index)
+            if setting.jobs[index].destination != nil {
                 gates[places[index]].throttledUntil = max(gates[places[index]].throttledUntil, now + Setting.Failure.hardDelay)
             }
         }

@@ -154,7 +154,9 @@ extension CoreRun {
         guard isExact else { return }
         let (next, wanted) = (core.nextTime(), model.nextTime)
         let expected = wanted == .max ? BusTime.never : BusTime(.milliseconds(wanted))
-        try check(next == expected, "the next time is \(next), not \(expected)")
+        // Jobs that a shortage holds back stand in line, where their limits are looked at now and then.
+        let isRight = model.shortage == nil ? next == expected : next <= expected
+        try check(isRight, "the next time is \(next), not \(expected)")
         try check(core.count == model.jobs.count { $0.state != .ended }, "\(core.count) jobs")
     }
 

@@ -73,7 +73,7 @@ extension CoreOracle {
         let gate = jobs[index].gate
         (jobs[index].place, jobs[index].limit) = (place, .never)
         if jobs[index].state == .judged { jobs[index].state = .parked }
-        if line(gate).isEmpty { gates[gate].alarm = .never }
+        if line(gate).isEmpty { (gates[gate].alarm, gates[gate].offer) = (.never, nil) }
     }
 
     mutating func start(_ index: Int, _ pass: Pass) {
