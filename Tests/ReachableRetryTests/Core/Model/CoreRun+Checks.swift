@@ -172,7 +172,8 @@ extension CoreRun {
             try check(!model.isShutDown, "it waits after the end", index)
             // What it waits for besides is only looked at when its turn comes, unless nothing holds it.
             let unmet = model.unmet(job)
-            let isKnown = unmet.first.map { model.conditions[$0].isKnown && (isExact || $0 == job.scope) } ?? false
+            let isKnown =
+                unmet.first.map { model.conditions[$0].isKnown && (isExact && model.shortage == nil || $0 == job.scope) } ?? false
             // Of several that are missing, the one that it waits for was told.
             let isTold = job.toldOf.map(unmet.contains) ?? false
             try check(!isKnown || job.isPaused || isTold, "nobody was told that it waits", index)
