@@ -7,7 +7,7 @@ _Static_assert(AF_INET == 2 && AF_INET6 == 10, "the reader of cnl_address relies
 _Static_assert(sizeof(struct in_addr) == 4 && sizeof(struct in6_addr) == sizeof(((cnl_address *)0)->bytes), "address sizes");
 _Static_assert(sizeof(struct nlattr) == 4 && NLA_HDRLEN == 4, "netlink(7): an attribute starts with 4 bytes");
 
-/// Whether the attributes fill `length`; only the padding of the last one may be missing.
+/// Returns true if the attributes fill `length`; only the padding of the last one may be missing.
 // nla_parse stops at an attribute that does not fit and reports success ("leftover after parsing", lib/attr.c).
 static bool add_up(const struct nlattr *attribute, int length) {
     while (length >= NLA_HDRLEN && attribute->nla_len >= NLA_HDRLEN && attribute->nla_len <= length) {

@@ -19,9 +19,9 @@
 #include <netlink/route/route.h>
 #include <netlink/route/rtnl.h>
 
-/// How much of a file is read.
+/// The number of bytes of a file that are read.
 enum { FILE_LIMIT = 1 << 16 };
-/// How many files of a folder are read.
+/// The number of files of a folder that are read.
 enum { FOLDER_LIMIT = 64 };
 
 /// Text that grows up to a limit.

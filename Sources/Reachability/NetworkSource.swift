@@ -72,6 +72,11 @@ extension HostAnswering {
     package var resolvesHosts: Bool { true }
 }
 
+extension NetworkSource {
+    /// If false, hosts get no answers: neither the source nor one that it wraps looks up names.
+    var answersHosts: Bool { (self as? any HostAnswering)?.resolvesHosts ?? (self is any HostResolving) }
+}
+
 /// A source whose thread runs tasks.
 package protocol TaskRunningSource: NetworkSource {
     /// Runs the tasks that wait for the source's thread.

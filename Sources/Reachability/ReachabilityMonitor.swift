@@ -67,6 +67,8 @@ public final class ReachabilityMonitor: Sendable {
     }
 
     let source: any NetworkSource
+    /// The source, if it runs tasks: looked up once, for it is called between a verdict and those who wait for it.
+    private let taskRunner: (any TaskRunningSource)?
     let configuration: Configuration
     let evaluator: PathEvaluator
     let instruments: MonitorInstruments?
@@ -90,9 +92,9 @@ public final class ReachabilityMonitor: Sendable {
     ///   - configuration: how it judges and reports.
     public init(_ source: some NetworkSource = KernelNetwork(), configuration: Configuration = .init()) {
         self.source = source
+        taskRunner = source as? any TaskRunningSource
         self.configuration = configuration
-        let core = MonitorCore(
-            configuration, resolvesHosts: (source as? any HostAnswering)?.resolvesHosts ?? (source is any HostResolving))
+        let core = MonitorCore(configuration, resolvesHosts: source.answersHosts)
         evaluator = core.evaluator
         instruments = MonitorInstruments(configuration)
         guarded = Mutex(Guarded(core: core))
@@ -199,7 +201,7 @@ public final class ReachabilityMonitor: Sendable {
             return (settlement, guarded.changes(settlement, answers))
         }
         for change in changes { change.storage.replace(change.state) }
-        if !changes.isEmpty { (source as? any TaskRunningSource)?.runTasks() }
+        if !changes.isEmpty { taskRunner?.runTasks() }
         readDetails(&answers)
         let (outcome, news) = guarded.withLock { guarded in
             let outcome = guarded.core.conclude(plan, answers, settlement)

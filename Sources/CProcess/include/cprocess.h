@@ -10,13 +10,13 @@
 #define _Nullable
 #endif
 
-/// How a child is started.
+/// The start of a child.
 typedef struct {
     /// The files to execute, ended by NULL: the first that can be executed is.
     const char *_Nullable const *_Nonnull files;
     /// The arguments with the name that the child sees itself called by, ended by NULL.
     char *_Nullable const *_Nonnull arguments;
-    /// Whether the child leads a process group of its own, instead of staying in the caller's.
+    /// If true, the child leads a process group of its own, instead of staying in the caller's.
     bool has_own_group;
     /// The child's soft limit of open files (RLIMIT_NOFILE).
     uint64_t open_files;

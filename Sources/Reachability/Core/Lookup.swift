@@ -20,7 +20,7 @@ package struct Lookup: Sendable {
         case done
     }
 
-    /// How many sources are tried where no socket can be asked.
+    /// The number of sources that are tried where no socket can be asked.
     fileprivate static let trialLimit = 16
 
     /// The query to ask next; once done, the one that decided.

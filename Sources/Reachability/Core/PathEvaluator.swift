@@ -181,15 +181,11 @@ package struct PathEvaluator: Sendable {
         }
         guard let place = table.position(of: route.interface) else { return .noWay }
         let interface = table.all[place]
-        if !route.isLocal {
-            if interface.isLoopback { return .noWay }
-            guard interface.isUsable else { return .refused(layer(of: interface, for: query.destination)) }
-            // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
-            // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
-            if route.table == 0 && !interface.isPointToPoint { return .noWay }
-        } else if !interface.isUsable {
-            return .refused(layer(of: interface, for: query.destination))
-        }
+        if !route.isLocal && interface.isLoopback { return .noWay }
+        guard interface.isUsable else { return .refused(layer(of: interface, for: query.destination)) }
+        // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
+        // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
+        if !route.isLocal && route.table == 0 && !interface.isPointToPoint { return .noWay }
         guard isUsable(route.source, to: query.destination, isLocal: route.isLocal, table) else {
             let layer = layer(of: interface, for: query.destination)
             return .refused(layer == .noRoute ? .noAddress : layer)

@@ -40,7 +40,7 @@ extension NetworkInterface.Kind {
 ///
 /// Answers are kept: a flapping cable costs no file access. Safe to use from any thread.
 package final class DeviceTypes: Sendable {
-    /// What tells a device from all others, of other network namespaces too.
+    /// The properties that identify a device, among those of other network namespaces too.
     package struct Device: Hashable, Sendable {
         package var index: UInt32
         /// The name's bytes.

@@ -11,14 +11,6 @@ struct KernelRequests: ~Copyable {
         socket = try NetlinkSocket.forRequests(namespace: namespace)
     }
 
-    /// All links with their addresses.
-    ///
-    /// - Parameter isLast: if true, a dump that changed while it was made is taken as it is: a change announces itself.
-    /// - Returns: `nil` if the dump has to be made again.
-    borrowing func interfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
-        try consistentInterfaces(isLast: isLast)
-    }
-
     /// Look-ups, with the answers in the order of the queries.
     borrowing func routes(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
         var verdicts: [RouteVerdict] = []
@@ -54,8 +46,11 @@ struct KernelRequests: ~Copyable {
             result, "RTM_GETROUTE \(queries.map { "\($0.destination)" }.joined(separator: ", "))")
     }
 
-    /// Links and addresses, or `nil` if either dump has to be made again; the last time they are taken as they are.
-    private borrowing func consistentInterfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
+    /// All links with their addresses.
+    ///
+    /// - Parameter isLast: if true, a dump that changed while it was made is taken as it is: a change announces itself.
+    /// - Returns: `nil` if the dump has to be made again.
+    borrowing func interfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
         var interfaces: [NetworkInterface] = []
         var positions: [UInt32: Int] = [:]
         let linksAreWhole = try dump("RTM_GETLINK", isLast, cnl_request_links) { message in

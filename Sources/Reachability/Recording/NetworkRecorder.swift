@@ -96,7 +96,7 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     }
 
     /// If false, the source looks up no names.
-    package var resolvesHosts: Bool { (source as? any HostAnswering)?.resolvesHosts ?? (source is any HostResolving) }
+    package var resolvesHosts: Bool { source.answersHosts }
 
     /// Lets the source run the tasks that wait for its thread.
     package func runTasks() { (source as? any TaskRunningSource)?.runTasks() }
