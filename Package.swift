@@ -71,7 +71,7 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
-        .testTarget(name: "ReachabilityTestingTests", dependencies: ["ReachabilityTesting"]),
+        .testTarget(name: "ReachabilityTestingTests", dependencies: ["Reachability", "ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
             name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"], exclude: ["Recording/Fixtures"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),

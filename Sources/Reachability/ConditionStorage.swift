@@ -9,6 +9,19 @@ package final class ConditionStorage: Sendable {
     /// A subscription of ``observe(_:)``.
     package typealias ID = UInt64
 
+    /// A condition at one moment, with what the retry bus asks beside its public state.
+    package struct Reading: Hashable, Sendable {
+        package var state: Condition.State
+        /// If false, nothing was evaluated yet and the state is a guess.
+        package var isKnown: Bool
+        /// If true, the path changed so often that it is not relied on yet.
+        ///
+        /// Observers are called when it is steady again.
+        package var isUnsteady: Bool
+        /// Counts the evaluations that the monitor has told of: those that changed something, and those on request.
+        package var evaluation: UInt64
+    }
+
     /// Who waits for one moment; told by a continuation of its own, for a stream costs several times as much.
     private typealias Waiter = UnsafeContinuation<Condition.State?, Never>
 
@@ -22,8 +35,11 @@ package final class ConditionStorage: Sendable {
         var audience: [@Sendable () -> Void]?
         var nextID: ID = 0
         var isKnown: Bool
+        var isUnsteady: Bool
+        var evaluation: UInt64 = 0
         var isStale = false
-        var hasBecomeKnown = false
+        /// If true, observers are to be called, and streams only if `isStale`.
+        var hasNewReading = false
         var isPublishing = false
 
         mutating func everybody() -> [@Sendable () -> Void] {
@@ -38,15 +54,19 @@ package final class ConditionStorage: Sendable {
     /// Whether it is a monitor's, whose end says nothing about the network.
     package let isReachability: Bool
 
-    package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true) {
+    package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true, isUnsteady: Bool = false) {
         self.isReachability = isReachability
-        guarded = Mutex(Guarded(state: state, isKnown: isKnown))
+        guarded = Mutex(Guarded(state: state, isKnown: isKnown, isUnsteady: isUnsteady))
     }
 
     package var state: Condition.State { guarded.withLock(\.state) }
 
-    /// The state, and whether anybody has looked yet: before a scope's first evaluation its state is a guess.
-    package var reading: (state: Condition.State, isKnown: Bool) { guarded.withLock { ($0.state, $0.isKnown) } }
+    package var reading: Reading {
+        guarded.withLock { guarded in
+            Reading(
+                state: guarded.state, isKnown: guarded.isKnown, isUnsteady: guarded.isUnsteady, evaluation: guarded.evaluation)
+        }
+    }
 
     package func set(_ isSatisfied: Bool) {
         change { state in
@@ -60,7 +80,20 @@ package final class ConditionStorage: Sendable {
     package func finish() { change { $0.isFinished = true } }
 
     /// Takes over a state that was decided elsewhere, by somebody who has looked.
-    package func replace(_ state: Condition.State) { change(becomesKnown: !state.isFinished) { $0 = state } }
+    ///
+    /// - Parameter wasRequested: if true, observers are called also if nothing changed.
+    package func replace(_ state: Condition.State, isUnsteady: Bool = false, wasRequested: Bool = false) {
+        guarded.withLock { guarded in
+            guard !guarded.state.isFinished else { return }
+            guarded.evaluation &+= 1
+            let becomesKnown = !guarded.isKnown && !state.isFinished
+            if becomesKnown || guarded.isUnsteady != isUnsteady || wasRequested { guarded.hasNewReading = true }
+            if guarded.state != state { guarded.isStale = true }
+            (guarded.state, guarded.isUnsteady) = (state, isUnsteady)
+            if becomesKnown { guarded.isKnown = true }
+        }
+        publish()
+    }
 
     /// Calls back after each change, outside locks, on the thread that made it or on one that was just publishing.
     ///
@@ -129,13 +162,12 @@ package final class ConditionStorage: Sendable {
         guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count + $0.waiters.count }
     }
 
-    private func change(becomesKnown: Bool = false, _ body: (inout Condition.State) -> Void) {
+    private func change(_ body: (inout Condition.State) -> Void) {
         guarded.withLock { guarded in
             guard !guarded.state.isFinished else { return }
             let old = guarded.state
             body(&guarded.state)
             if guarded.state != old { guarded.isStale = true }
-            if becomesKnown && !guarded.isKnown { (guarded.isKnown, guarded.hasBecomeKnown) = (true, true) }
         }
         publish()
     }
@@ -164,7 +196,7 @@ package final class ConditionStorage: Sendable {
     private func takeNews(isContinuing: Bool) -> News? {
         guarded.withLock { guarded in
             guard isContinuing || !guarded.isPublishing else { return nil }
-            guard guarded.isStale || guarded.hasBecomeKnown || !guarded.newcomers.isEmpty else {
+            guard guarded.isStale || guarded.hasNewReading || !guarded.newcomers.isEmpty else {
                 guarded.isPublishing = false
                 return nil
             }
@@ -174,14 +206,14 @@ package final class ConditionStorage: Sendable {
                 swap(&news.waiters, &guarded.waiters)
             }
             if guarded.isStale && !guarded.streams.isEmpty { news.streams = Array(guarded.streams.values) }
-            if guarded.isStale || guarded.hasBecomeKnown { news.observers = guarded.everybody() }
+            if guarded.isStale || guarded.hasNewReading { news.observers = guarded.everybody() }
             if !guarded.newcomers.isEmpty {
                 news.streams += guarded.newcomers.values
                 guarded.streams.merge(guarded.newcomers) { $1 }
                 guarded.newcomers = [:]
             }
             guarded.isStale = false
-            guarded.hasBecomeKnown = false
+            guarded.hasNewReading = false
             return news
         }
     }

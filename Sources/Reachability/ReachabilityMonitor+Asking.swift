@@ -29,6 +29,15 @@ extension ReachabilityMonitor {
         return try path(for: question, InterfaceTable(try dump()), isLive: false) ?? .unknown
     }
 
+    /// Has a watched scope evaluated soon, as if an event had concerned it.
+    ///
+    /// Observers of its condition are called after that evaluation, also if it found nothing new. Returns at once. A source that
+    /// delivers on the calling thread has evaluated it then. Does nothing for a scope that is not watched.
+    package func reevaluate(_ scope: Scope) {
+        guarded.withLock { $0.core.request(scope) }
+        source.wake()
+    }
+
     /// The steps that lead to the verdicts about scopes, asked now.
     ///
     /// - Parameter limit: how long name servers may take in all.

@@ -54,7 +54,8 @@ extension ReachabilityMonitor {
             finishedHealth = listeners
             answer = (nil, guarded.validationRequests.removeAll())
             finishedConditions = Array(guarded.conditions.values) + [guarded.validatedCondition].compactMap(\.self)
-            guarded.conditions = [:]
+            finishedConditions += guarded.holdings.values.map(\.storage)
+            (guarded.conditions, guarded.holdings) = ([:], [:])
             guarded.validatedCondition = nil
         }
 
@@ -90,6 +91,8 @@ extension ReachabilityMonitor.Guarded {
     struct ConditionChange {
         var storage: ConditionStorage
         var state: Condition.State
+        var isUnsteady = false
+        var wasRequested = false
     }
 
     /// The conditions that changed, of those that somebody has.
@@ -98,10 +101,23 @@ extension ReachabilityMonitor.Guarded {
         if core.isValidating, let state = core.validation?.takeCondition(), let validatedCondition {
             changes.append(ConditionChange(storage: validatedCondition, state: state))
         }
+        changes += holdingChanges()
         if conditions.isEmpty { return changes }
-        for entry in settlement.entries where entry.observation.conditionChanged {
-            guard let storage = conditions[answers.paths[entry.position].scope] else { continue }
-            changes.append(ConditionChange(storage: storage, state: entry.observation.state))
+        var steadied = settlement.steadied
+        for entry in settlement.entries {
+            let scope = answers.paths[entry.position].scope
+            let becameSteady = !steadied.isEmpty && steadied.remove(scope) != nil
+            guard entry.observation.conditionChanged || entry.wasRequested || becameSteady, let storage = conditions[scope] else {
+                continue
+            }
+            changes.append(
+                ConditionChange(
+                    storage: storage, state: entry.observation.state, isUnsteady: entry.isUnsteady,
+                    wasRequested: entry.wasRequested))
+        }
+        for scope in steadied {
+            guard let storage = conditions[scope] else { continue }
+            changes.append(ConditionChange(storage: storage, state: core.condition(scope)))
         }
         return changes
     }

@@ -66,7 +66,8 @@ extension ReachabilityMonitor {
             guarded.core.retain(scope)
             if let storage = guarded.conditions[scope] { return storage }
             let storage = ConditionStorage(
-                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil)
+                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil,
+                isUnsteady: guarded.core.isUnsteady(scope))
             guarded.conditions[scope] = storage
             return storage
         }
@@ -92,7 +93,7 @@ extension ReachabilityMonitor {
     package var usage: Int {
         guarded.withLock { guarded in
             guarded.broadcast.count + guarded.healthListeners.count + guarded.validationRequests.count
-                + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
+                + guarded.holdings.count + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
         }
     }
 

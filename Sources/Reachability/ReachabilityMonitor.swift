@@ -49,6 +49,7 @@ public final class ReachabilityMonitor: Sendable {
         var isExpected = false
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
+        var holdings: [IPAddress: Holding] = [:]
         /// Whether the internet is validated, once somebody wanted to know.
         var validatedCondition: ConditionStorage?
         /// Those who wait for a validation.
@@ -60,6 +61,7 @@ public final class ReachabilityMonitor: Sendable {
         var toldHealth = MonitorHealth()
         /// The source's time as of the last batch, for what is told after the last one.
         var now = BootInstant(sinceBoot: .zero)
+        var deliveryCount: UInt64 = 0
         var wallTime: Duration = .zero
         /// What the instruments measure, and were told last.
         var outage = OutageTimer()
@@ -178,6 +180,9 @@ public final class ReachabilityMonitor: Sendable {
         }
     }
 
+    /// The number of batches that the source has delivered: an answer of before the last one may be out of date.
+    package var deliveryCount: UInt64 { guarded.withLock(\.deliveryCount) }
+
     /// What the monitor went through.
     public var health: MonitorHealth { guarded.withLock(\.core.health) }
 
@@ -190,6 +195,7 @@ public final class ReachabilityMonitor: Sendable {
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
         let (plan, destinations) = guarded.withLock { guarded in
             guarded.now = batch.now
+            guarded.deliveryCount &+= 1
             guarded.wallTime = batch.wallTime
             return (guarded.core.receive(batch), guarded.core.takeNewDestinations())
         }
@@ -200,7 +206,9 @@ public final class ReachabilityMonitor: Sendable {
             let settlement = guarded.core.settle(plan, answers)
             return (settlement, guarded.changes(settlement, answers))
         }
-        for change in changes { change.storage.replace(change.state) }
+        for change in changes {
+            change.storage.replace(change.state, isUnsteady: change.isUnsteady, wasRequested: change.wasRequested)
+        }
         if !changes.isEmpty { taskRunner?.runTasks() }
         readDetails(&answers)
         let (outcome, news) = guarded.withLock { guarded in

@@ -39,6 +39,8 @@ struct ManualClockState: Sendable {
 
     var now: Instant
     var witnesses: [UInt64: Witness] = [:]
+    /// The tasks that wait for a number of sleepers.
+    var counters: [UInt64: (count: Int, continuation: Sleep)] = [:]
     private(set) var sleepers = 0
     /// Latest first, so that the next one is cheap to take.
     private var entries: [Entry] = []
@@ -79,6 +81,21 @@ struct ManualClockState: Sendable {
         }
         entries[first].isTold = true
         return entries[first].key.deadline
+    }
+
+    /// Returns whether so many tasks sleep, or registers the one that waits for them.
+    mutating func count(_ id: UInt64, _ count: Int, _ continuation: Sleep) -> Bool {
+        guard sleepers != count else { return true }
+        counters[id] = (count, continuation)
+        return false
+    }
+
+    /// Takes those who waited for the present number of sleepers.
+    mutating func takeCounters() -> [Sleep] {
+        guard !counters.isEmpty else { return [] }
+        let taken = counters.filter { $0.value.count == sleepers }
+        for id in taken.keys { counters[id] = nil }
+        return taken.values.map(\.continuation)
     }
 
     mutating func schedule(_ deadline: Instant, _ action: @escaping @Sendable () -> Void) -> Key {

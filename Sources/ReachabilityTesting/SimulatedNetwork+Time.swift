@@ -6,9 +6,9 @@ extension SimulatedNetwork {
     func scheduleModel() {
         while true {
             let (deadline, timer) = state.withLock { ($0.kernel.nextDeadline, $0.modelTimer) }
-            guard timer?.deadline.offset != deadline else { return }
+            guard timer?.deadline != deadline.map(ManualClock.Instant.init) else { return }
             let next = deadline.map { deadline in
-                clock.schedule(at: .init(offset: deadline)) { [weak self] in self?.advanceModel() }
+                clock.schedule(at: .init(offset: deadline)) { [weak self] in self?.advanceModel(to: deadline) }
             }
             // Another thread may have changed the model meanwhile: whoever comes later looks once more.
             let old = state.withLock { state in
@@ -19,9 +19,10 @@ extension SimulatedNetwork {
         }
     }
 
-    private func advanceModel() {
+    private func advanceModel(to deadline: Duration) {
         state.withLock { $0.modelTimer = nil }
-        let now = clock.now.offset
+        // The clock's nanosecond may begin a little before the model's deadline.
+        let now = max(clock.now.offset, deadline)
         batch { kernel in kernel.advance(to: now) }
     }
 }

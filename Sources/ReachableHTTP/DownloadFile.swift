@@ -1,34 +1,69 @@
 internal import Foundation
+internal import Glibc
+internal import Synchronization
 
-/// The file that a download is written to, over several attempts.
+/// The file that a download is written to, over several attempts; only this user may read it.
 ///
-/// Only this user may read it.
-struct DownloadFile: Sendable {
-    /// How much is kept of the body of a response that is none of the download.
+/// It is open while an attempt runs and at no other time, so that waiting downloads hold no descriptors. Used by one attempt at a
+/// time.
+final class DownloadFile: Sendable {
+    /// The number of bytes that are kept of the body of an error response.
     static let refusalLimit = 1 << 20
 
     let location: URL
-    private let handle: FileHandle
+    private let handle = Mutex<FileHandle?>(nil)
 
-    /// Makes an empty file.
-    init(in directory: URL = FileManager.default.temporaryDirectory) throws {
-        location = directory.appendingPathComponent("\(UUID().uuidString).download")
-        let isMade = FileManager.default.createFile(
-            atPath: location.path, contents: nil, attributes: [.posixPermissions: 0o600])
-        guard isMade else { throw CocoaError(.fileWriteUnknown) }
-        handle = try FileHandle(forWritingTo: location)
+    /// Chooses a name in a directory, by default the system's for temporary files; makes no file.
+    init(in directory: URL? = nil) {
+        location = (directory ?? FileManager.default.temporaryDirectory)
+            .appendingPathComponent("\(UUID().uuidString).download")
     }
 
-    func append(_ data: some DataProtocol) throws { try handle.write(contentsOf: data) }
+    /// Opens the file for an attempt; makes it if it is not there.
+    ///
+    /// - Returns: Its length in bytes. Less than was written before if something else has removed or cut it.
+    /// - Throws: `POSIXError` if the system is short of something; `CocoaError` if the file cannot be opened otherwise.
+    func open() throws -> Int64 {
+        let descriptor = Glibc.open(location.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw Self.failure(errno) }
+        let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure(errno) }
+        handle.withLock { $0 = opened }
+        return Int64(status.st_size)
+    }
 
-    func clear() throws { try handle.truncate(atOffset: 0) }
+    /// Closes the file at the end of an attempt.
+    func close() { try? handle.withLock { $0.take() }?.close() }
 
-    /// Puts something else in the place of what has arrived.
+    func append(_ data: some DataProtocol) throws { try opened().write(contentsOf: data) }
+
+    func clear() throws { try opened().truncate(atOffset: 0) }
+
+    /// Replaces the contents.
     func replaceAll(with data: some DataProtocol) throws -> URL {
+        _ = try open()
+        defer { close() }
         try clear()
         try append(data)
         return location
     }
 
     func remove() { try? FileManager.default.removeItem(at: location) }
+
+    private func opened() throws -> FileHandle {
+        guard let handle = handle.withLock({ $0 }) else { throw CocoaError(.fileWriteUnknown) }
+        return handle
+    }
+
+    private static func failure(_ number: Int32) -> any Error {
+        let error = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
+        switch number {
+        // These pass: another attempt may find a descriptor or memory.
+        case EMFILE, ENFILE, ENOMEM: return error
+        case ENOSPC, EDQUOT: return CocoaError(.fileWriteOutOfSpace, userInfo: [NSUnderlyingErrorKey: error])
+        case EACCES, EPERM: return CocoaError(.fileWriteNoPermission, userInfo: [NSUnderlyingErrorKey: error])
+        default: return CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: error])
+        }
+    }
 }

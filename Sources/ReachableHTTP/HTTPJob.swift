@@ -12,8 +12,8 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
     private struct Judged {
         /// The request of the running attempt; `nil` before there is one.
         var request: Request?
-        /// What the classifier made of its failure; `nil` if it was not asked.
-        var opinion: HTTPRetryOpinion?
+        /// The report about its failure; `nil` if the classifier was not asked.
+        var report: FailureReport?
     }
 
     private let request: Request
@@ -27,30 +27,67 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         (self.request, self.policy, self.options) = (request, policy, options)
     }
 
-    /// Runs it on a bus.
+    /// Runs it on a bus, or joins the job that the options name.
     ///
     /// - Parameters:
     ///   - exchange: makes one attempt with a request.
-    ///   - body: makes of a refusal's body what the caller gets, if refusals are returned.
-    func run<Body>(
-        on bus: RetryBus, exchange: (Request) async throws -> HTTPExchange<Body, Refusal>, body: (Refusal) throws -> Body
+    ///   - body: makes the caller's body of a refusal, if refusals are returned.
+    func run<Body: Sendable>(
+        on bus: RetryBus, exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
+        body: (Refusal) throws -> Body
     ) async throws -> (Body, Refusal.Response) {
         do {
-            let result = try await bus.retry(
-                judgedPolicy, to: options.scope, destination: request.destination, when: options.conditions,
-                priority: options.priority, id: options.id
-            ) { attempt in try await perform(attempt, exchange) }
+            let result: HTTPExchange<Body, Refusal>
+            if let name = options.joining {
+                result = try await bus.retry(
+                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+                    priority: options.priority, joining: name
+                ) { [self] attempt in try await perform(attempt, exchange) }
+            } else {
+                result = try await bus.retry(
+                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+                    priority: options.priority, id: options.id
+                ) { attempt in try await perform(attempt, exchange) }
+            }
             switch result {
             case .value(let value, let response): return (value, response)
             case .refusal(let refusal): return (try body(refusal), refusal.response)
             }
-        } catch let refusal as Refusal where options.errorStatuses == .returned && isJudged {
+        } catch let refusal as Refusal where options.errorStatuses == .returned && (isJudged || options.joining != nil) {
             return (try body(refusal), refusal.response)
         }
     }
 
+    /// The policy and the operation of one life of a cold job.
+    ///
+    /// - Parameter value: makes the job's value of a body and a response.
+    func instance<Body: Sendable, Value: Sendable>(
+        exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
+        body: @escaping @Sendable (Refusal) throws -> Body, value: @escaping @Sendable ((Body, Refusal.Response)) -> Value
+    ) -> JobInstance<Value> {
+        JobInstance(judgedPolicy) { [self] attempt in
+            switch try await perform(attempt, exchange) {
+            case .value(let body, let response): value((body, response))
+            case .refusal(let refusal): value((try body(refusal), refusal.response))
+            }
+        }
+    }
+
+    /// Makes a cold job, whose lives know nothing of each other.
+    static func job<Value: Sendable>(
+        _ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>, on bus: RetryBus,
+        instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
+    ) -> Job<Value> {
+        bus.job(
+            policy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+            priority: options.priority, id: options.id
+        ) {
+            instance(HTTPJob(request, policy, options))
+        }
+    }
+
     /// Whether the last attempt's exchange failed: an adapter may throw the same kinds of errors.
-    private var isJudged: Bool { judged.withLock { $0.opinion != nil } }
+    private var isJudged: Bool { judged.withLock { $0.report != nil } }
 
     /// Whether the last attempt got as far as to an exchange.
     private var isSent: Bool { judged.withLock { $0.request != nil } }
@@ -72,12 +109,10 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
             throw error
         }
         guard case .refusal(let refusal) = result else { return result }
-        switch judge(refusal) {
-        case .doNotRetry, .noOpinion:
-            // The server has answered, and the answer stands.
-            if refusal.status < 400 || options.errorStatuses == .returned { return result }
-        case .retry, .retryAsSystemError: break
-        }
+        let report = judge(refusal)
+        // An answer that stands, and of which the server is not to blame.
+        let isResult = refusal.status < 400 || options.errorStatuses == .returned && report.evidence == .classified(.request)
+        if !report.mayRetry, isResult { return result }
         throw refusal
     }
 
@@ -86,10 +121,10 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         judge(
             HTTPFailure(
                 method: method, isIdempotent: isIdempotent, errorCode: fault.errorCode, systemError: fault.systemError,
-                error: error, time: .seconds(Date().timeIntervalSince1970)))
+                wasSent: fault.wasSent, error: error, time: .seconds(Date().timeIntervalSince1970)))
     }
 
-    private func judge(_ refusal: Refusal) -> HTTPRetryOpinion {
+    private func judge(_ refusal: Refusal) -> FailureReport {
         let (method, isIdempotent) = sent
         return judge(
             HTTPFailure(
@@ -104,29 +139,31 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
     }
 
     @discardableResult
-    private func judge(_ failure: HTTPFailure) -> HTTPRetryOpinion {
-        let opinion = options.classifier.opinion(on: failure)
-        judged.withLock { $0.opinion = opinion }
-        return opinion
+    private func judge(_ failure: HTTPFailure) -> FailureReport {
+        let report =
+            switch options.classifier.opinion(on: failure) {
+            // A request that may be repeated is not to blame.
+            case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
+            case .retryAs(let fault): FailureReport(.classified(fault))
+            case .retryAsSystemError(let number): FailureReport(systemError: number)
+            case .doNotRetry, .noOpinion: FailureReport(failure.evidence, mayRetry: false)
+            }
+        judged.withLock { $0.report = report }
+        return report
     }
 
     /// The caller's policy, and what the classifier says after it.
     private var judgedPolicy: RetryPolicy {
-        policy.classify { [self] error in
-            // What the bus broke off before it began leaves the judgement of the attempt before; and an adapter sends nothing.
+        policy.report { [self] error in
+            // The bus broke it off before it began, which leaves the judgement of the attempt before; and an adapter sends nothing.
             if error is CancellationError || !isSent { return nil }
+            switch error as? RetryError {
             // The bus's own clock cut the attempt: to the server that is no different from the client's.
-            if error as? RetryError == .attemptTimedOut { judge(ConnectionFault(URLError.Code.timedOut.rawValue)) }
-            return switch judged.withLock({ $0.opinion }) {
-            case .retry(let failureClass): failureClass
-            case .doNotRetry, .noOpinion: .permanent
-            case .retryAsSystemError, nil: nil
+            case RetryError.attemptTimedOut?: judge(ConnectionFault(URLError.Code.timedOut.rawValue))
+            case RetryError.attemptInterrupted?: judge(ConnectionFault(URLError.Code.networkConnectionLost.rawValue))
+            default: break
             }
-        }.systemErrors { [self] error in
-            guard !(error is CancellationError), case .retryAsSystemError(let number) = judged.withLock({ $0.opinion }) else {
-                return nil
-            }
-            return number
+            return judged.withLock { $0.report }
         }
     }
 }

@@ -10,10 +10,11 @@ public import Reachability
 /// }
 /// ```
 ///
-/// Each validation is one `GET`, in a session of its own: without cookies, caches, credentials, or a connection that is left from
-/// before. Redirects are not followed, and of the body no more is read than can be expected. Ask a server of your own, or one whose
-/// owner invites that. Use `http`: a portal cannot answer in the place of an `https` server, so there it only counts as failed. The
-/// server must not redirect by itself, to `https` for instance: that looks like a portal.
+/// Each validation is one `GET` in a session for nothing else: without cookies, caches or credentials, and over a new connection,
+/// which the server is asked to close (`Connection: close`). Redirects are not followed, and of the body no more is read than can
+/// be expected. Ask a server of your own, or one whose owner invites that. Use `http`: a portal cannot answer in the place of an
+/// `https` server, so there it only counts as failed. The server must not redirect by itself, to `https` for instance: that looks
+/// like a portal.
 ///
 /// | What comes | What it counts as |
 /// |---|---|
@@ -56,25 +57,26 @@ public struct HTTPPathValidator: PathValidator {
         // What lies between is to ask the server, too, and to leave the body as it is.
         request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        // The next validation has to find its own way: a connection that is left from this one may be dead, or pass by the portal.
+        // Foundation has no setting for that; a server has to comply (RFC 9112, section 9.6), and what is cancelled is closed.
+        request.setValue("close", forHTTPHeaderField: "Connection")
         let receiver = ProbeReceiver(ProbeVerdict(url: url.absoluteString, status: expectedStatus, body: expectedBody))
-        let session = URLSession(configuration: Self.configuration, delegate: receiver, delegateQueue: nil)
-        defer { session.finishTasksAndInvalidate() }
         do {
-            return try await receiver.receive(request, from: session)
+            return try await Self.session.run(receiver) { [request] in $0.dataTask(with: request) }
         } catch let error as URLError {
             try Task.checkCancellation()
             return .failed("no response from \(url): \(error.localizedDescription) (URLError \(error.code.rawValue))")
         }
     }
 
-    /// A session that keeps nothing.
-    private static var configuration: URLSessionConfiguration {
+    /// A session that keeps nothing, for all validators.
+    private static let session: TaskSession = {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
         configuration.httpCookieStorage = nil
         configuration.httpCookieAcceptPolicy = .never
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        return configuration
-    }
+        return TaskSession(configuration)
+    }()
 }

@@ -1,19 +1,19 @@
 internal import ReachableRetry
 
-/// Decides which failures of HTTP requests are followed by another attempt, and whose fault they were.
+/// Decides which failures of HTTP requests are followed by another attempt.
 ///
 /// A value: make one from sets, make one from a function of your own, and ask several in order.
 ///
 /// ```swift
 /// let classifier = HTTPRetryClassifier { failure in
-///     failure.status == 409 ? .retry(.transient) : .noOpinion
+///     failure.status == 409 ? .retryAs(.server) : .noOpinion
 /// }.otherwise(.standard)
 /// ```
 public struct HTTPRetryClassifier: Sendable {
     /// The methods whose requests may be sent twice, and which are commonly sent again: RFC 9110, section 9.2.2.
     public static let idempotentMethods: Set<String> = ["DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"]
-    /// The statuses of what passes: 408, 429, 500, 502, 503 and 504.
-    public static let passingStatuses: Set<Int> = [408, 429, 500, 502, 503, 504]
+    /// The statuses of what passes: 408, 421, 425, 429, 500, 502, 503 and 504.
+    public static let passingStatuses: Set<Int> = [408, 421, 425, 429, 500, 502, 503, 504]
     /// The codes of `URLError` of what passes, on all systems.
     ///
     /// In their order: timed out, cannot find host, cannot connect to host, connection lost, name lookup failed, not connected, bad
@@ -28,7 +28,7 @@ public struct HTTPRetryClassifier: Sendable {
     /// Known elsewhere by codes that are among ``passingErrorCodes``.
     public static let unknownErrorCode = -1
 
-    /// Retries what passes, for methods that may be repeated, and heeds `Retry-After` up to a day.
+    /// Retries what passes, unless it may have been carried out and must not be twice, and heeds `Retry-After` up to a day.
     public static let standard = HTTPRetryClassifier()
 
     private let ask: @Sendable (HTTPFailure) -> HTTPRetryOpinion
@@ -38,29 +38,34 @@ public struct HTTPRetryClassifier: Sendable {
     /// It is called by the job's task, once a failure, never under a lock.
     public init(_ opinion: @escaping @Sendable (HTTPFailure) -> HTTPRetryOpinion) { ask = opinion }
 
-    /// Makes a classifier from sets: it has an opinion about a failure if the method is listed, or the request is idempotent
-    /// otherwise, and if the status or the error's code is listed.
+    /// Makes a classifier from sets: it has an opinion about a failure if the status or the error's code is listed.
+    ///
+    /// A request that was never sent, or that the server did not carry out (421, 425, 429), is repeated whatever its method is; one
+    /// that may have been received only if the method is listed, or if it is idempotent otherwise.
     ///
     /// - Parameters:
-    ///   - methods: the methods, which are case-sensitive.
-    ///   - statuses: the statuses; these are the server's fault.
-    ///   - errorCodes: the codes of `URLError`; whose fault such an error is, ``HTTPFailure/systemError`` says if it is known.
-    ///   - maximumRetryAfter: for how long a server's `Retry-After` is heeded at most.
+    ///   - methods: the methods of requests that may be received twice; they are case-sensitive.
+    ///   - statuses: the statuses that pass.
+    ///   - errorCodes: the codes of `URLError` that pass.
+    ///   - maximumRetryAfter: the longest `Retry-After` of a server that is heeded.
     public init(
         methods: Set<String> = idempotentMethods, statuses: Set<Int> = passingStatuses,
-        errorCodes: Set<Int> = passingErrorCodes.union([unknownErrorCode]), maximumRetryAfter: Duration = .seconds(86_400)
+        errorCodes: Set<Int> = passingErrorCodes.union([unknownErrorCode]), maximumRetryAfter: Duration = longestRetryAfter
     ) {
         ask = { failure in
-            guard failure.isIdempotent || methods.contains(failure.method) else { return .noOpinion }
-            if let status = failure.status, statuses.contains(status) {
-                return .retry(.server(retryAfter: failure.retryAfter(maximum: maximumRetryAfter)))
-            }
-            if let code = failure.errorCode, errorCodes.contains(code) {
-                return failure.systemError.map { .retryAsSystemError($0) } ?? Self.opinion(onErrorCode: code)
-            }
-            return .noOpinion
+            let isListed =
+                failure.status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
+            guard isListed else { return .noOpinion }
+            let isSafe = failure.isIdempotent || methods.contains(failure.method) || !failure.mayHaveBeenReceived
+            guard isSafe else { return .noOpinion }
+            guard case .classified(.overload(_)) = failure.evidence else { return .retry }
+            let delay = failure.retryAfter(maximum: maximumRetryAfter)
+            return .retryAs(.overload(retryAfter: delay))
         }
     }
+
+    /// The longest `Retry-After` that is heeded unless a classifier says otherwise: a day.
+    public static let longestRetryAfter = Duration.seconds(86_400)
 
     /// Asks this classifier, and another one if it has no opinion.
     public func otherwise(_ next: HTTPRetryClassifier) -> HTTPRetryClassifier {
@@ -72,19 +77,4 @@ public struct HTTPRetryClassifier: Sendable {
 
     /// What it makes of a failure.
     public func opinion(on failure: HTTPFailure) -> HTTPRetryOpinion { ask(failure) }
-
-    /// Whose fault an error of a connection is.
-    ///
-    /// Left open as far as the network decides about it. What is called the server's is never overruled by the bus; but a refused
-    /// connection and a name that is not found are the network's if it went away or changed meanwhile, and the bus knows that only
-    /// when the attempt has ended. As errors of the system, and as passing ones, it judges them in the light of that.
-    private static func opinion(onErrorCode code: Int) -> HTTPRetryOpinion {
-        switch code {
-        case -1004: .retryAsSystemError(111)  // ECONNREFUSED
-        case -1003, -1006: .retryAsSystemError(-3)  // EAI_AGAIN; on Linux also a lookup without any network
-        case -1001: .retryAsSystemError(110)  // ETIMEDOUT
-        case -1009: .retryAsSystemError(101)  // ENETUNREACH
-        default: .retry(.transient)
-        }
-    }
 }

@@ -1,12 +1,15 @@
 public import ReachableRetry
 
-/// What a classifier makes of a failure.
+/// A classifier's judgement of a failure.
 public enum HTTPRetryOpinion: Hashable, Sendable {
-    /// Another attempt may help, and this is whose fault it was.
+    /// Another attempt may help.
     ///
-    /// `FailureClass.server` is never overruled by what the network did meanwhile: right for a response, which a server must have
-    /// sent, and wrong for an error of a connection.
-    case retry(FailureClass)
+    /// The fault is known by the response or the error; the bus judges an error in the light of what the network did meanwhile.
+    case retry
+    /// Another attempt may help, and this is the fault, as with `RetryPolicy.classify(_:)`.
+    ///
+    /// `server`, `overload` and `request` say that the server answered, and are never overruled by what the network did meanwhile.
+    case retryAs(AttemptFailure.Fault)
     /// Another attempt may help, and the bus is to judge as if the system had reported this error: an `errno`, or one of
     /// getaddrinfo(3)'s, which are negative.
     ///

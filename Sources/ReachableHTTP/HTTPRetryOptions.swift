@@ -1,3 +1,4 @@
+public import Foundation
 public import FoundationNetworking
 public import Reachability
 public import ReachableRetry
@@ -33,13 +34,62 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     ///
     /// For a server nearby use `Scope.host(_:)` or `Scope.address(_:)`.
     public var scope = Scope.internet
+    /// The server that the bus takes the request to go to; by default the host and port of its URL.
+    public var destination = HTTPDestination.hostAndPort
     /// What has to be satisfied besides.
     public var conditions: [Condition] = []
     /// Which job goes first when several may.
     public var priority = JobPriority.normal
     /// A name to cancel the job by, of which there is one job at a time; `nil` has the bus number it.
     public var id: JobID?
+    /// A name under which several callers share one job; `nil` gives each its own.
+    ///
+    /// A caller joins the pending job of that name, as `RetryBus.retry(_:joining:operation:)` does: its request is not sent, and it
+    /// gets what the first caller gets. A download that is shared has one file. Takes the place of ``id``. Values of `Job` ignore
+    /// it: there `RetryError.duplicateID` ends a second life with the same ``id``.
+    public var joining: JobID?
+    /// Whether a download continues where the previous attempt broke off, if the server allows it.
+    ///
+    /// If not, each attempt starts at the first byte, and neither `Range` nor `Accept-Encoding` is set.
+    public var resumesDownloads = true
+    /// Whether the server may encode the body of a download, with gzip for instance.
+    ///
+    /// An encoded body saves traffic, and cannot be continued. By default a download asks for `Accept-Encoding: identity`, unless
+    /// the request has a value of its own.
+    public var acceptsEncodedDownloads = false
+    /// The directory that downloads are written to; `nil` for the system's for temporary files.
+    ///
+    /// It must exist. Choose one on the volume that the file is to stay on: moving it there is then instant.
+    public var downloadDirectory: URL?
 
     /// Makes the default options.
     public init() {}
+}
+
+/// The server that a request goes to, as far as a bus has to know it.
+///
+/// Jobs to one destination share a gate, and a server's order to wait. More cases may be added.
+public struct HTTPDestination: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case hostAndPort
+        case none
+        case named(String)
+    }
+
+    let kind: Kind
+
+    /// The host and port of the request's URL, such as `example.com:443`.
+    public static let hostAndPort = HTTPDestination(kind: .hostAndPort)
+    /// No destination: the request shares nothing with others to the same server.
+    public static let none = HTTPDestination(kind: .none)
+    /// A name of the caller's choice, for several hosts that are one service, or several services behind one host.
+    public static func named(_ name: String) -> HTTPDestination { HTTPDestination(kind: .named(name)) }
+
+    func name(for request: some RepeatableRequest) -> String? {
+        switch kind {
+        case .hostAndPort: request.destination
+        case .none: nil
+        case .named(let name): name
+        }
+    }
 }

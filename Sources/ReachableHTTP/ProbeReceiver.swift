@@ -3,84 +3,26 @@ internal import FoundationNetworking
 internal import Reachability
 internal import Synchronization
 
-/// Hears of one request of a session, no longer than until the verdict is clear.
-final class ProbeReceiver: NSObject, URLSessionDataDelegate {
-    private struct Run {
-        var verdict: ProbeVerdict
-        var waiting: CheckedContinuation<PathValidation, any Error>?
-        var isStarted = false
-        var isCancelled = false
-    }
+/// Judges the response to a probe, and reads no more of it than that takes.
+final class ProbeReceiver: TaskReceiver {
+    private let verdict: Mutex<ProbeVerdict>
 
-    private let run: Mutex<Run>
+    init(_ verdict: ProbeVerdict) { self.verdict = Mutex(verdict) }
 
-    init(_ verdict: ProbeVerdict) { run = Mutex(Run(verdict: verdict)) }
+    func receive(_ response: HTTPURLResponse?) -> PathValidation? { response.flatMap(judge) }
 
-    /// Sends the request; called once.
-    func receive(_ request: URLRequest, from session: URLSession) async throws -> PathValidation {
-        try Task.checkCancellation()
-        let task = session.dataTask(with: request)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                run.withLock { $0.waiting = continuation }
-                task.resume()
-                // A task that was cancelled before it was resumed need not tell its end.
-                let isCancelled = run.withLock { run in
-                    run.isStarted = true
-                    return run.isCancelled
-                }
-                if isCancelled { task.cancel() }
-            }
-        } onCancel: {
-            let isStarted = run.withLock { run in
-                run.isCancelled = true
-                return run.isStarted
-            }
-            if isStarted { task.cancel() }
-        }
-    }
+    func receive(_ data: Data) -> PathValidation? { verdict.withLock { $0.receive(data) } }
 
-    // MARK: - The session's calls
+    /// A redirect is the verdict, or the expected answer: it is never followed.
+    func redirect(_ response: HTTPURLResponse) -> PathValidation? { judge(response) ?? verdict.withLock { $0.end() } }
 
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-        newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void
-    ) {
-        // Not answered but cancelled: Foundation stops the program if the answer comes after somebody has cancelled the task.
-        conclude(task, judge(response))
-    }
+    // Foundation reports a redirect without a place at the end only.
+    func end(_ response: HTTPURLResponse?) -> PathValidation { response.flatMap(judge) ?? verdict.withLock { $0.end() } }
 
-    func urlSession(
-        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
-        completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
-    ) {
-        conclude(dataTask, judge(response))
-        completionHandler(.allow)
-    }
-
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        conclude(dataTask, run.withLock { $0.verdict.receive(data) })
-    }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let waiting = run.withLock({ $0.waiting.take() }) else { return }
-        if let error { return waiting.resume(throwing: error) }
-        // Foundation tells nobody of a redirect that names no place.
-        waiting.resume(returning: task.response.flatMap(judge) ?? run.withLock { $0.verdict.end() })
-    }
-
-    private func judge(_ response: URLResponse) -> PathValidation? {
-        guard let response = response as? HTTPURLResponse else { return nil }
+    private func judge(_ response: HTTPURLResponse) -> PathValidation? {
         let location = response.value(forHTTPHeaderField: "Location").flatMap { URL(string: $0, relativeTo: response.url) }
-        // A portal may say anything, and somebody may open it.
+        // A portal may name any URL, and a user may open it.
         let page = location.flatMap { $0.isHTTP ? $0.absoluteString : nil }
-        return run.withLock { $0.verdict.begin(status: response.statusCode, location: page) }
-    }
-
-    /// Tells the verdict, if there is one, and has the rest left unread.
-    private func conclude(_ task: URLSessionTask, _ finding: PathValidation?) {
-        guard let finding, let waiting = run.withLock({ $0.waiting.take() }) else { return }
-        waiting.resume(returning: finding)
-        task.cancel()
+        return verdict.withLock { $0.begin(status: response.statusCode, location: page) }
     }
 }

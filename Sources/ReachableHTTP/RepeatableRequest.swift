@@ -43,10 +43,10 @@ extension RepeatableRequest {
     }
 
     /// Makes it one for what is missing of a download, if it may be.
-    mutating func resume(_ partial: inout PartialDownload) {
-        let isAllowed = verb == "GET" && field("Range") == nil
-        // So that positions in it mean something to the server.
-        if isAllowed, field("Accept-Encoding") == nil { setField("Accept-Encoding", "identity") }
+    mutating func resume(_ partial: inout PartialDownload, _ options: HTTPRequestRetryOptions<Self>) {
+        let isAllowed = options.resumesDownloads && verb == "GET" && field("Range") == nil
+        // Positions in an encoded body mean nothing to the server.
+        if isAllowed, !options.acceptsEncodedDownloads, field("Accept-Encoding") == nil { setField("Accept-Encoding", "identity") }
         for field in partial.resume(isAllowed: isAllowed) { setField(field.name, field.value) }
     }
 }

@@ -13,7 +13,11 @@ extension URLRequest: RepeatableRequest {
 
     mutating func setField(_ name: String, _ value: String) { setValue(value, forHTTPHeaderField: name) }
 
-    static func fault(of error: any Error) -> ConnectionFault { ConnectionFault((error as? URLError)?.errorCode) }
+    static func fault(of error: any Error) -> ConnectionFault {
+        // This machine is short of something: a download could not open its file.
+        if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
+        return ConnectionFault((error as? URLError)?.errorCode)
+    }
 
     /// Whether it is a request of HTTP.
     var isHTTP: Bool { url?.isHTTP == true }
@@ -45,5 +49,13 @@ extension HTTPStatusError: HTTPRefusal {
         response.allHeaderFields.reduce(into: [:]) { fields, field in
             if let name = field.key as? String, let value = field.value as? String { fields[name] = value }
         }
+    }
+}
+
+extension ConnectionFault {
+    /// Makes a fault of an error that no client reports, but a file that was opened for the attempt: nothing was sent.
+    init(unsent error: POSIXError) {
+        self.init(systemError: error.code.rawValue)
+        wasSent = false
     }
 }

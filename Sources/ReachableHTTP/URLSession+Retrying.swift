@@ -12,8 +12,13 @@ public import ReachableRetry
 /// both exactly. Without the former an attempt ends when the server is silent for the request's `timeoutInterval`, rounded up to
 /// whole seconds. `timeoutIntervalForResource` has no effect on Linux.
 ///
-/// Cancelling the calling task cancels the session's task. Do not invalidate a session while its jobs are pending: Foundation stops
-/// the program when a task is made of such a session.
+/// The attempts run in a companion of the session, which is made with its first job and lives as long as the session: with the
+/// same configuration, and so the same cookies, cache and credentials. The session's delegate is asked about challenges and
+/// redirects, on its own queue, and hears nothing else. Invalidating the session has no effect on its jobs. Use one session for
+/// many requests: each has connections of its own.
+///
+/// A 401 or 407 is an answer like others, unless the delegate has credentials for `Basic`: Foundation knows no other method.
+/// Cancelling the calling task cancels the attempt.
 extension URLSession {
     /// Loads data, and tries again until that succeeds.
     ///
@@ -28,11 +33,7 @@ extension URLSession {
     public func data(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await run(request, policy, options, on: bus) {
-            try await HTTPExchange(data(for: $0))
-        } body: {
-            $0.data
-        }
+        try await load(request, policy, options, on: bus, exchange: loading(.none))
     }
 
     /// Uploads data, and tries again until that succeeds; each attempt sends all of it.
@@ -50,11 +51,7 @@ extension URLSession {
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await run(request, policy, options, on: bus) {
-            try await HTTPExchange(upload(for: $0, from: data))
-        } body: {
-            $0.data
-        }
+        try await load(request, policy, options, on: bus, exchange: loading(.bytes(data)))
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -72,25 +69,47 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await run(request, policy, options, on: bus) {
-            try await HTTPExchange(upload(for: $0, fromFile: file))
-        } body: {
-            $0.data
+        try await load(request, policy, options, on: bus, exchange: loading(.file(file)))
+    }
+
+    /// The body of a request.
+    enum Upload: Sendable {
+        case none
+        case bytes(Data)
+        case file(URL)
+    }
+
+    /// Makes attempts whose response is kept in memory.
+    func loading(_ body: Upload) -> @Sendable (URLRequest) async throws -> HTTPExchange<Data, HTTPStatusError> {
+        { [self] request in
+            try await TaskSession.companion(of: self).run(DataReceiver(), for: self) { session in
+                switch body {
+                case .none: session.dataTask(with: request)
+                case .bytes(let data): session.uploadTask(with: request, from: data)
+                case .file(let file): session.uploadTask(with: request, fromFile: file)
+                }
+            }
         }
     }
 
-    func run<Body>(
+    func load(
         _ request: URLRequest, _ policy: RetryPolicy, _ options: HTTPRetryOptions, on bus: RetryBus,
-        exchange: (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>, body: (HTTPStatusError) throws -> Body
-    ) async throws -> (Body, HTTPURLResponse) {
+        exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Data, HTTPStatusError>
+    ) async throws -> (Data, HTTPURLResponse) {
         guard request.isHTTP else { throw URLError(.unsupportedURL) }
-        let timeout = configuration.timeoutIntervalForRequest
         return try await HTTPJob(request, policy, options).run(
-            on: bus,
-            exchange: { request in
-                var request = request
-                request.setTimeout(policy, timeout)
-                return try await exchange(request)
-            }, body: body)
+            on: bus, exchange: timed(policy, exchange), body: { $0.data })
+    }
+
+    /// Sets the timeout of each request.
+    func timed<Body>(
+        _ policy: RetryPolicy, _ exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>
+    ) -> @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError> {
+        let timeout = configuration.timeoutIntervalForRequest
+        return { request in
+            var request = request
+            request.setTimeout(policy, timeout)
+            return try await exchange(request)
+        }
     }
 }

@@ -67,12 +67,14 @@ final class AlarmClock: Sendable {
 
     /// Whether a time that came is the one that was wanted.
     private func hasRung(_ generation: UInt64) -> Bool {
-        guarded.withLock { guarded in
-            guard guarded.generation == generation, !guarded.armed.isNever else { return false }
+        // What would have taken it back is released outside of the lock, and with it the clock's task.
+        let (hasRung, _) = guarded.withLock { guarded -> (Bool, (@Sendable () -> Void)?) in
+            guard guarded.generation == generation, !guarded.armed.isNever else { return (false, nil) }
             guarded.armed = .never
             guarded.wanted = .never
-            guarded.takeBack = nil
-            return true
+            defer { guarded.takeBack = nil }
+            return (true, guarded.takeBack)
         }
+        return hasRung
     }
 }

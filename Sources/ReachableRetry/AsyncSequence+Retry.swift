@@ -12,7 +12,11 @@ extension AsyncSequence where Self: Sendable {
     /// beginning comes again. Each iteration of the result is an independent life; it ends with its job when it is dropped, or
     /// when its task is cancelled. The sequence is iterated in the isolation of whoever iterates the result.
     ///
-    /// When the job gives up, the sequence's last error is thrown, or a ``RetryError`` as ``RetryBus``'s `retry` does.
+    /// An iteration that the bus cuts has not ended the sequence, though a cancelled stream may say so: after an attempt timeout or
+    /// an interruption it is iterated again. When the job gives up, the sequence's last error is thrown, or a ``RetryError`` as
+    /// ``RetryBus``'s `retry` does; `CancellationError` if the reader's task or the job was cancelled.
+    ///
+    /// The first element of an iteration proves the way to the destination, as ``Attempt/reportProgress()`` does.
     ///
     /// - Parameters:
     ///   - policy: when to try again, and when to give up. Its attempt timeout counts for whole iterations.

@@ -16,6 +16,16 @@ public struct Attempt: Sendable {
     /// between: connections that were kept are likely dead.
     public var epoch: UInt64
 
+    /// Has the bus note that the attempt gets somewhere.
+    var progress: (@Sendable () -> Void)?
+
+    /// Reports that the operation gets somewhere, such as that the server answers or takes data.
+    ///
+    /// That proves the way to the destination: other jobs need not wait until this attempt has ended. For operations that take
+    /// long; a success is reported without it. It does not reset the count of charged attempts, nor extend a limit. May be called
+    /// from any thread, and any number of times. Does nothing after the attempt's end, and for an attempt without a bus.
+    public func reportProgress() { progress?() }
+
     /// Makes an attempt, to call an operation without a bus.
     public init(number: Int = 1, previousFailure: (any Error)? = nil, deadline: Duration? = nil, epoch: UInt64 = 0) {
         self.number = number

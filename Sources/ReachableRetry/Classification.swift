@@ -1,25 +1,48 @@
 internal import Reachability
 
-/// What the caller says about an error, asked in the order in which a policy promises to ask.
+/// The functions of a policy that judge errors, asked in the order that a policy promises.
 struct Classification: Sendable {
     var giveUp: [@Sendable (any Error) -> Bool] = []
     var retry: [@Sendable (any Error) -> Bool] = []
-    var classifiers: [@Sendable (any Error) -> FailureClass?] = []
+    var classifiers: [@Sendable (any Error) -> FailureReport?] = []
     var systemErrors: [@Sendable (any Error) -> Int32?] = []
 
-    /// What is known about an error without knowing the network.
+    /// The report about an attempt that failed, before the state of the network is looked at.
+    ///
+    /// - Parameter cut: the bus's own reason, if it cut the attempt. An answer of the server that came just before is not overruled.
+    func report(_ error: any Error, cut: RetryError?) -> FailureReport {
+        guard let cut else { return report(error) }
+        // The cancellation is the bus's own.
+        guard !(error is CancellationError) else { return report(cut) }
+        let own = report(error)
+        return own.evidence.isAnswer ? own : report(cut)
+    }
+
+    /// The report about one error.
     func report(_ error: any Error) -> FailureReport {
-        if giveUp.contains(where: { $0(error) }) { return .classified(.permanent) }
-        // A time that the policy itself sets is no error of the operation's, which such a list is about.
-        let isOwn = error as? RetryError == .attemptTimedOut
-        if !isOwn, !retry.isEmpty, !retry.contains(where: { $0(error) }) { return .classified(.permanent) }
+        // First of all: a predicate accepts an error whatever a classifier says of it.
+        let isRefused = giveUp.contains { $0(error) } || !isListed(error)
+        var report = opinion(error) ?? systemReport(error) ?? FailureReport(.unclassified)
+        if isRefused { report.mayRetry = false }
+        return report
+    }
+
+    /// The limits of the policy itself are no errors of the operation's, which such a list is about.
+    private func isListed(_ error: any Error) -> Bool {
+        retry.isEmpty || (error as? RetryError)?.isCut == true || retry.contains { $0(error) }
+    }
+
+    private func opinion(_ error: any Error) -> FailureReport? {
         for classifier in classifiers {
-            if let opinion = classifier(error) { return .classified(opinion) }
+            if let report = classifier(error) { return report }
         }
+        return nil
+    }
+
+    private func systemReport(_ error: any Error) -> FailureReport? {
         for number in systemErrors {
             if let number = number(error) { return FailureReport(systemError: number) }
         }
-        if let error = error as? ReachabilityError { return FailureReport(systemError: error.errno) }
-        return .unclassified
+        return (error as? ReachabilityError).map { FailureReport(systemError: $0.errno) }
     }
 }

@@ -1,4 +1,5 @@
 internal import Reachability
+internal import Synchronization
 
 /// A condition that the bus follows: kept, and observed.
 struct FollowedCondition: Sendable {
@@ -15,8 +16,12 @@ struct FollowedCondition: Sendable {
     }
 
     var level: Level {
-        let (state, isKnown) = condition.storage.reading
-        return Level(isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: isKnown)
+        let reading = condition.storage.reading
+        let state = reading.state
+        var level = Level(
+            isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: reading.isKnown)
+        (level.isUnsteady, level.evaluation) = (reading.isUnsteady, reading.evaluation)
+        return level
     }
 }
 
@@ -57,5 +62,36 @@ struct FollowedConditions: Sendable {
     mutating func removeAll() -> [FollowedCondition] {
         defer { self = FollowedConditions() }
         return Array(entries.values)
+    }
+}
+
+/// The answers of the kernel about scopes whose attempts failed: a burst of failures asks once.
+///
+/// An answer is used again for ``lifetime``, unless the monitor has heard anything since the question. Questions of several threads
+/// that come at once are asked at once: no lock is held across a lookup.
+final class RecentLookups: Sendable {
+    static let lifetime = Duration.milliseconds(1)
+
+    private struct Answer {
+        var time: BusTime
+        var delivery: UInt64
+        var isGone: Bool
+    }
+
+    private let answers = Mutex<[Scope: Answer]>([:])
+
+    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    func isGone(_ scope: Scope, _ monitor: ReachabilityMonitor, at now: BusTime) -> Bool {
+        let delivery = monitor.deliveryCount
+        if let known = answers.withLock({ $0[scope] }), known.delivery == delivery, now - known.time < Self.lifetime {
+            return known.isGone
+        }
+        guard let path = try? monitor.path(to: scope) else { return false }
+        let answer = Answer(time: now, delivery: delivery, isGone: path.status == .unsatisfied)
+        answers.withLock { answers in
+            answers = answers.filter { now - $0.value.time < Self.lifetime }
+            answers[scope] = answer
+        }
+        return answer.isGone
     }
 }

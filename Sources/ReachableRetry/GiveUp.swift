@@ -1,7 +1,8 @@
-/// The story of a job that gave up.
+/// The report of a job that gave up.
 ///
-/// Told by ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/story``. Jobs that succeed or are cancelled have none.
-public struct GiveUp: Sendable {
+/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/story``, and as an error with ``RetryPolicy/throwsReport()``. Jobs that
+/// succeed or are cancelled have none.
+public struct GiveUp: Error, Sendable {
     /// Why a job gave up.
     ///
     /// More may be added.
@@ -43,4 +44,29 @@ public struct GiveUp: Sendable {
     public var elapsed: Duration
     /// Why the last attempt failed; `nil` if there was none.
     public var lastError: (any Error)?
+}
+
+extension GiveUp: CustomStringConvertible {
+    /// The report in words, with the last error as that describes itself.
+    ///
+    /// The wording may change with any release.
+    public var description: String {
+        let count = attempts == 1 ? "1 attempt" : "\(attempts) attempts"
+        let wait = waited > .zero ? ", \(waited.words) of them waiting" : ""
+        let error = lastError.map { "; the last error: \($0)" } ?? ""
+        return "gave up after \(attempts == 0 ? "no attempt" : count) in \(elapsed.words)\(wait): \(cause)\(error)"
+    }
+
+    private var cause: String {
+        switch reason {
+        case .permanent: "the error is permanent"
+        case .attempts: "as many attempts were charged as the policy allows"
+        case .budget: "the retry budget is spent"
+        case .deadline: "the time for the job was over"
+        case .waitLimit: "the network stayed away for too long"
+        case .conditionEnded: "a condition of the job ended without being satisfied"
+        case .shutDown: "the bus was shut down"
+        default: reason.rawValue
+        }
+    }
 }

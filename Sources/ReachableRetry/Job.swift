@@ -9,14 +9,14 @@ public import Reachability
 /// let feed = try await refresh.value
 /// ```
 ///
-/// Each access to ``value``, each iteration of ``events`` and each ``submit()`` is an independent life: a job of its own on the
-/// bus, with its own count of attempts. Safe to use from any thread.
+/// Each access to ``value``, each iteration of ``events`` and each ``submit(detached:)`` is an independent life: a job of its
+/// own on the bus, with its own count of attempts. Safe to use from any thread.
 ///
 /// ## Topics
 /// ### Running
 /// - ``value``
 /// - ``events``
-/// - ``submit()``
+/// - ``submit(detached:)``
 /// ### Changing
 /// - ``onEvent(_:)``
 /// - ``onlyWhen(_:)``
@@ -38,7 +38,8 @@ public struct Job<Value: Sendable>: Sendable {
                 switch event {
                 case .succeeded(let value): return value
                 case .gaveUp(let error, _): throw error
-                case .waitingForConnectivity, .attemptSucceeded, .attemptFailed, .backingOff: continue
+                case .cancelled: throw CancellationError()
+                case .waiting, .attemptStarted, .attemptSucceeded, .attemptFailed, .backingOff: continue
                 }
             }
             throw CancellationError()
@@ -48,24 +49,33 @@ public struct Job<Value: Sendable>: Sendable {
     /// What happens in a life of the job, which goes on when the next event is asked for.
     public var events: JobEvents<Value> { JobEvents(plan: plan) }
 
-    /// Hands the job to the bus, and returns at once: a life that nobody waits for.
+    /// Submits the job to the bus as a life that no caller waits for, and returns at once.
     ///
-    /// It has no task until it may start: thousands can wait for the network at little cost. What happens is told to its handlers
-    /// (``onEvent(_:)``), to ``RetryPolicy/onGiveUp(_:)`` and to ``RetryBus/events``. It lives on without its caller;
-    /// ``RetryBus/cancel(_:)`` and ``RetryBus/shutdown(drain:)`` end it.
+    /// What happens goes to the job's handlers (``onEvent(_:)``), to ``RetryPolicy/onGiveUp(_:)`` and to ``RetryBus/events``. The
+    /// job lives on without its submitter; ``RetryBus/cancel(_:)`` and ``RetryBus/shutdown(drain:)`` end it.
     ///
+    /// By default it runs with the task-local values and the priority of its submitter. They live in a task that sleeps while the
+    /// job waits, which takes one to three kilobytes. A detached job keeps the priority only: it has no task while it waits, and
+    /// takes little more than a hundred bytes.
+    ///
+    /// - Parameter detached: Whether the job runs without its submitter's task-local values. For jobs that may wait by the ten
+    ///   thousand.
     /// - Returns: The name of this life.
     /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus does not take it.
     @discardableResult
-    public func submit() throws(RetryError) -> JobID {
+    public func submit(detached: Bool = false) throws(RetryError) -> JobID {
         var order = plan.order
-        (order.plan, order.wantsNews) = (plan, !plan.handlers.isEmpty)
-        return try plan.bus.submit(order).id
+        (order.wantsNews, order.taskPriority) = (!plan.handlers.isEmpty, Task.basePriority ?? Task.currentPriority)
+        if detached { order.plan = plan }
+        let ticket = try plan.bus.submit(order)
+        if !detached { plan.drive(ticket) }
+        return ticket.id
     }
 
-    /// Has a handler called with each event of each life, after those that were given before.
+    /// Calls a handler with each event of each life, after the handlers that were given before.
     ///
-    /// Called by the task that runs the life, with the next event waiting: a handler should return soon.
+    /// The handlers of a life are called one at a time and in the order of the events, by the task that runs the life. The next
+    /// event waits meanwhile: a handler should return soon.
     public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> Job { Job(plan: plan.adding(handler)) }
 
     /// Has no attempt start while a condition is not satisfied; of several all have to be.
@@ -91,6 +101,16 @@ extension RetryBus {
     ) -> Job<Value> {
         let order = Order(
             policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
-        return Job(plan: JobPlan(self, order, operation))
+        return Job(plan: JobPlan(self, order) { JobInstance(policy, operation) })
+    }
+
+    /// Makes a job whose lives have a policy and an operation of their own each; these count by `policy`'s rules.
+    package func job<Value: Sendable>(
+        _ policy: RetryPolicy, to scope: Scope, destination: String?, when conditions: [Condition], priority: JobPriority,
+        id: JobID?, instance: @escaping @Sendable () -> JobInstance<Value>
+    ) -> Job<Value> {
+        let order = Order(
+            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        return Job(plan: JobPlan(self, order, instance))
     }
 }

@@ -16,6 +16,7 @@ struct JobDesk: Sendable {
         static let mayStart = Flags(rawValue: 1)
         static let wantsNews = Flags(rawValue: 2)
         static let hasNews = Flags(rawValue: 4)
+        static let isPulled = Flags(rawValue: 8)
 
         mutating func set(_ flag: Flags, _ isSet: Bool) {
             if isSet { insert(flag) } else { remove(flag) }
@@ -32,12 +33,17 @@ struct JobDesk: Sendable {
         private var flags: Flags
         /// Why the attempt is to be cancelled, if it is.
         var interruption: JobState.Interruption?
+        /// The priority of the tasks that the bus makes for it.
+        let taskPriority: TaskPriority
         fileprivate let generation: UInt32
 
-        fileprivate init(_ ticket: Ticket, _ waiter: Waiter, wantsNews: Bool) {
+        fileprivate init(_ ticket: Ticket, _ order: RetryBus.Order) {
             generation = ticket.key.generation
-            self.waiter = waiter
-            flags = wantsNews ? .wantsNews : []
+            waiter = order.plan.map(Waiter.plan) ?? .nobody
+            taskPriority = order.taskPriority
+            flags = []
+            flags.set(.wantsNews, order.wantsNews)
+            flags.set(.isPulled, order.isPulled)
             if let name = ticket.name { records = [JobRecord(name: name)] }
         }
 
@@ -56,8 +62,8 @@ struct JobDesk: Sendable {
             set { flags.set(.hasNews, newValue) }
         }
 
-        /// Whether its task has nothing to do.
-        var isAsleep: Bool { if case .task = waiter { true } else { false } }
+        /// Whether its driver goes on only when a reader asks.
+        var isPulled: Bool { flags.contains(.isPulled) }
 
         /// Whether it has a task that may have something to do.
         var isAwake: Bool { if case .nobody = waiter { true } else { false } }
@@ -77,11 +83,13 @@ struct JobDesk: Sendable {
     private var entries: [Entry?] = []
     private var named: [JobID: JobKey] = [:]
     /// How jobs ended whose tasks have not seen it: their places may have been taken by others.
-    private var endings: [JobKey: Ending] = [:]
+    private var ends: [JobKey: JobEnd] = [:]
     private var entryCount = 0
+    /// How many of those ends a driver will come for by itself.
+    private(set) var unheardEnds = 0
 
     /// How many there are, those included of which only the end is left to be seen.
-    var count: Int { entryCount + endings.count }
+    var count: Int { entryCount + ends.count }
 
     /// The job, unless it has ended.
     subscript(key: JobKey) -> Entry? {
@@ -108,10 +116,10 @@ struct JobDesk: Sendable {
         return self[key] == nil ? nil : key
     }
 
-    mutating func add(_ ticket: Ticket, _ waiter: Waiter, wantsNews: Bool) {
+    mutating func add(_ ticket: Ticket, _ order: RetryBus.Order) {
         let index = Int(ticket.key.index)
         while entries.count <= index { entries.append(nil) }
-        entries[index] = Entry(ticket, waiter, wantsNews: wantsNews)
+        entries[index] = Entry(ticket, order)
         if let name = ticket.name { named[name] = ticket.key }
         entryCount += 1
     }
@@ -119,20 +127,26 @@ struct JobDesk: Sendable {
     /// The job has ended, and its place may be taken by another.
     ///
     /// - Parameter ending: what its task has to see; `nil` if it has.
-    mutating func remove(_ key: JobKey, _ ending: Ending?) {
-        guard let entry = self[key] else { return }
+    /// - Returns: What was kept of it, to be released outside of the lock: errors and closures of its caller.
+    mutating func remove(_ key: JobKey, _ ending: Ending?) -> Entry? {
+        guard let entry = self[key] else { return nil }
         if let name = entry.record.name { named[name] = nil }
         entries[Int(key.index)] = nil
         entryCount -= 1
         if entryCount == 0 { entries = [] }
-        if let ending { endings[key] = ending }
+        if let ending {
+            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, isPulled: entry.isPulled)
+            if !entry.isPulled { unheardEnds += 1 }
+        }
+        return entry
     }
 
     /// How a job ended, for its task.
-    mutating func takeEnding(of key: JobKey) -> Ending? {
-        guard !endings.isEmpty, let ending = endings.removeValue(forKey: key) else { return nil }
-        if endings.isEmpty { endings = [:] }
-        return ending
+    mutating func takeEnd(of key: JobKey) -> JobEnd? {
+        guard !ends.isEmpty, let end = ends.removeValue(forKey: key) else { return nil }
+        if ends.isEmpty { ends = [:] }
+        if !end.isPulled { unheardEnds -= 1 }
+        return end
     }
 
     /// Whether every job's task sleeps or is busy elsewhere: nothing is left to pick up.
@@ -145,11 +159,19 @@ struct JobDesk: Sendable {
     }
 }
 
+/// How a job ended, for its driver.
+struct JobEnd: Sendable {
+    var ending: Ending
+    /// What its last attempt threw that counts.
+    var lastError: (any Error)?
+    var isPulled: Bool
+}
+
 /// What is known of a job's attempts, and its name if the caller chose one.
 struct JobRecord: Sendable {
     var name: JobID?
     /// The running attempt.
-    var attempt: Task<Void, Never>?
+    var attempt: AttemptTask?
     /// What the attempt threw that failed last.
     var failure: (any Error)?
     /// The same, but for attempts that a loss interrupted: those count for nothing.

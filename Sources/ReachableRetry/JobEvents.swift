@@ -1,8 +1,9 @@
 /// What happens to a cold job: each iteration is an independent life.
 ///
-/// The job goes on when the next event is asked for, and not before: an iteration that nobody goes on with starts no attempt,
-/// and one that is dropped, or whose task is cancelled, cancels its job. Delays and deadlines run on meanwhile. The sequence ends
-/// after ``JobEvent/succeeded(_:)`` (unless the job is repeated) or ``JobEvent/gaveUp(_:_:)``, and when the job is cancelled.
+/// The job goes on when the next event is asked for, and not before: after ``JobEvent/attemptStarted(_:)`` the attempt runs when
+/// the reader asks for the event after that. An iteration that is dropped, or whose task is cancelled, cancels its job. Delays,
+/// timeouts and deadlines run on meanwhile. The sequence ends after ``JobEvent/succeeded(_:)`` (unless the job is repeated),
+/// ``JobEvent/gaveUp(_:_:)`` or ``JobEvent/cancelled``.
 ///
 /// The operation runs in the isolation of whoever iterates, unless it has one of its own.
 public struct JobEvents<Value: Sendable>: AsyncSequence, Sendable {

@@ -9,6 +9,8 @@ final class JobLife<Value: Sendable> {
         /// Nobody has asked yet, or the life before has ended; when the next one begins.
         case unborn(notBefore: BusTime)
         case living(Ticket)
+        /// An attempt may run, as was told.
+        case starting(Ticket, Attempt)
         /// It has a value that was told as an attempt's, and not yet as the job's.
         case done(Value)
         case over
@@ -17,35 +19,55 @@ final class JobLife<Value: Sendable> {
     private let plan: JobPlan<Value>
     /// Whether it goes on only when it is asked.
     private let isPulled: Bool
+    /// Whether it ends when there is nothing to do, and leaves the job to the bus.
+    private let mayLeave: Bool
     private var stage: Stage
-    private var lastError: (any Error)?
+    private var instance: JobInstance<Value>
     /// Whether the delay after the last failure was told.
     private var hasToldOfDelay = true
+    /// Whether the bus waits until the end was told.
+    private var isAwaited = false
 
     init(_ plan: JobPlan<Value>, isPulled: Bool) {
         self.plan = plan
         self.isPulled = isPulled
+        mayLeave = false
         stage = .unborn(notBefore: .past)
+        instance = plan.makeInstance()
     }
 
-    /// The life of a job that was submitted without a task, which goes on by itself.
-    init(_ plan: JobPlan<Value>, _ ticket: Ticket) {
+    /// A life of a job that was submitted, which goes on by itself.
+    init(_ plan: JobPlan<Value>, _ ticket: Ticket, mayLeave: Bool) {
         self.plan = plan
         isPulled = false
+        self.mayLeave = mayLeave
         stage = .living(ticket)
+        instance = plan.makeInstance()
     }
 
     deinit {
-        if case .living(let ticket) = stage { plan.bus.abandon(ticket) }
+        switch stage {
+        case .living(let ticket), .starting(let ticket, _):
+            plan.bus.abandon(ticket)
+            plan.tell(.cancelled)
+        case .done(let value): plan.tell(.succeeded(value))
+        case .unborn, .over: break
+        }
     }
 
-    /// What happens next; `nil` if nothing does any more, or if the calling task or the job was cancelled.
+    /// What happens next; `nil` if nothing does any more, or if the calling task was cancelled before a life began.
     func next(isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
         guard let event = await nextEvent(isolation: isolation) else {
             stage = .over
             return nil
         }
         plan.tell(event)
+        switch event {
+        case .succeeded, .gaveUp, .cancelled:
+            if isAwaited { plan.bus.noteTold() }
+            isAwaited = false
+        case .waiting, .attemptStarted, .attemptSucceeded, .attemptFailed, .backingOff: break
+        }
         return event
     }
 
@@ -54,12 +76,13 @@ final class JobLife<Value: Sendable> {
         case .over: return nil
         case .done(let value):
             stage = plan.interval.map { .unborn(notBefore: plan.bus.clock.now() + $0) } ?? .over
+            if plan.interval != nil { instance = plan.makeInstance() }
             return .succeeded(value)
         case .unborn(let notBefore):
             if Task.isCancelled { return nil }
             do {
                 let ticket = try begin(notBefore)
-                return await go(on: ticket, isolation: isolation)
+                return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
             } catch {
                 stage = .over
                 return .gaveUp(error, nil)
@@ -72,50 +95,61 @@ final class JobLife<Value: Sendable> {
                 if isPulled { plan.bus.pauseForReader(ticket) }
                 return .backingOff(delay)
             }
-            return await go(on: ticket, isolation: isolation)
+            return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
+        case .starting(let ticket, let attempt):
+            stage = .living(ticket)
+            return await cancellable(ticket, isolation: isolation) { await run(attempt, ticket, isolation: isolation) }
         }
     }
 
     private func begin(_ notBefore: BusTime) throws(RetryError) -> Ticket {
         var order = plan.order
-        (order.notBefore, order.wantsNews) = (notBefore, true)
+        (order.notBefore, order.wantsNews, order.isPulled) = (notBefore, true, isPulled)
         let ticket = try plan.bus.submit(order)
-        (stage, lastError, hasToldOfDelay) = (.living(ticket), nil, true)
+        (stage, hasToldOfDelay) = (.living(ticket), true)
         return ticket
     }
 
-    private func go(on ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+    /// Cancels the job with the calling task.
+    private func cancellable(
+        _ ticket: Ticket, isolation: isolated (any Actor)?, _ body: () async -> JobEvent<Value>?
+    ) async -> JobEvent<Value>? {
         let bus = plan.bus
-        return await withTaskCancellationHandler(
-            operation: { await step(ticket, isolation: isolation) },
-            onCancel: { bus.change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
+        return await withTaskCancellationHandler(operation: body, onCancel: { bus.cancel(ticket) }, isolation: isolation)
     }
 
     private func step(_ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        switch await plan.bus.nextStep(ticket, isPulled: isPulled) {
-        case .waiting: return .waitingForConnectivity
-        case .start(let start): return await attempt(start, ticket, isolation: isolation)
-        case .end(.cancelled): return nil
-        case .end(.gaveUp(let reason, let tally, let isCut)):
+        switch await plan.bus.nextStep(ticket, isPulled: isPulled, leaving: mayLeave ? plan : nil) {
+        case .left:
             stage = .over
-            let story = GiveUp(ticket.id, reason, tally, lastError)
-            return .gaveUp(plan.bus.conclude(story, plan.policy, isCut: isCut), story)
+            return nil
+        case .waiting(let unmet): return .waiting(for: unmet)
+        case .start(let attempt):
+            stage = .starting(ticket, attempt)
+            return .attemptStarted(attempt.number)
+        case .end(let end):
+            (stage, isAwaited) = (.over, !end.isPulled)
+            let (error, report) = plan.bus.conclude(end, ticket, instance.policy)
+            return report.map { .gaveUp(error, $0) } ?? .cancelled
         }
     }
 
-    private func attempt(_ start: Start, _ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+    private func run(_ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
         let bus = plan.bus
-        let attempt = Attempt(number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
-        switch await bus.perform(attempt, ticket, isolation: isolation, plan.operation) {
+        switch await bus.perform(attempt, ticket, isolation: isolation, instance.operation) {
         case .success(let value):
-            bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
-            stage = .done(value)
+            bus.change { guarded, now in
+                // A shutdown waits until the end was told.
+                if !isPulled { guarded.untold += 1 }
+                return guarded.core.succeed(ticket.key, at: now)
+            }
+            (stage, isAwaited) = (.done(value), !isPulled)
             return .attemptSucceeded(value)
         case .failure(let error):
-            let result = bus.failed(ticket, plan.policy, error, after: lastError, isPaused: isPulled)
-            (lastError, hasToldOfDelay) = (result.lastError, false)
+            let failure = bus.failed(ticket, instance.policy, error, isPaused: isPulled)
+            hasToldOfDelay = false
             // Without a verdict it was cancelled, and that is all that is left to hear.
-            guard let failure = result.failure else { return await step(ticket, isolation: isolation) }
+            guard let failure else { return await step(ticket, isolation: isolation) }
             return .attemptFailed(failure)
         }
     }
@@ -140,11 +174,12 @@ extension RetryBus {
     /// Nobody will ask for a job any more: it ends, and nothing of it is left.
     func abandon(_ ticket: Ticket) {
         change { guarded, now in
-            let cancelled = guarded.core.cancel(ticket.key, at: now)
+            let cancelled = guarded.cancel(ticket.key, at: now)
             // It may have been let go without anybody starting it.
-            let (_, failed) = guarded.core.fail(ticket.key, .unclassified, interruption: .cancelled, isGone: false, at: now)
+            let (_, failed) = guarded.core.fail(ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
             return cancelled + failed
         }
-        guarded.withLock { _ = $0.desk.takeEnding(of: ticket.key) }
+        // Its error is released outside of the lock.
+        _ = guarded.withLock { $0.desk.takeEnd(of: ticket.key) }
     }
 }

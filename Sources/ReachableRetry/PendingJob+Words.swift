@@ -23,7 +23,8 @@ extension PendingJob: CustomStringConvertible {
 
     private var needs: [String] {
         let what = scope == .internet ? "the network" : "a way to \(scope)"
-        let network = isScopeUnmet ? [what + (missing.map { ": \($0)" } ?? "")] : []
+        // The monitor misses nothing, and still the scope is unmet: a lookup has outrun it.
+        let network = isScopeUnmet ? ["\(what): \(missing ?? "the kernel says that it is gone")"] : []
         return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
     }
 
@@ -35,10 +36,11 @@ extension PendingJob: CustomStringConvertible {
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
         case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
         case .throttled: return "waits \(time ?? ""): \(target) wants to be left alone"
-        case .unsteady: return "waits for the network to last: \(time ?? "") are left"
+        case .unsteady:
+            let (most, span, calm) = (Steadiness.mostEdges, Steadiness.span.words, Steadiness.calm.words)
+            return "waits for the network to last \(calm): it changed more than \(most) times in \(span)"
         case .spread: return "waits \(time ?? "") so that not all machines come back together"
         case .pace: return "waits for its turn: the pace allows the next start in \(time ?? "a moment")"
-        case .distrusted: return "waits for another look: the kernel says that the network is gone"
         case nil: return "waits for its turn"
         }
     }
@@ -57,12 +59,13 @@ extension PendingJob: CustomStringConvertible {
         if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
         var classification = Classification()
         classification.systemErrors = systemErrors
-        switch classification.report(lastError) {
+        switch classification.report(lastError).evidence {
         case .unreachable: return " after an unreachable network"
         case .unanswered: return " after a host that could not be reached"
         case .timedOut: return " after a connection that timed out"
+        case .nameless: return " after a name lookup without an answer"
         case .refused: return " after a refused connection"
-        case .classified, .unclassified: return " after the error \(lastError)"
+        case .addressless, .shortage, .classified, .unclassified: return " after the error \(lastError)"
         }
     }
 

@@ -37,9 +37,9 @@ public struct PendingJob: Sendable, Identifiable {
     public var priority: JobPriority
     /// The names of the conditions that it waits for; the scope's is the scope's description.
     public var unmet: [String]
-    /// How long it waits at most because of its own backoff, from now; a reconnect or a nudge ends that early.
+    /// How long it waits at most because of its own backoff, from now; a reconnect ends that early.
     ///
-    /// `nil` if it does not. See ``RetryBus/nudge(_:)``.
+    /// `nil` if it does not. See ``RetryBus/retryNow(_:ignoringServerDelays:)``.
     public var softDelay: Duration?
     /// How long it waits at least because the server said so, from now; nothing ends that early.
     ///

@@ -7,7 +7,7 @@ public struct ReleasePolicy: Hashable, Sendable {
 
     /// One job tries first; when it has got through, the others follow, in a growing number at a time.
     ///
-    /// ``gated(maxInFlight:interactiveBypass:rate:burst:spread:backoff:maximumBackoff:)`` with its defaults.
+    /// ``gated(maxInFlight:interactiveBypass:rate:burst:spread:backoff:maximumBackoff:jitter:)`` with its defaults.
     public static let gated = gated()
 
     /// One job tries first; when it has got through, the others follow, in a growing number at a time.
@@ -16,12 +16,12 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// all share; so a network that is up but leads nowhere yet costs a few attempts, not one of each job. Once an attempt has
     /// succeeded, two run at a time, then four, and so on; when none is left to wait, nothing is limited any more. An attempt that
     /// has been running for five seconds counts as having got through, and no longer limits the others. A failure of the network
-    /// starts it all over. A server that says when to come again (``FailureClass/server(retryAfter:)``) is left alone until then by
+    /// starts it all over. A server that says when to come again (``AttemptFailure/Fault/overload(retryAfter:)``) is left alone until then by
     /// all jobs that name it as their destination, and one that fails several times in a row is tried by one for all, at intervals
     /// that grow to a minute. Of jobs that name none it is not known whether they share a server.
     ///
     /// A path that was lost and found more than five times within 30 seconds has to last for three before others than interactive
-    /// jobs try it.
+    /// jobs try it. The monitor counts, so that it holds for the first job of a new bus, too.
     ///
     /// - Parameters:
     ///   - maxInFlight: how many attempts run at a time at most while others wait; at least 1.
@@ -30,17 +30,19 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///     one an hour, or not a number, counts as one an hour.
     ///   - burst: how many of them may start at once; at least 1.
     ///   - spread: bulk jobs wait for a part of this, drawn for each reconnect: many machines must not come back together.
-    ///   - backoff: the longest delay after the first failure, doubled after each further one; chance takes off up to half.
+    ///   - backoff: the longest delay after the first failure, doubled after each further one; jitter takes off up to half.
     ///   - maximumBackoff: what the delays do not exceed.
+    ///   - jitter: Whether the delays after failures are shortened at random. `false` is for tests that expect exact times: a fleet
+    ///     whose machines fail together also returns together. `spread` is drawn in either case.
     public static func gated(
         maxInFlight: Int = 16, interactiveBypass: Int = 2, rate: Double? = nil, burst: Int = 1, spread: Duration = .zero,
-        backoff: Duration = .milliseconds(500), maximumBackoff: Duration = .seconds(5)
+        backoff: Duration = .milliseconds(500), maximumBackoff: Duration = .seconds(5), jitter: Bool = true
     ) -> ReleasePolicy {
         ReleasePolicy(
             rules: ReleaseRules(
                 hasCanaries: true, maxInFlight: min(max(1, maxInFlight), 1 << 30), interactiveBypass: max(0, interactiveBypass),
                 pace: rate.map { Pace(perSecond: $0, burst: burst) }, spread: max(.zero, spread), backoff: max(.zero, backoff),
-                maximumBackoff: max(.zero, maximumBackoff)))
+                maximumBackoff: max(.zero, maximumBackoff), isJittered: jitter))
     }
 
     /// All at once.

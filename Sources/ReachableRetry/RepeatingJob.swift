@@ -6,7 +6,8 @@ public import Reachability
 /// try await bus.job { _ in try await inbox.poll() }.repeating(every: .seconds(60)).run()
 /// ```
 ///
-/// The policy starts anew with each life. The interval counts from the success, and neither a reconnect nor a nudge cuts it short;
+/// The policy starts anew with each life. The interval counts from the success, and neither a reconnect nor
+/// ``RetryBus/retryNow(_:ignoringServerDelays:)`` cuts it short;
 /// if the network is away when it is over, the next life begins when it is back. The first life that gives up is the last.
 public struct RepeatingJob<Value: Sendable>: Sendable {
     let plan: JobPlan<Value>
@@ -21,6 +22,7 @@ public struct RepeatingJob<Value: Sendable>: Sendable {
         let life = JobLife(plan, isPulled: false)
         while let event = await life.next(isolation: #isolation) {
             if case .gaveUp(let error, _) = event { throw error }
+            if case .cancelled = event { throw CancellationError() }
         }
         throw CancellationError()
     }

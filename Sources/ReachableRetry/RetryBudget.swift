@@ -26,7 +26,7 @@ internal import Synchronization
 /// - ``throttling(maxTokens:tokenRatio:)``
 /// - ``standard()``
 /// - ``tokenBucket(capacity:retryCost:timeoutRetryCost:successReward:)``
-/// - ``percentage(_:minimumPerSecond:window:)``
+/// - ``percentage(_:minimumPerSecond:window:clock:)``
 public final class RetryBudget: Sendable {
     private let guarded: Mutex<any BudgetState>
     private let now: @Sendable () -> BusTime
@@ -80,21 +80,17 @@ public final class RetryBudget: Sendable {
     ///
     /// Within the window there may be `minimumPerSecond` retries for each of its seconds, and `percentage` of the jobs of which an
     /// attempt reached the server, whether it failed or not; each job counts once, when the first such attempt ends. Jobs and
-    /// retries are forgotten a tenth of the window at a time, after nine to ten tenths of it. Time is that of a `ContinuousClock`.
+    /// retries are forgotten a tenth of the window at a time, after nine to ten tenths of it.
     ///
     /// - Parameters:
     ///   - percentage: how many retries a hundred jobs allow; of its decimals four count.
     ///   - minimumPerSecond: how many retries a second are allowed without jobs.
     ///   - window: how long jobs and retries count; less than a second counts as one.
+    ///   - clock: The clock that the window is measured with; tests pass the one of their bus. Buses read `now` while they hold
+    ///     locks, so it must return at once and call no bus. Nothing sleeps on it.
     public static func percentage(
-        _ percentage: Double = 20, minimumPerSecond: Int = 10, window: Duration = .seconds(10)
-    ) -> RetryBudget {
-        .percentage(percentage, minimumPerSecond: minimumPerSecond, window: window, clock: ContinuousClock())
-    }
-
-    /// A budget on another clock, which is asked while buses hold their locks and must not call anybody.
-    package static func percentage(
-        _ percentage: Double, minimumPerSecond: Int, window: Duration, clock: some Clock<Duration>
+        _ percentage: Double = 20, minimumPerSecond: Int = 10, window: Duration = .seconds(10),
+        clock: some Clock<Duration> = ContinuousClock()
     ) -> RetryBudget {
         RetryBudget(
             RetryShare(percentage: percentage, minimumPerSecond: minimumPerSecond, window: window), now: BusClock(clock).now)

@@ -36,6 +36,11 @@ extension RetryBus {
         public var tracer: (any Tracer)?
         #endif
 
+        /// Runs the attempts of callers that prefer no executor, and the tasks of submitted jobs; `nil` for the default pool.
+        ///
+        /// A test's world counts what runs there.
+        package var executor: (any TaskExecutor)?
+
         /// Makes the default configuration.
         public init() {}
     }

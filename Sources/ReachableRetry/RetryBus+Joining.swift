@@ -29,7 +29,7 @@ extension RetryBus {
         try Task.checkCancellation()
         let (joint, number, isFirst) = try enter(id, Value.self)
         if isFirst {
-            let task = Task {
+            let task = Task(executorPreference: configuration.executor) { [self] in
                 // The one that all have left may still be ending.
                 await joint.predecessor?.value
                 let result: Result<Value, any Error>

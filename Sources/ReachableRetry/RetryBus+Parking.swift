@@ -9,7 +9,7 @@ struct ParkingWitness: Sendable {
 }
 
 extension RetryBus {
-    /// Suspends until a job waits for a condition or a time and its task sleeps.
+    /// Suspends until a job waits for a condition or a time and its task sleeps, or it has none.
     ///
     /// The way for tests to meet a job that no timer tells of. Also waits for the job to be submitted.
     ///
@@ -22,10 +22,10 @@ extension RetryBus {
         }
         var job = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let now = clock.now()
+                let reading = clock.now()
                 let parked = guarded.withLock { guarded in
                     guarded.witnesses.append(ParkingWitness(number: number, id: id, continuation: continuation))
-                    return guarded.takeWitnesses(at: now)
+                    return guarded.takeWitnesses(at: guarded.time(reading))
                 }
                 for (witness, job) in parked { witness.continuation.resume(returning: job) }
                 if Task.isCancelled { cancelWitness(number) }
@@ -38,11 +38,16 @@ extension RetryBus {
     }
 
     /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
-    package var isQuiet: Bool {
-        guarded.withLock { guarded in
-            guarded.desk.isQuiet { key in
-                guarded.core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false
+    package var isQuiet: Bool { guarded.withLock { $0.isQuiet } }
+
+    /// Suspends until the bus is quiet.
+    package func untilQuiet() async {
+        await withUnsafeContinuation { continuation in
+            let isQuiet = guarded.withLock { guarded in
+                if !guarded.isQuiet { guarded.quietWitnesses.append(continuation) }
+                return guarded.isQuiet
             }
+            if isQuiet { continuation.resume() }
         }
     }
 
@@ -55,12 +60,23 @@ extension RetryBus {
 }
 
 extension RetryBus.Guarded {
+    fileprivate var isQuiet: Bool {
+        desk.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
+    }
+
+    /// The tasks that waited until the bus is quiet, if it is.
+    mutating func takeQuietWitnesses() -> [UnsafeContinuation<Void, Never>] {
+        guard !quietWitnesses.isEmpty, isQuiet else { return [] }
+        defer { quietWitnesses = [] }
+        return quietWitnesses
+    }
+
     /// The witnesses whose jobs wait now.
     mutating func takeWitnesses(at now: BusTime) -> [(ParkingWitness, PendingJob)] {
         var taken: [(ParkingWitness, PendingJob)] = []
         var rest: [ParkingWitness] = []
         for witness in witnesses {
-            if let key = desk.key(of: witness.id), desk[key]?.isAsleep == true, let job = pendingJob(key, at: now),
+            if let key = desk.key(of: witness.id), desk[key]?.isAwake == false, let job = pendingJob(key, at: now),
                 job.state != .running
             {
                 taken.append((witness, job))

@@ -6,10 +6,17 @@ extension RetryBus {
     ///
     /// A snapshot, at a cost that grows with the number of jobs.
     public var pending: [PendingJob] {
-        let now = clock.now()
-        var jobs = guarded.withLock { guarded in
-            guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
+        let reading = clock.now()
+        let jobs = guarded.withLock { guarded in
+            let now = guarded.time(reading)
+            return guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
         }
+        return withMissing(jobs)
+    }
+
+    /// Adds to jobs that wait for the network what is missing there.
+    func withMissing(_ jobs: [PendingJob]) -> [PendingJob] {
+        var jobs = jobs
         var missing: [Scope: String?] = [:]
         for index in jobs.indices where jobs[index].isScopeUnmet {
             let scope = jobs[index].scope
@@ -31,21 +38,34 @@ extension RetryBus {
             continuation.finish()
             return stream
         }
-        continuation.onTermination = { [weak self] _ in self?.guarded.withLock { $0.newsroom.remove(id) } }
+        // What the listener has not read is released outside of the lock.
+        continuation.onTermination = { [weak self] _ in _ = self?.guarded.withLock { $0.newsroom.remove(id) } }
         return stream
     }
 
-    /// Tells what is laid down, unless another thread does.
+    /// Delivers the events that were put down, unless another thread does.
+    ///
+    /// Listeners, metrics and the log each have a queue of their own: a logger that blocks keeps no listener waiting.
     func publish() {
         var isContinuing = false
-        while let edition = guarded.withLock({ $0.newsroom.take(isContinuing: isContinuing) }) {
+        while let edition = guarded.withLock({ $0.newsroom.takeForListeners(isContinuing: isContinuing) }) {
             isContinuing = true
             for event in edition.events {
                 for listener in edition.listeners { listener.yield(event) }
             }
-            instruments?.record(edition)
             guard edition.isLast else { continue }
             for listener in edition.listeners { listener.finish() }
+        }
+        guard let instruments else { return }
+        isContinuing = false
+        while let edition = guarded.withLock({ $0.newsroom.takeForMetrics(isContinuing: isContinuing) }) {
+            isContinuing = true
+            instruments.measure(edition)
+        }
+        isContinuing = false
+        while let edition = guarded.withLock({ $0.newsroom.takeForLog(isContinuing: isContinuing) }) {
+            isContinuing = true
+            instruments.log(edition)
         }
     }
 

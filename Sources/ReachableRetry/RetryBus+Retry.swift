@@ -40,110 +40,83 @@ extension RetryBus {
         let ticket = try submit(order)
         return try await withTaskCancellationHandler(
             operation: { try await live(ticket, policy, isolation: isolation, operation) },
-            onCancel: { change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
+            onCancel: { cancel(ticket) }, isolation: isolation)
     }
 
     /// The job's life, from one attempt to the next.
     private func live<Value>(
         _ ticket: Ticket, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async throws -> Value {
-        var lastError: (any Error)?
         while true {
             switch await nextStep(ticket) {
-            case .start(let start):
-                let attempt = Attempt(
-                    number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
+            case .start(let attempt):
                 switch await perform(attempt, ticket, isolation: isolation, operation) {
                 case .success(let value):
                     change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
                     return value
-                case .failure(let error):
-                    lastError = failed(ticket, policy, error, after: lastError).lastError
+                case .failure(let error): failed(ticket, policy, error)
                 }
-            case .waiting: continue
-            case .end(.cancelled): throw CancellationError()
-            case .end(.gaveUp(let reason, let tally, let isCut)):
-                let story = GiveUp(ticket.id, reason, tally, lastError)
-                throw conclude(story, policy, isCut: isCut)
+            case .waiting, .left: continue
+            case .end(let end):
+                defer { noteTold() }
+                throw conclude(end, ticket, policy).error
             }
         }
     }
 
-    /// Tells how a job ended that gave up, and returns what its caller gets.
-    func conclude(_ story: GiveUp, _ policy: RetryPolicy, isCut: Bool) -> any Error {
-        for handler in policy.rules.giveUpHandlers { handler(story) }
-        if !isCut, let lastError = story.lastError { return lastError }
-        return RetryError(RetryError.Code(rawValue: story.reason.rawValue))
+    /// Tells how a job ended, and returns what its caller gets, with the report if it gave up.
+    func conclude(_ end: JobEnd, _ ticket: Ticket, _ policy: RetryPolicy) -> (error: any Error, report: GiveUp?) {
+        guard case .gaveUp(let reason, let tally, let isCut) = end.ending else { return (CancellationError(), nil) }
+        let report = GiveUp(ticket.id, reason, tally, end.lastError)
+        for handler in policy.rules.giveUpHandlers { handler(report) }
+        if policy.rules.throwsReport { return (report, report) }
+        if !isCut, let lastError = report.lastError { return (lastError, report) }
+        return (RetryError(RetryError.Code(rawValue: reason.rawValue)), report)
     }
 
-    /// Runs one attempt in a task of its own, so that it can be cancelled without its caller, and awaits it whatever happens.
+    /// Decides what becomes of a job whose attempt failed; returns how the failure was seen, unless the job was cancelled.
     ///
-    /// Not a child task: a group resumes its parent through the executor even if all is done, which is a detour of tens of
-    /// microseconds on the main actor. The caller's cancellation comes here through the bus.
-    func perform<Value>(
-        _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
-    ) async -> Result<Value, any Error> {
-        if isInterrupted(ticket) { return .failure(CancellationError()) }
-        let trace = beginTrace(ticket, attempt)
-        return await withoutActuallyEscaping(operation) { operation in
-            let run = AttemptRun(operation)
-            // Starts here and now: an operation that does not suspend costs no switch of tasks.
-            let task = JobTrace.propagate(trace) {
-                Task.immediate(executorPreference: Self.preferredExecutor) {
-                    // Captured, so that the task is isolated like its caller.
-                    _ = isolation
-                    await run.perform(attempt)
-                }
-            }
-            attemptRuns(ticket, task)
-            await task.value
-            return run.result ?? .failure(CancellationError())
-        }
-    }
-
-    /// Where the caller's task prefers to run: a task of its own does not inherit that (SE-0417), as a child would.
-    private static var preferredExecutor: (any TaskExecutor)? {
-        #if compiler(>=6.3)
-        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
-        #else
-        nil
-        #endif
-    }
-
-    /// Decides what becomes of a job whose attempt failed; returns the error to remember, and how the failure was seen.
-    ///
-    /// - Parameter isPaused: whether the job is to wait until its reader asks for what comes next.
-    func failed(
-        _ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, after previous: (any Error)?, isPaused: Bool = false
-    ) -> (lastError: (any Error)?, failure: RetryEvent.Failure?) {
+    /// - Parameter isPaused: Has the job wait until its reader asks for what comes next.
+    @discardableResult
+    func failed(_ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, isPaused: Bool = false) -> RetryEvent.Failure? {
         let key = ticket.key
         let (interruption, trace) = guarded.withLock { ($0.desk[key]?.interruption, $0.desk[key]?.record.trace) }
-        let error = interruption == .timeout ? RetryError.attemptTimedOut : error
-        // The bus's own cancellation is no error of the operation: nobody is to find it at the end, or take it for the caller's.
-        let lastError = interruption == .unsatisfied ? previous : error
+        let cut: RetryError? =
+            switch interruption {
+            case .timeout: .attemptTimedOut
+            case .unsatisfied: .attemptInterrupted
+            case .deadline, .cancelled, nil: nil
+            }
+        let report = policy.rules.classification.report(error, cut: cut)
+        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
+        // An attempt that the bus cut and repeats counts for nothing: its end is not the reason that the caller gets later.
+        let countsForNothing = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
         trace?.fail(error)
-        let report = policy.rules.classification.report(error)
         let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
         var judgement = Judgement.settled
         var failure: RetryEvent.Failure?
+        // Released outside of the lock.
+        var old: (failure: (any Error)?, lastError: (any Error)?)
         change { guarded, now in
             let refreshed = guarded.refresh(key, at: now)
             let effects: [Effect]
             let paused = isPaused ? guarded.core.pause(key, by: .reader, at: now) : []
+            old = (guarded.desk[key]?.record.failure, guarded.desk[key]?.record.lastError)
             guarded.desk[key]?.record.failure = error
-            guarded.desk[key]?.record.lastError = lastError
+            if !countsForNothing { guarded.desk[key]?.record.lastError = error }
             (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
             failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
             return refreshed + paused + effects
         }
-        guard case .backOff(let index, let previousDelay) = judgement else { return (lastError, failure) }
+        withExtendedLifetime(old) {}
+        guard case .backOff(let index, let previousDelay) = judgement else { return failure }
         let backoff = policy.rules.backoff
         let delay = backoff.delay(afterFailure: index, previous: previousDelay, chance: backoff.isRandom ? draw() : 0)
         change { guarded, now in
             // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
             guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
         }
-        return (lastError, failure)
+        return failure
     }
 
     private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }
@@ -152,22 +125,7 @@ extension RetryBus {
 extension RetryEvent.Failure {
     /// What an effect tells of a failure.
     fileprivate init?(_ effect: Effect, _ error: any Error) {
-        guard case .tell(_, .failed(let failureClass, let isCharged)) = effect else { return nil }
-        self.init(error: error, failureClass: failureClass, isCharged: isCharged)
-    }
-}
-
-/// One attempt and its result.
-///
-/// Sendable although neither operation nor result need be: the task that uses them has its caller's isolation, and the caller
-/// does nothing but wait from its start to its end. What the task wrote is read after it was awaited.
-private final class AttemptRun<Value>: @unchecked Sendable {
-    private let operation: (Attempt) async throws -> Value
-    private(set) var result: Result<Value, any Error>?
-
-    init(_ operation: @escaping (Attempt) async throws -> Value) { self.operation = operation }
-
-    func perform(_ attempt: Attempt) async {
-        do { result = .success(try await operation(attempt)) } catch { result = .failure(error) }
+        guard case .tell(_, .failed(let failure, let isCharged)) = effect else { return nil }
+        self.init(error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
     }
 }

@@ -12,7 +12,12 @@ extension RetryBus: Service {
     /// How long attempts may take at the end is the group's to say (`maximumGracefulShutdownDuration`); when the task is cancelled
     /// they are cancelled, and awaited. Returns when no job is left.
     public func run() async {
-        do { try await gracefulShutdown() } catch { return await shutdown(drain: .zero) }
+        do {
+            try await gracefulShutdown()
+        } catch {
+            await shutdown(drain: .zero)
+            return
+        }
         await withTaskCancellationHandler {
             await shutdown(drain: nil)
         } onCancel: {

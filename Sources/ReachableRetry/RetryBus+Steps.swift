@@ -2,75 +2,135 @@ internal import Reachability
 internal import Synchronization
 
 extension RetryBus {
-    /// What a job's task does next.
+    /// What a job's driver does next.
     enum Step {
-        case start(Start)
-        case end(Ending)
-        /// Its job waits for the network or another condition; only if somebody wants to know.
-        case waiting
+        case start(Attempt)
+        case end(JobEnd)
+        /// The job waits for the network or another condition; only if its driver wants to know.
+        case waiting([RetryEvent.Unmet])
+        /// Nothing: the bus launches another driver when there is something to do.
+        case left
     }
 
     /// Suspends until the job may start an attempt or is over; not at all if that is so already.
     ///
-    /// - Parameter isPulled: whether the job is to be paused before its reader is told that it waits.
-    func nextStep(_ ticket: Ticket, isPulled: Bool = false) async -> Step {
+    /// - Parameters:
+    ///   - isPulled: Pauses the job before its reader is told that it waits.
+    ///   - plan: Returns ``Step/left`` instead of suspending; this plan makes the next driver.
+    func nextStep(_ ticket: Ticket, isPulled: Bool = false, leaving plan: AnyJobPlan? = nil) async -> Step {
         while true {
             if let step = takeStep(ticket, isPulled: isPulled) { return step }
-            await suspend(ticket)
+            if let plan {
+                if leave(ticket, plan) { return .left }
+            } else {
+                await suspend(ticket)
+            }
         }
     }
 
     private func takeStep(_ ticket: Ticket, isPulled: Bool) -> Step? {
-        let key = ticket.key
         var step: Step?
-        guard isPulled else { return guarded.withLock { [now = clock.now()] in $0.takeStep(key, at: now) } }
+        guard isPulled else {
+            let reading = clock.now()
+            let (step, witnesses) = guarded.withLock { guarded in
+                (guarded.takeStep(ticket, self, at: guarded.time(reading)), guarded.takeQuietWitnesses())
+            }
+            for witness in witnesses { witness.resume() }
+            return step
+        }
         change { guarded, now in
-            step = guarded.takeStep(key, isPulled: true, at: now)
-            if case .waiting = step { return guarded.core.pause(key, by: .reader, at: now) }
+            step = guarded.takeStep(ticket, self, at: now)
+            if case .waiting = step { return guarded.core.pause(ticket.key, by: .reader, at: now) }
             return []
         }
         return step
     }
 
-    /// Whether the attempt that may start is to be cancelled already: its task had not had its turn.
+    /// Whether the running attempt was cut by the bus.
     func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { $0.desk[ticket.key]?.interruption != nil } }
 
-    /// The task of an attempt runs, or has ended already: from now on it can be cancelled.
-    func attemptRuns(_ ticket: Ticket, _ task: Task<Void, Never>) {
-        let isInterrupted = guarded.withLock { guarded in
+    /// Has an attempt be cancellable that is about to run; returns `false` if it was cut already.
+    func attemptBegins(_ ticket: Ticket, _ task: AttemptTask) -> Bool {
+        let (isInterrupted, _) = guarded.withLock { guarded in
+            let old = guarded.desk[ticket.key]?.record.attempt
             guarded.desk[ticket.key]?.record.attempt = task
-            return guarded.desk[ticket.key]?.interruption != nil
+            // The old one is released outside of the lock.
+            return (guarded.desk[ticket.key]?.interruption != nil, old)
         }
-        if isInterrupted { task.cancel() }
+        return !isInterrupted
     }
 
     private func suspend(_ ticket: Ticket) async {
         await withUnsafeContinuation { continuation in
-            let now = clock.now()
-            let (isSuspended, parked) = guarded.withLock { guarded in
-                // One that has ended is not there any more.
-                guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
-                    return (false, [(ParkingWitness, PendingJob)]())
-                }
-                guarded.desk[ticket.key]?.waiter = .task(continuation)
-                return (true, guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: now))
-            }
-            if !isSuspended { continuation.resume() }
-            for (witness, job) in parked { witness.continuation.resume(returning: job) }
+            if !sleep(ticket, .task(continuation)) { continuation.resume() }
         }
+    }
+
+    private func leave(_ ticket: Ticket, _ plan: AnyJobPlan) -> Bool { sleep(ticket, .plan(plan)) }
+
+    /// Leaves what wakes a job, unless there is something to do.
+    private func sleep(_ ticket: Ticket, _ waiter: JobDesk.Waiter) -> Bool {
+        let reading = clock.now()
+        let (isAsleep, parked, witnesses) = guarded.withLock { guarded in
+            // One that has ended is not there any more.
+            guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
+                return (false, [(ParkingWitness, PendingJob)](), [UnsafeContinuation<Void, Never>]())
+            }
+            guarded.desk[ticket.key]?.waiter = waiter
+            let parked = guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: guarded.time(reading))
+            return (true, parked, guarded.takeQuietWitnesses())
+        }
+        for witness in witnesses { witness.resume() }
+        for (witness, job) in parked { witness.continuation.resume(returning: job) }
+        return isAsleep
+    }
+
+    /// An attempt reports that it gets somewhere.
+    ///
+    /// - Parameter forgives: Forgets the failures before: charged attempts and the growth of delays.
+    func noteProgress(_ ticket: Ticket, of attempt: Int, forgives: Bool = false) {
+        change { guarded, now in
+            if forgives { guarded.core.forgive(ticket.key) }
+            return guarded.core.noteProgress(ticket.key, of: attempt, at: now)
+        }
+    }
+
+    /// The handlers of an ended life have been called.
+    func noteTold() {
+        let ends = guarded.withLock { guarded in
+            guarded.untold -= 1
+            return guarded.takeEnds()
+        }
+        for end in ends { end.resume() }
     }
 }
 
 extension RetryBus.Guarded {
-    fileprivate mutating func takeStep(_ key: JobKey, isPulled: Bool = false, at now: BusTime) -> RetryBus.Step? {
-        if let ending = desk.takeEnding(of: key) { return .end(ending) }
+    fileprivate mutating func takeStep(_ ticket: Ticket, _ bus: RetryBus, at now: BusTime) -> RetryBus.Step? {
+        let key = ticket.key
+        if let end = desk.takeEnd(of: key) {
+            if !end.isPulled { untold += 1 }
+            return .end(end)
+        }
         if desk[key]?.hasNews == true {
             desk[key]?.hasNews = false
-            // A reader who may start is not told of a wait that is over: others would have to wait while they look at it.
-            if !isPulled || desk[key]?.mayStart == false { return .waiting }
+            // A wait that is over already is not told of.
+            let unmet = desk[key]?.mayStart == false ? self.unmet(of: key) : []
+            if !unmet.isEmpty { return .waiting(unmet) }
         }
         guard desk[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
         desk[key]?.mayStart = false
-        return .start(start)
+        var attempt = Attempt(
+            number: start.number, previousFailure: desk[key]?.record.lastError, deadline: start.limit, epoch: start.epoch)
+        attempt.progress = { [weak bus] in bus?.noteProgress(ticket, of: start.number) }
+        return .start(attempt)
+    }
+
+    /// What a job waits for.
+    func unmet(of key: JobKey) -> [RetryEvent.Unmet] { core.unmetConditions(of: key).compactMap { unmet($0) } }
+
+    /// What a condition is to a listener.
+    func unmet(_ index: ConditionIndex) -> RetryEvent.Unmet? {
+        followed[index].map { entry in entry.scope.map { .network($0) } ?? .condition(entry.condition.name) }
     }
 }

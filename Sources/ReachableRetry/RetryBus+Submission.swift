@@ -1,3 +1,4 @@
+internal import Logging
 internal import Reachability
 internal import Synchronization
 
@@ -14,8 +15,12 @@ extension RetryBus {
         var notBefore = BusTime.past
         /// What makes its task when it may start; `nil` if it has one.
         var plan: AnyJobPlan?
-        /// Whether its task wants to hear that it waits.
+        /// Whether its driver wants to hear that it waits.
         var wantsNews = false
+        /// Whether its driver goes on only when a reader asks.
+        var isPulled = false
+        /// The priority of the tasks that the bus makes for it.
+        var taskPriority = TaskPriority.medium
     }
 
     /// Takes in a job.
@@ -38,6 +43,7 @@ extension RetryBus {
         _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<Ticket, RetryError>? {
         var result: Result<Ticket, RetryError>?
+        var isUnwatched = false
         change { guarded, now in
             guard !guarded.core.isShutDown else {
                 result = .failure(.shutDown)
@@ -54,12 +60,20 @@ extension RetryBus {
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
                 notBefore: order.notBefore, at: now)
             let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
-            guarded.desk.add(ticket, order.plan.map(JobDesk.Waiter.plan) ?? .nobody, wantsNews: order.wantsNews)
+            guarded.desk.add(ticket, order)
             if trace != nil { guarded.desk[key]?.record.trace = trace }
             result = .success(ticket)
+            isUnwatched = stage == .idle && order.policy.rules.connectivity != .ignore && !guarded.hasWarned
+            if isUnwatched { guarded.hasWarned = true }
             return refreshed + effects
         }
+        if isUnwatched { warnOfIdleMonitor() }
         return result
+    }
+
+    private func warnOfIdleMonitor() {
+        let logger = configuration.logger ?? Logger(label: "ReachableRetry")
+        logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")
     }
 
     /// A condition changed.

@@ -1,3 +1,4 @@
+internal import Logging
 public import Reachability
 internal import Synchronization
 
@@ -26,7 +27,7 @@ internal import Synchronization
 /// - ``pending``
 /// - ``events``
 /// ### Deciding
-/// - ``nudge(_:)``
+/// - ``retryNow(_:ignoringServerDelays:)``
 /// - ``cancel(_:)``
 /// - ``pause(_:)``
 /// - ``resume(_:)``
@@ -51,12 +52,38 @@ public final class RetryBus: Sendable {
         /// Tests that wait for a job to wait.
         var witnesses: [ParkingWitness] = []
         var nextWitness: UInt64 = 0
+        /// Whether the log was told that the monitor does not run.
+        var hasWarned = false
+        /// Tests that wait until the bus is quiet.
+        var quietWitnesses: [UnsafeContinuation<Void, Never>] = []
         /// Counts the changes, so that the alarm clock knows the latest.
         var revision: UInt64 = 0
         /// The jobs that several callers share.
         var joints: [JobID: AnyJoint] = [:]
-        /// Those who wait until no job is left.
+        /// Callers that wait until no job is left.
         var ends: [UnsafeContinuation<Void, Never>] = []
+        /// The jobs that had not ended when the shutdown began, and that it has ended or still may.
+        var unfinished: [JobKey: (number: Int, job: PendingJob)] = [:]
+        /// How many ended lives whose handlers have not been called yet.
+        var untold = 0
+        /// The latest time that was read: two threads may come here in another order than they looked at the clock.
+        fileprivate var latest = BusTime.past
+
+        /// The time of a change: never before that of the change before.
+        mutating func time(_ reading: BusTime) -> BusTime {
+            latest = max(latest, reading)
+            return latest
+        }
+
+        /// Whether no job is left, and all handlers were told.
+        var isOver: Bool { core.count == 0 && desk.unheardEnds == 0 && untold == 0 }
+
+        /// The callers that have waited for the end, if it has come.
+        mutating func takeEnds() -> [UnsafeContinuation<Void, Never>] {
+            guard !ends.isEmpty, isOver else { return [] }
+            defer { ends = [] }
+            return ends
+        }
     }
 
     let monitor: ReachabilityMonitor
@@ -65,13 +92,15 @@ public final class RetryBus: Sendable {
     let clock: BusClock
     let guarded: Mutex<Guarded>
     let alarm: AlarmClock
+    private let lookups = RecentLookups()
     let chance: Mutex<any RandomNumberGenerator & Sendable>
 
     /// Makes a bus.
     ///
     /// - Parameters:
-    ///   - monitor: tells about the network. One that nobody runs counts as unable to: then jobs start at once, and all failures
-    ///     are charged. The bus does not run it.
+    ///   - monitor: tells about the network. The bus does not run it. While it does not run, jobs start at once and all failures
+    ///     are charged; the first such job logs a warning, to ``Configuration/logger`` or, without one, to a logger of swift-log
+    ///     with the label `ReachableRetry`.
     ///   - configuration: how jobs are let go, and what is kept.
     ///   - clock: measures delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
     ///   - generator: where jitter comes from. The bus asks it for one number at a time, and holds a lock meanwhile.
@@ -91,7 +120,9 @@ public final class RetryBus: Sendable {
             Guarded(
                 core: RetryBusCore(
                     release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent, seed: seed),
-                newsroom: Newsroom(isInstrumented: instruments != nil)))
+                newsroom: Newsroom(
+                    listenerLimit: configuration.bufferedEvents, isMeasured: configuration.metrics != nil,
+                    isLogged: configuration.logger != nil)))
         alarm = AlarmClock(self.clock)
         chance = Mutex(generator)
     }
@@ -104,19 +135,21 @@ public final class RetryBus: Sendable {
 
     // MARK: - Deciding
 
-    /// Retries now: what waits because of its own backoff starts at once, what a server ordered is respected.
+    /// Ends backoff delays, so that jobs that only back off start at once.
     ///
-    /// For a button, or a hint that things have changed. Jobs that wait for the network or another condition go on waiting. If an
-    /// attempt is running and fails, the next one follows without a delay. Attempts that a nudge starts are charged like others.
+    /// Delays ordered by a server still apply by default. For a button, or a hint that things have changed. Jobs that
+    /// wait for the network or another condition go on waiting. If an attempt is running and fails, the next one follows without
+    /// a delay. The attempts that this starts are charged as usual. Returns at once.
     ///
-    /// - Parameter scope: whose jobs; `nil` means all.
-    public func nudge(_ scope: Scope? = nil) {
+    /// - Parameters:
+    ///   - scope: Selects the jobs to this scope; `nil` selects all jobs.
+    ///   - ignoringServerDelays: Also ends delays ordered by servers, those of single jobs and those of whole destinations. For a
+    ///     person who insists. An interval of ``Job/repeating(every:)`` is not cut short.
+    public func retryNow(_ scope: Scope? = nil, ignoringServerDelays: Bool = false) {
         change { guarded, now in
-            if let scope {
-                guard let index = guarded.followed.index(of: scope) else { return [] }
-                return guarded.core.nudge(index, at: now)
-            }
-            return guarded.core.nudge(nil, at: now)
+            guard let scope else { return guarded.core.nudge(nil, ignoringOrders: ignoringServerDelays, at: now) }
+            guard let index = guarded.followed.index(of: scope) else { return [] }
+            return guarded.core.nudge(index, ignoringOrders: ignoringServerDelays, at: now)
         }
     }
 
@@ -125,7 +158,12 @@ public final class RetryBus: Sendable {
     /// If that attempt succeeds all the same, the caller gets its value. Returns at once, and does nothing if there is no such
     /// job. The same happens when the task that called `retry` is cancelled.
     public func cancel(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.cancel($0, at: now) } ?? [] }
+        change { guarded, now in guarded.desk.key(of: id).map { guarded.cancel($0, at: now) } ?? [] }
+    }
+
+    /// Cancels a job whose caller no longer wants it.
+    func cancel(_ ticket: Ticket) {
+        change { guarded, now in guarded.cancel(ticket.key, at: now) }
     }
 
     /// Lets a job start no attempt until ``resume(_:)``.
@@ -160,45 +198,65 @@ public final class RetryBus: Sendable {
 
     /// Ends the bus: no attempt starts any more, and jobs that wait are cancelled.
     ///
-    /// Returns when no job is left, also if the calling task is cancelled. Then ``events`` finish. Later submissions throw
-    /// ``RetryError/shutDown``. It may be called more than once: the shortest `drain` counts.
+    /// Returns when no job is left and the jobs' handlers have been told of all ends, also if the calling task is cancelled. Then
+    /// ``events`` finish. Later submissions throw ``RetryError/shutDown``. It may be called more than once: the shortest `drain`
+    /// counts, and each call returns the same jobs. An operation or a handler of this bus must not wait for it.
     ///
-    /// - Parameter drain: how long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. What fails
-    ///   meanwhile is not tried again: its caller gets the operation's error.
-    public func shutdown(drain: Duration?) async {
+    /// - Parameter drain: How long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. An attempt
+    ///   that fails meanwhile is not repeated: its caller gets the operation's error.
+    /// - Returns: The jobs that the shutdown ended unfinished, as they were when it began, by priority and age: those that
+    ///   waited, and those whose last attempt failed or was cut at the end of the drain. Not the jobs that were cancelled by name
+    ///   or by their callers.
+    @discardableResult
+    public func shutdown(drain: Duration?) async -> [PendingJob] {
         beginShutdown(drain: drain)
         await withUnsafeContinuation { continuation in
             let isOver = guarded.withLock { guarded in
-                if guarded.core.count > 0 { guarded.ends.append(continuation) }
-                return guarded.core.count == 0
+                if !guarded.isOver { guarded.ends.append(continuation) }
+                return guarded.isOver
             }
             if isOver { continuation.resume() }
         }
-        guarded.withLock { $0.newsroom.close() }
+        let jobs = guarded.withLock { guarded in
+            guarded.newsroom.close()
+            return guarded.unfinished.values.sorted { $0.number < $1.number }.map(\.job)
+        }
         publish()
+        return withMissing(jobs)
     }
 
     /// Lets no attempt start any more.
     func beginShutdown(drain: Duration?) {
         change { guarded, now in
-            guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
+            if !guarded.core.isShutDown {
+                for (number, key) in guarded.core.liveKeys.enumerated() {
+                    guarded.unfinished[key] = guarded.pendingJob(key, at: now).map { (number, $0) }
+                }
+            }
+            return guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
         }
     }
 
     // MARK: - Changing
 
-    /// Changes the state, and does what follows from it: resumes tasks first, then tells news, then sets the timer.
+    /// Changes the state, and does what follows from it: wakes tasks first, then sets the timer, then calls what may block.
     func change(_ body: (inout Guarded, BusTime) -> [Effect]) {
-        let now = clock.now()
+        let reading = clock.now()
         let (consequences, next, revision) = guarded.withLock { guarded in
+            let now = guarded.time(reading)
             let effects = body(&guarded, now)
             let consequences = Consequences(effects, now, &guarded)
             guarded.revision += 1
             return (consequences, guarded.core.nextTime(), guarded.revision)
         }
-        consequences.perform()
-        if consequences.hasNews { publish() }
+        consequences.wake()
         alarm.set(to: next, revision: revision) { [weak self] in self?.timeCame($0) }
+        consequences.perform()
+        if consequences.hasShortage {
+            configuration.logger?.warning(
+                "this machine has run out of descriptors, memory or ports: fewer attempts run at a time until there are more")
+        }
+        if consequences.hasNews { publish() }
     }
 
     private func timeCame(_ time: BusTime) {
@@ -209,21 +267,29 @@ public final class RetryBus: Sendable {
 
     /// Asks the kernel about the scopes of the jobs that are about to start.
     private func lookAgain() {
-        let now = clock.now()
+        let reading = clock.now()
         let scopes = guarded.withLock { guarded in
-            guarded.core.dueScopes(at: now).compactMap { index in guarded.followed[index]?.scope.map { (index, $0) } }
+            guarded.core.dueScopes(at: guarded.time(reading)).compactMap { index in guarded.followed[index]?.scope }
         }
-        for (index, scope) in scopes where isGone(scope) {
-            guarded.withLock { guarded in
-                // The place may have been taken by another condition meanwhile.
-                if guarded.followed[index]?.scope == scope { guarded.core.distrust(index, at: now) }
-            }
-        }
+        for scope in scopes { _ = isGone(scope) }
     }
 
-    /// Whether the kernel says that a scope cannot be reached; not if it cannot be asked.
+    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    ///
+    /// A scope that is gone counts as unsatisfied from now on, until the evaluation that this requests: no attempt starts.
     func isGone(_ scope: Scope) -> Bool {
-        guard let path = try? monitor.path(to: scope) else { return false }
-        return path.status == .unsatisfied
+        guard lookups.isGone(scope, monitor, at: clock.now()) else { return false }
+        change { guarded, now in guarded.followed.index(of: scope).map { guarded.core.lose($0, at: now) } ?? [] }
+        // After the loss was noted: what this evaluation finds ends it.
+        monitor.reevaluate(scope)
+        return true
+    }
+}
+
+extension RetryBus.Guarded {
+    /// Cancels a job that its owner no longer wants: the shutdown has not ended it.
+    mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
+        unfinished[key] = nil
+        return core.cancel(key, at: now)
     }
 }

@@ -20,6 +20,10 @@ public struct RetryError: Error, Hashable, Sendable {
         public static let conditionEnded = Code(rawValue: "conditionEnded")
         /// The attempt took longer than the policy allows.
         public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
+        /// What the job needs was lost during the attempt, which the bus ended because the policy says so.
+        ///
+        /// A job ends with it if the attempt may not be repeated.
+        public static let attemptInterrupted = Code(rawValue: "attemptInterrupted")
         /// The budget of the policy denied another attempt.
         ///
         /// A job that gives up for this reason throws its operation's last error, which there always is.
@@ -44,12 +48,19 @@ public struct RetryError: Error, Hashable, Sendable {
     public static let conditionEnded = RetryError(.conditionEnded)
     /// The attempt took longer than the policy allows.
     public static let attemptTimedOut = RetryError(.attemptTimedOut)
+    /// What the job needs was lost during the attempt, which the bus ended.
+    public static let attemptInterrupted = RetryError(.attemptInterrupted)
     /// The budget of the policy denied another attempt.
     public static let budget = RetryError(.budget)
     /// A job of the same name is pending.
     public static let duplicateID = RetryError(.duplicateID)
     /// The bus takes no more jobs.
     public static let shutDown = RetryError(.shutDown)
+}
+
+extension RetryError {
+    /// If true, it stands for an attempt that the bus cut.
+    var isCut: Bool { self == .attemptTimedOut || self == .attemptInterrupted }
 }
 
 extension RetryError: CustomStringConvertible {
@@ -60,6 +71,8 @@ extension RetryError: CustomStringConvertible {
         case .waitLimit: "The network stayed away for too long. Wait longer: RetryPolicy.connectivity(.wait(upTo:))."
         case .conditionEnded: "A condition of the job ended without being satisfied. Submit the job again when it can be."
         case .attemptTimedOut: "The attempt took too long. Allow more: RetryPolicy.attemptTimeout(_:)."
+        case .attemptInterrupted:
+            "The network was lost during an attempt that must not be repeated. Find out if it was carried out before you submit it again."
         case .budget: "The retry budget was spent. Wait until the server is well, or allow more: RetryPolicy.budget(_:)."
         case .duplicateID: "A job of the same name is pending. Cancel that one first: RetryBus.cancel(_:)."
         case .shutDown: "The bus was shut down. Create another one."

@@ -11,10 +11,10 @@ public struct RetryEvent: Sendable {
         /// Makes a kind from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The job waits for the network or another condition.
+        /// The job begins to wait for the network or another condition: see ``RetryEvent/unmet``.
         ///
-        /// At most once in its life.
-        public static let waitingForConnectivity = Kind(rawValue: "waitingForConnectivity")
+        /// Published each time, and again when what the job waits for first has changed.
+        public static let waiting = Kind(rawValue: "waiting")
         /// An attempt starts.
         public static let attemptStarted = Kind(rawValue: "attemptStarted")
         /// An attempt failed: see ``RetryEvent/failure``.
@@ -48,16 +48,26 @@ public struct RetryEvent: Sendable {
         public static let reconnect = Trigger(rawValue: "reconnect")
         /// Another condition of the job became satisfied.
         public static let condition = Trigger(rawValue: "condition")
-        /// Somebody asked to retry now: see ``RetryBus/nudge(_:)``.
-        public static let nudge = Trigger(rawValue: "nudge")
+        /// Somebody asked to retry now: see ``RetryBus/retryNow(_:ignoringServerDelays:)``.
+        public static let retryNow = Trigger(rawValue: "retryNow")
+    }
+
+    /// Something that a job waits for.
+    public enum Unmet: Hashable, Sendable {
+        /// A path of the network, to this scope.
+        case network(Scope)
+        /// Another condition, by its name.
+        case condition(String)
     }
 
     /// Why an attempt failed.
     public struct Failure: Sendable {
         /// The operation's error.
         public var error: any Error
-        /// Whose fault it was, as the bus sees it.
-        public var failureClass: FailureClass
+        /// The party that it was due to, as the bus sees it.
+        public var fault: AttemptFailure.Fault
+        /// If false, the error ended the job.
+        public var mayRetry: Bool
         /// Whether it counts as one of the attempts that the policy allows.
         public var isCharged: Bool
     }
@@ -76,10 +86,12 @@ public struct RetryEvent: Sendable {
     public var waited: Duration
     /// When, on the bus's clock: the time since the bus was made.
     public var at: Duration
+    /// What the job waits for, the network first; only with ``Kind/waiting``.
+    public var unmet: [Unmet] = []
     /// What let the attempt start; only with ``Kind/attemptStarted``.
     public var trigger: Trigger?
     /// How much later the attempt would have started if its backoff had not ended early; only with ``Kind/attemptStarted``, and if
-    /// a reconnect, a condition or a nudge ended it.
+    /// a reconnect, a condition or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ended it.
     public var saved: Duration?
     /// How long after the reconnect that the job waited for the attempt starts; only with ``Kind/attemptStarted``, and
     /// ``Trigger/reconnect``.
@@ -92,4 +104,15 @@ public struct RetryEvent: Sendable {
     public var delay: Duration?
     /// How it went; only with ``Kind/gaveUp``.
     public var story: GiveUp?
+}
+
+extension RetryEvent.Unmet: CustomStringConvertible {
+    /// In words: `the network`, `a way to 192.0.2.1`, `condition 'login'`.
+    public var description: String {
+        switch self {
+        case .network(.internet): "the network"
+        case .network(let scope): "a way to \(scope)"
+        case .condition(let name): "condition '\(name)'"
+        }
+    }
 }

@@ -11,8 +11,8 @@
 /// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
 ///
 /// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
-/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. All but the second see
-/// ``RetryError/attemptTimedOut``, too.
+/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. About an attempt that the bus cut, all but
+/// the second are asked with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
 ///
 /// ## Topics
 /// ### Making a policy
@@ -25,6 +25,7 @@
 /// - ``attemptTimeout(_:)``
 /// - ``budget(_:)``
 /// - ``onGiveUp(_:)``
+/// - ``throwsReport()``
 /// ### Errors
 /// - ``giveUpOnErrors(_:)``
 /// - ``retryOnErrors(_:)``
@@ -76,6 +77,7 @@ public struct RetryPolicy: Sendable {
         package let budget: RetryBudget?
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
+        let throwsReport: Bool
 
         init(_ draft: Draft) {
             backoff = draft.backoff
@@ -89,6 +91,7 @@ public struct RetryPolicy: Sendable {
             budget = draft.budget
             classification = draft.classification
             giveUpHandlers = draft.giveUpHandlers
+            throwsReport = draft.throwsReport
         }
     }
 
@@ -104,6 +107,7 @@ public struct RetryPolicy: Sendable {
         var budget: RetryBudget?
         var classification = Classification()
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
+        var throwsReport = false
     }
 
     package let rules: Rules
@@ -125,7 +129,7 @@ public struct RetryPolicy: Sendable {
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
             bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification,
-            giveUpHandlers: rules.giveUpHandlers)
+            giveUpHandlers: rules.giveUpHandlers, throwsReport: rules.throwsReport)
         change(&draft)
         return RetryPolicy(draft)
     }
@@ -135,8 +139,8 @@ extension RetryPolicy {
     /// Waits like this between attempts.
     ///
     /// Failures of the network on a path that is there are followed by the same delays, counted by themselves; if they are not
-    /// charged, by half a second at least, since nothing else would slow them down. A reconnect or ``RetryBus/nudge(_:)`` ends a
-    /// delay early, unless a server ordered it.
+    /// charged, by half a second at least, since nothing else would slow them down, and by a second if this machine is at fault. A
+    /// reconnect or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends a delay early, unless a server ordered it.
     public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
 
     /// Gives up after so many charged attempts, the first one included; `nil` never does.
@@ -160,7 +164,8 @@ extension RetryPolicy {
 
     /// Gives up on an error that a predicate accepts.
     ///
-    /// Asked first. Predicates add up: one that accepts is enough.
+    /// Asked first. Predicates add up: one that accepts is enough. The party at fault is still asked for: the other jobs that wait
+    /// depend on that.
     public func giveUpOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.giveUp.append(predicate) }
     }
@@ -173,13 +178,19 @@ extension RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
 
-    /// Says whose fault a failure was; `nil` if it cannot tell.
+    /// Judges a failure: the party at fault, and if another attempt may be made; `nil` if the function cannot tell.
     ///
-    /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. What it calls the server's or permanent is
-    /// never overruled. An error about which nobody has an opinion, here or in ``systemErrors(_:)``, is taken for one of the
-    /// network if the path changed or was gone during the attempt, and for a passing one otherwise.
-    public func classify(_ classifier: @escaping @Sendable (any Error) -> FailureClass?) -> RetryPolicy {
-        with { $0.classification.classifiers.append(classifier) }
+    /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. The faults `server`, `overload` and
+    /// `request` say that the server answered, and are never overruled, also if the attempt was cut at the same moment. An error
+    /// without an opinion, here or from ``systemErrors(_:)``, is taken for one of the network if the path changed or was gone during
+    /// the attempt, and for an unknown one otherwise; another attempt may be made.
+    public func classify(_ classifier: @escaping @Sendable (any Error) -> AttemptFailure?) -> RetryPolicy {
+        report { error in classifier(error).map(FailureReport.init) }
+    }
+
+    /// Reports what an error says, and leaves it to the bus to judge it in the light of the network's state.
+    package func report(_ report: @escaping @Sendable (any Error) -> FailureReport?) -> RetryPolicy {
+        with { $0.classification.classifiers.append(report) }
     }
 
     /// Tells the number of the system's error that an error stands for: `errno`, or one of getaddrinfo(3)'s, which are negative.
@@ -187,13 +198,16 @@ extension RetryPolicy {
     /// Asked after ``classify(_:)``; return `nil` for other errors. Of several functions the first with an answer is right. The
     /// numbers of a `ReachabilityError` are known without. The bus knows these:
     ///
-    /// - `ENETUNREACH`, `ENETDOWN`: ``FailureClass/connectivity``.
-    /// - `EHOSTUNREACH`, `EADDRNOTAVAIL`, `ETIMEDOUT`, `EAI_AGAIN`: ``FailureClass/connectivity`` within 30 seconds of a reconnect
-    ///   if nothing has succeeded since, otherwise ``FailureClass/server(retryAfter:)``. A network that comes up answers late.
-    /// - `ECONNREFUSED`: ``FailureClass/server(retryAfter:)``.
+    /// - `ENETUNREACH`, `ENETDOWN`: ``AttemptFailure/Fault/network``; if the path is there and does not change, such as for a host
+    ///   that has only addresses of the other family, only the first time, then ``AttemptFailure/Fault/unknown``.
+    /// - `EHOSTUNREACH`, `ETIMEDOUT`: ``AttemptFailure/Fault/network`` within 30 seconds of a reconnect if no server has answered
+    ///   since, otherwise ``AttemptFailure/Fault/server``. A network that comes up answers late.
+    /// - `EAI_AGAIN`: ``AttemptFailure/Fault/network``; if other jobs get answers meanwhile, ``AttemptFailure/Fault/server``.
+    /// - `ECONNREFUSED`: ``AttemptFailure/Fault/server``.
+    /// - `EMFILE`, `ENFILE`, `ENOMEM`, `ENOBUFS`, `ETXTBSY`, `EAGAIN`, `EADDRNOTAVAIL`: ``AttemptFailure/Fault/local``.
     ///
-    /// All but the first two are ``FailureClass/connectivity`` if the path changed or was gone during the attempt, and so are other
-    /// numbers; without that, other numbers are ``FailureClass/transient``.
+    /// All of them, but the first six of the last line, are ``AttemptFailure/Fault/network`` if the path changed or was gone during
+    /// the attempt, and so are other numbers; without that, other numbers are ``AttemptFailure/Fault/unknown``.
     ///
     /// ```swift
     /// policy.systemErrors { ($0 as? POSIXError)?.code.rawValue }
@@ -213,7 +227,8 @@ extension RetryPolicy {
 
     /// Cancels a running attempt when what the job waits for has been lost for longer than this; `nil` lets it run.
     ///
-    /// Such an attempt is awaited, not charged, and started anew when all is there again. If what was lost comes back within the
+    /// Such an attempt is awaited, not charged, and repeated when all is there again, unless ``classify(_:)`` says of
+    /// ``RetryError/attemptInterrupted`` that it may not be. If what was lost comes back within the
     /// grace, the attempt goes on. The scope counts only with ``Connectivity/wait(upTo:)``, other conditions always.
     public func interruptsAttemptWhenUnsatisfied(grace: Duration?) -> RetryPolicy { with { $0.interruptionGrace = grace } }
 
@@ -233,4 +248,10 @@ extension RetryPolicy {
     public func onGiveUp(_ handler: @escaping @Sendable (GiveUp) -> Void) -> RetryPolicy {
         with { $0.giveUpHandlers.append(handler) }
     }
+    /// Throws the report of a job that gives up, instead of its last error.
+    ///
+    /// The ``GiveUp`` says why, after how many attempts and how much time, and carries the last error. For callers that show or log
+    /// the error and have no ``onGiveUp(_:)``. Cancelled jobs still throw `CancellationError`, and jobs that the bus does not take
+    /// a ``RetryError``.
+    public func throwsReport() -> RetryPolicy { with { $0.throwsReport = true } }
 }

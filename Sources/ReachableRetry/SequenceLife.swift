@@ -6,20 +6,21 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
         case unborn
         /// It waits until it may iterate.
         case waiting(Ticket)
-        case iterating(Ticket, Attempt, Source)
+        case iterating(Ticket, Attempt, Iteration)
         case over
     }
 
     /// An iteration of the sequence, which each element changes.
-    private final class Source {
+    private final class Iteration {
         var iterator: Base.AsyncIterator
+        /// Whether it has given an element.
+        var hasBegun = false
 
         init(_ iterator: Base.AsyncIterator) { self.iterator = iterator }
     }
 
     private let sequence: RetryingSequence<Base>
     private var stage = Stage.unborn
-    private var lastError: (any Error)?
 
     init(_ sequence: RetryingSequence<Base>) { self.sequence = sequence }
 
@@ -37,12 +38,14 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
             case .over: return nil
             case .unborn:
                 try Task.checkCancellation()
-                stage = .waiting(try sequence.bus.submit(sequence.order))
+                var order = sequence.order
+                order.isPulled = true
+                stage = .waiting(try sequence.bus.submit(order))
             case .waiting(let ticket):
                 try await wait(ticket, isolation: isolation)
-            case .iterating(let ticket, let attempt, let source):
-                let result = await element(ticket, attempt, source, isolation: isolation)
-                if let element = settle(result, ticket) { return element }
+            case .iterating(let ticket, let attempt, let iteration):
+                let result = await element(ticket, attempt, iteration, isolation: isolation)
+                if let element = settle(result, ticket, attempt, iteration) { return element }
             }
         }
     }
@@ -51,51 +54,53 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
     private func wait(_ ticket: Ticket, isolation: isolated (any Actor)?) async throws {
         let bus = sequence.bus
         let step = await withTaskCancellationHandler(
-            operation: { await bus.nextStep(ticket) },
-            onCancel: { bus.change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
+            operation: { await bus.nextStep(ticket) }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
         switch step {
-        case .waiting: break
-        case .start(let start):
-            let attempt = Attempt(
-                number: start.number, previousFailure: lastError, deadline: start.limit, epoch: start.epoch)
-            stage = .iterating(ticket, attempt, Source(sequence.base.makeAsyncIterator()))
-        case .end(.cancelled):
+        case .waiting, .left: break
+        case .start(let attempt): stage = .iterating(ticket, attempt, Iteration(sequence.base.makeAsyncIterator()))
+        case .end(let end):
             stage = .over
-            throw CancellationError()
-        case .end(.gaveUp(let reason, let tally, let isCut)):
-            stage = .over
-            throw bus.conclude(GiveUp(ticket.id, reason, tally, lastError), sequence.order.policy, isCut: isCut)
+            throw bus.conclude(end, ticket, sequence.order.policy).error
         }
     }
 
     private func element(
-        _ ticket: Ticket, _ attempt: Attempt, _ source: Source, isolation: isolated (any Actor)?
+        _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration, isolation: isolated (any Actor)?
     ) async -> Result<Base.Element?, any Error> {
         let bus = sequence.bus
         return await withTaskCancellationHandler(
             operation: {
                 await bus.perform(attempt, ticket, isolation: isolation) { _ in
-                    try await source.iterator.next(isolation: isolation)
+                    try await iteration.iterator.next(isolation: isolation)
                 }
-            }, onCancel: { bus.change { guarded, now in guarded.core.cancel(ticket.key, at: now) } }, isolation: isolation)
+            }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
     }
 
     /// Takes in what the sequence said; `nil` if it is over, or failed.
-    private func settle(_ result: Result<Base.Element?, any Error>, _ ticket: Ticket) -> Base.Element? {
+    private func settle(
+        _ result: Result<Base.Element?, any Error>, _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration
+    ) -> Base.Element? {
+        let bus = sequence.bus
         switch result {
         case .success(let element?):
-            if sequence.resetsAfterElement {
-                sequence.bus.change { guarded, now in guarded.core.noteProgress(ticket.key, at: now) }
+            if !iteration.hasBegun || sequence.resetsAfterElement {
+                iteration.hasBegun = true
+                bus.noteProgress(ticket, of: attempt.number, forgives: sequence.resetsAfterElement)
             }
             return element
+        // A stream that the bus has cancelled returns `nil`, which is not the end of its source.
+        case .success(nil) where bus.isInterrupted(ticket): fail(ticket, CancellationError())
         case .success(nil):
-            sequence.bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
+            bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
             stage = .over
-        case .failure(let error):
-            // Before it is tried again: what the iteration held is free.
-            stage = .waiting(ticket)
-            lastError = sequence.bus.failed(ticket, sequence.order.policy, error, after: lastError).lastError
+        case .failure(let error): fail(ticket, error)
         }
         return nil
+    }
+
+    private func fail(_ ticket: Ticket, _ error: any Error) {
+        // Before it is tried again: what the iteration held is free.
+        stage = .waiting(ticket)
+        sequence.bus.failed(ticket, sequence.order.policy, error)
     }
 }

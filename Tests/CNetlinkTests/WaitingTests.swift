@@ -1,5 +1,6 @@
 import CNetlink
 import CSandbox
+import Foundation
 import Glibc
 import Testing
 
@@ -102,11 +103,24 @@ import Testing
         #expect(cnl_epoll_wait(-1, 1_000_000) == -EBADF)
     }
 
-    @Test func theClockChangeTimerRestsUntilThen() throws {
+    /// Nothing here may set the machine's clock: the kernel tells what the timer is armed for (proc_pid_fdinfo(5)).
+    @Test func theClockChangeTimerWaitsForTheClockToBeSet() throws {
         let timer = cnl_clock_change_timer_open()
         try #require(timer >= 0)
         #expect(fcntl(timer, F_GETFD) & FD_CLOEXEC != 0 && fcntl(timer, F_GETFL) & O_NONBLOCK != 0)
+        #expect(cnl_wait([timer], 1, 1_000_000) == 0, "it does not end by itself")
+        func expectArmed(_ location: SourceLocation = #_sourceLocation) throws {
+            let lines = try String(contentsOfFile: "/proc/self/fdinfo/\(timer)", encoding: .utf8).split(separator: "\n")
+            // CLOCK_REALTIME, with TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET, and years to go.
+            #expect(lines.contains("clockid: 0") && lines.contains("settime flags: 03"), "\(lines)", sourceLocation: location)
+            let left = try #require(lines.first { $0.hasPrefix("it_value: (") }, sourceLocation: location)
+            let seconds = Int(left.dropFirst(11).prefix { $0.isNumber })
+            #expect(try #require(seconds) > 86_400 * 365, "\(left)", sourceLocation: location)
+        }
+        try expectArmed()
         cnl_clock_change_timer_clear(timer)
+        try expectArmed()
+        #expect(cnl_wait([timer], 1, 1_000_000) == 0)
         cnl_clock_change_timer_close(timer)
     }
 }

@@ -15,6 +15,8 @@ struct Errand {
     let kind: String
     let url: URL
     let size: Int
+    /// How often a download is made.
+    let times: Int
     let policy: RetryPolicy
     let bus: RetryBus
     /// What a request for data waits for, besides the network.
@@ -32,8 +34,14 @@ struct Errand {
             let (_, response) = try await URLSession.shared.upload(for: request, from: data, retrying: policy, on: bus)
             return "\(response.statusCode)"
         case "download":
-            let (file, response) = try await URLSession.shared.download(for: request, retrying: policy, on: bus)
-            return try describe(response.statusCode, file)
+            var description = ""
+            for number in 0..<times {
+                // Every other session comes and goes.
+                let session = number.isMultiple(of: 2) ? .shared : URLSession(configuration: .ephemeral)
+                let (file, response) = try await session.download(for: request, retrying: policy, on: bus)
+                description = try describe(response.statusCode, file)
+            }
+            return description
         default:
             var options = HTTPRetryOptions()
             options.conditions = conditions
@@ -64,8 +72,12 @@ struct Errand {
             let response = try await client.upload(request, from: bytes, retrying: policy, on: bus)
             return "\(response.status.code)"
         case "download":
-            let (file, response) = try await client.download(request, retrying: policy, on: bus)
-            return try describe(Int(response.status.code), file)
+            var description = ""
+            for _ in 0..<times {
+                let (file, response) = try await client.download(request, retrying: policy, on: bus)
+                description = try describe(Int(response.status.code), file)
+            }
+            return description
         default:
             var options = HTTPClientRetryOptions()
             options.conditions = conditions

@@ -11,7 +11,7 @@ import AsyncHTTPClient
 /// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
 ///
 ///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--validate]
-///         [--transitions]
+///         [--transitions] [--times N]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -59,7 +59,8 @@ import AsyncHTTPClient
             .giveUpAfter(maxAttempts: option("--attempts").flatMap { Int($0) } ?? 5)
         if words.contains("--interrupt") { policy = policy.interruptsAttemptWhenUnsatisfied(grace: .zero) }
         let errand = Errand(
-            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0, policy: policy, bus: bus,
+            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0,
+            times: option("--times").flatMap { Int($0) } ?? 1, policy: policy, bus: bus,
             conditions: isValidated ? [monitor.validatedCondition] : [])
         switch option("--client") {
         case nil, "urlSession": return try await errand.runByURLSession()
@@ -73,9 +74,9 @@ import AsyncHTTPClient
     private static func tell(_ event: RetryEvent) {
         guard let failure = event.failure else { return tell("\(event.kind.rawValue) \(event.attempt)") }
         let fault =
-            switch failure.failureClass {
-            case .server(let delay): delay.map { "server \($0.components.seconds)" } ?? "server"
-            default: "\(failure.failureClass)"
+            switch failure.fault {
+            case .overload(let delay): delay.map { "overload \($0.components.seconds)" } ?? "overload"
+            default: "\(failure.fault)"
             }
         tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
     }

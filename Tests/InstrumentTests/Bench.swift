@@ -88,6 +88,6 @@ extension RetryPolicy {
     /// A minute between attempts.
     static let steady = RetryPolicy(.constant(.seconds(60))).giveUpAfter(maxAttempts: 3)
         .giveUpOnErrors { $0 as? Trouble == .hopeless }
-        .classify { $0 as? Trouble == .busy ? .server(retryAfter: .seconds(30)) : nil }
+        .classify { $0 as? Trouble == .busy ? .overload(retryAfter: .seconds(30)) : nil }
         .systemErrors { $0 as? Trouble == .refused ? 111 : nil }
 }

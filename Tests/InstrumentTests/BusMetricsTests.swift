@@ -22,9 +22,9 @@ import Testing
             try await bench.bus.parked("job")
             #expect(try bench.count("retry.attempts", ("trigger", "reconnect")) == 1)
             bench.clock.advance(by: .seconds(20))
-            bench.bus.nudge()
+            bench.bus.retryNow()
             try await bench.bus.parked("job")
-            #expect(try bench.count("retry.attempts", ("trigger", "nudge")) == 1)
+            #expect(try bench.count("retry.attempts", ("trigger", "retryNow")) == 1)
             bench.clock.advance(by: .seconds(25))
             login.set(false)
             login.set(true)
@@ -32,7 +32,7 @@ import Testing
             #expect(try bench.count("retry.attempts", ("trigger", "condition")) == 1)
             #expect(try bench.seconds("retry.seconds.saved") == [50, 40, 35])
             #expect(try bench.seconds("retry.reconnect.to.attempt") == [0])
-            #expect(try bench.count("retry.succeeded") == 1 && bench.count("retry.failures", ("class", "transient")) == 4)
+            #expect(try bench.count("retry.succeeded") == 1 && bench.count("retry.failures", ("fault", "unknown")) == 4)
         }
     }
 
@@ -74,7 +74,7 @@ import Testing
             try await job.value
             #expect(try bench.count("retry.attempts", ("trigger", "reconnect")) == 1)
             #expect(try bench.seconds("retry.reconnect.to.attempt").isEmpty)
-            #expect(try bench.count("retry.failures", ("class", "connectivity")) == 1)
+            #expect(try bench.count("retry.failures", ("fault", "network")) == 1)
         }
     }
 
@@ -89,7 +89,7 @@ import Testing
             #expect(try bench.count("retry.attempts", ("trigger", "timer")) == 1)
             #expect(try bench.seconds("retry.seconds.saved") == [30], "the backoff was a minute, the order half of that")
             #expect(try bench.seconds("retry.reconnect.to.attempt").isEmpty)
-            #expect(try bench.count("retry.failures", ("class", "server")) == 1)
+            #expect(try bench.count("retry.failures", ("fault", "overload")) == 1)
         }
     }
 
@@ -107,7 +107,7 @@ import Testing
             await #expect(throws: Trouble.self) { try await bench.bus.retry(.steady) { _ in throw Trouble.hopeless } }
             #expect(pending.lastValue == 0 && pending.values.max() == 3)
             #expect(try bench.count("retry.gave.up", ("reason", "permanent")) == 1)
-            #expect(try bench.count("retry.failures", ("class", "permanent")) == 1)
+            #expect(try bench.count("retry.failures", ("fault", "unknown")) == 1)
         }
     }
 

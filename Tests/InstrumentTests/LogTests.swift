@@ -24,9 +24,27 @@ import Testing
             #expect(entries.allSatisfy { $0.metadata["retry.scope"] == "internet" })
             #expect(entries.map { $0.metadata["retry.attempt"] } == ["0", "1", "1", "1", "2", "2"])
             #expect(entries[1].metadata["retry.trigger"] == "reconnect" && entries[1].metadata["retry.since.reconnect"] == "0.0")
-            #expect(entries[2].error as? Trouble == .busy && entries[2].metadata["retry.failure.class"] == "server")
+            #expect(entries[2].error as? Trouble == .busy && entries[2].metadata["retry.failure.fault"] == "overload")
             #expect(entries[2].metadata["retry.failure.charged"] == "true" && entries[2].metadata["retry.waited"] == "4.0")
             #expect(entries[3].metadata["retry.delay"] == "60.0" && entries[4].metadata["retry.trigger"] == "timer")
+        }
+    }
+
+    /// One warning for a bus that cannot see the network, not one for each job.
+    @Test func aMonitorThatDoesNotRunIsWarnedOfOnce() async throws {
+        let bench = try Bench()
+        func warnings() -> [String] { bench.log.entries.filter { $0.level == .warning }.map { "\($0.message)" } }
+        try await bench.bus.retry(RetryPolicy.steady.connectivity(.ignore)) { _ in }
+        #expect(warnings().isEmpty, "a job that ignores the network misses nothing")
+        for _ in 1...3 { try await bench.bus.retry { _ in } }
+        try await bench.bus.retry(to: .address(IPAddress(family: .ipv4, value: 7))) { _ in }
+        #expect(warnings().count == 1 && warnings().first?.contains("next: call its run()") == true)
+    }
+
+    @Test func aMonitorThatRunsIsNotWarnedOf() async throws {
+        try await Bench().run { bench in
+            try await bench.bus.retry { _ in }
+            #expect(bench.log.entries.allSatisfy { $0.level < .warning })
         }
     }
 

@@ -45,8 +45,8 @@ import Testing
         ]
         let reasons = ["permanent", "attempts", "budget", "deadline", "waitLimit", "conditionEnded", "shutDown"]
         let expected =
-            ["first", "timer", "reconnect", "condition", "nudge"].map { "retry.attempts{trigger=\($0)}" }
-            + ["connectivity", "transient", "server", "permanent"].map { "retry.failures{class=\($0)}" }
+            ["first", "timer", "reconnect", "condition", "retryNow"].map { "retry.attempts{trigger=\($0)}" }
+            + ["network", "server", "overload", "request", "local", "unknown"].map { "retry.failures{fault=\($0)}" }
             + reasons.map { "retry.gave.up{reason=\($0)}" } + kinds.map { "reachability.transitions{kind=\($0)}" } + [
                 "retry.jobs.pending", "retry.succeeded", "retry.cancelled", "retry.seconds.saved", "retry.reconnect.to.attempt",
                 "reachability.satisfied", "reachability.outage.seconds", "reachability.losses", "reachability.resyncs",

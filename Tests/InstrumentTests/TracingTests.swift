@@ -20,14 +20,14 @@ import Tracing
             bench.clock.advance(by: .seconds(60))
             try await bench.bus.parked("job")
             bench.clock.advance(by: .seconds(20))
-            bench.bus.nudge()
+            bench.bus.retryNow()
             try await job.value
             let span = try #require(tracer.finishedSpans.first)
             #expect(tracer.finishedSpans.count == 1 && tracer.activeSpans.isEmpty && span.operationName == "retry")
             #expect(span.attributes.get("retry.job.id") == "job" && span.attributes.get("retry.scope") == "internet")
             #expect(span.attributes.get("retry.destination") == "server" && span.attributes.get("retry.outcome") == "succeeded")
             #expect(span.status == nil && span.events.allSatisfy { $0.name == "retry.attempt" })
-            let attempts: [(Int64, Double, SpanAttribute)] = [(1, 5, "reconnect"), (2, 60, "timer"), (3, 20, "nudge")]
+            let attempts: [(Int64, Double, SpanAttribute)] = [(1, 5, "reconnect"), (2, 60, "timer"), (3, 20, "retryNow")]
             #expect(span.events.count == attempts.count)
             for (event, (number, delay, trigger)) in zip(span.events, attempts) {
                 #expect(event.attributes.get("retry.attempt") == .int64(number))

@@ -14,9 +14,28 @@ public final class MisbehavingServer: Sendable {
     private struct State {
         var requests: [Request] = []
         var connections: Set<Int32> = []
+        var acceptedCount = 0
         var isStopped = false
         var isListening = true
+        /// The tasks that wait for requests or connections.
+        var witnesses: [Witness] = []
+
+        /// Takes those whose time has come.
+        mutating func takeWitnesses() -> [Witness] {
+            guard !witnesses.isEmpty else { return [] }
+            let state = self
+            witnesses.removeAll { $0.isMet(state) }
+            return state.witnesses.filter { $0.isMet(state) }
+        }
     }
+
+    private struct Witness: Sendable {
+        let id: UInt64
+        let isMet: @Sendable (State) -> Bool
+        let continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private let lastWitness = Atomic<UInt64>(0)
 
     /// The port that it listens at.
     public let port: UInt16
@@ -64,6 +83,46 @@ public final class MisbehavingServer: Sendable {
     /// How many connections are open.
     public var connectionCount: Int { state.withLock { $0.connections.count } }
 
+    /// How many connections were opened so far.
+    public var acceptedCount: Int { state.withLock { $0.acceptedCount } }
+
+    /// Suspends until so many requests have arrived, or more.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilRequests(_ count: Int) async throws { try await until { $0.requests.count >= count } }
+
+    /// Suspends until the clients have closed all connections.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilNoConnections() async throws { try await until(\.connections.isEmpty) }
+
+    private func until(_ isMet: @escaping @Sendable (State) -> Bool) async throws {
+        let id = lastWitness.add(1, ordering: .relaxed).newValue
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                change { $0.witnesses.append(Witness(id: id, isMet: isMet, continuation: continuation)) }
+                if Task.isCancelled { cancelWitness(id) }
+            }
+        } onCancel: {
+            cancelWitness(id)
+        }
+    }
+
+    private func cancelWitness(_ id: UInt64) {
+        let witness = state.withLock { state in
+            state.witnesses.firstIndex { $0.id == id }.map { state.witnesses.remove(at: $0) }
+        }
+        witness?.continuation.resume(throwing: CancellationError())
+    }
+
+    /// Changes the state, and resumes those who waited for that.
+    @discardableResult
+    private func change<Value: Sendable>(_ body: @Sendable (inout State) -> Value) -> Value {
+        let (value, witnesses) = state.withLock { state in (body(&state), state.takeWitnesses()) }
+        for witness in witnesses { witness.continuation.resume() }
+        return value
+    }
+
     /// Stops listening, and ends all connections.
     public func stop() {
         // Under the lock, under which their threads give them up: a descriptor that was closed is soon another server's.
@@ -105,6 +164,7 @@ public final class MisbehavingServer: Sendable {
             _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
             let isStopped = state.withLock { state in
                 state.connections.insert(connection)
+                state.acceptedCount += 1
                 return state.isStopped
             }
             if isStopped { shutdown(connection, Int32(SHUT_RDWR)) }
@@ -118,9 +178,9 @@ public final class MisbehavingServer: Sendable {
 
     private func serve(_ connection: Connection) {
         // Before the descriptor is closed, and may be somebody else's.
-        defer { state.withLock { _ = $0.connections.remove(connection.descriptor) } }
+        defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
         while let head = connection.readHead() {
-            let taken = state.withLock { state in
+            let taken = change { state in
                 let request = Request(number: state.requests.count + 1, head: head)
                 if let request { state.requests.append(request) }
                 return request
@@ -130,7 +190,7 @@ public final class MisbehavingServer: Sendable {
                 state.requests[request.number - 1] = request
                 state.requests[request.number - 1].body = []
             }
-            guard act(answer(request), connection, isHead: request.method == "HEAD") else { return }
+            guard act(answer(request), connection, request) else { return }
         }
     }
 
@@ -148,14 +208,17 @@ public final class MisbehavingServer: Sendable {
     }
 
     /// Does what the answer is; returns whether another request may follow.
-    private func act(_ reply: Reply, _ connection: Connection, isHead: Bool) -> Bool {
+    private func act(_ reply: Reply, _ connection: Connection, _ request: Request) -> Bool {
+        // RFC 9112, section 9.6.
+        let closes = request.headers["connection"]?.lowercased() == "close"
         func head(_ status: Int, _ headers: [String: String], _ length: Int) -> [UInt8] {
-            let fields = headers.merging(["Content-Length": "\(length)"]) { given, _ in given }.map { "\($0): \($1)\r\n" }
+            let own = ["Content-Length": "\(length)"].merging(closes ? ["Connection": "close"] : [:]) { given, _ in given }
+            let fields = headers.merging(own) { given, _ in given }.map { "\($0): \($1)\r\n" }
             return Array("HTTP/1.1 \(status) -\r\n\(fields.sorted().joined())\r\n".utf8)
         }
         switch reply {
         case .respond(let status, let headers, let body):
-            return connection.write(head(status, headers, body.count) + (isHead ? [] : body))
+            return connection.write(head(status, headers, body.count) + (request.method == "HEAD" ? [] : body)) && !closes
         case .breakOff(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
             connection.flush()

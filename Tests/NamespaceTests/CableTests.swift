@@ -56,6 +56,25 @@ struct CableTests {
         }
     }
 
+    @Test func onlyRemovingAnAddressEndsItsConnections() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(0, metric: 200)
+        try await network.watching { watcher in
+            let source = try #require(watcher.monitor.sources(to: .internet).first)
+            #expect(source == IPAddress("192.0.2.10"))
+            let condition = watcher.monitor.condition(holding: source)
+            try await watcher.expect(interface: "cable1") { try await network.addIPv4(1, metric: 100) }
+            try await network.near.ip("addr change 192.0.2.10/24 dev cable0 valid_lft 600 preferred_lft 300")
+            #expect(condition.state.isSatisfied)
+            try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+            for await state in condition.updates where !state.isSatisfied {
+                #expect(state.epoch == 1, "it was lost once")
+                break
+            }
+            #expect(watcher.path.interface?.name == "cable1")
+        }
+    }
+
     @Test func anotherAddressTakesOver() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

@@ -15,7 +15,7 @@ struct FloodTests {
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
         // Otherwise a second look at what came before could find the loss of the route before the loss of events is noticed.
-        while !source.isSettled { await Task.yield() }
+        try await source.untilSettled()
 
         source.isHeldUp.store(true, ordering: .releasing)
         // The first event is delivered into the hold; the rest piles up in the kernel.
@@ -46,7 +46,7 @@ struct FloodTests {
         let kernel = KernelNetwork(networkNamespace: network.near.path, usesFilter: false, receiveBuffer: 1)
         try await network.watching(on: kernel) { watcher in
             let churn = try Self.churn(in: network.near)
-            while watcher.monitor.health.drops < 100 { await Task.yield() }
+            for await health in watcher.monitor.healthUpdates where health.drops >= 100 { break }
             for _ in 0..<12 {
                 try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
                 try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }

@@ -17,14 +17,14 @@ struct HotPathTests {
             _ = source.takeRequests()
             for _ in 0..<5 {
                 try await watcher.expect(kinds: .familyLost) { try await network.near.ip("route del default metric 100") }
-                while !source.isSettled { await Task.yield() }
+                try await source.untilSettled()
                 var requests = source.takeRequests()
                 losses.append(requests.lookups)
                 dumps.append(requests.dumps)
                 try await watcher.expect(kinds: .familyGained) {
                     try await network.near.ip("route add default via 192.0.2.1 dev cable0 metric 100")
                 }
-                while !source.isSettled { await Task.yield() }
+                try await source.untilSettled()
                 requests = source.takeRequests()
                 gains.append(requests.lookups)
                 dumps.append(requests.dumps)

@@ -116,7 +116,7 @@ struct DeliveryTimeTests {
 
     @Test func aCancelledTaskDoesNotRunIt() async {
         let run = Task { [network, times] in
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             try await network.run { batch in
                 times.record(batch.now.sinceBoot)
                 return nil

@@ -15,7 +15,7 @@ struct ManualClockCancellationTests {
 
     @Test func aCancelledTaskDoesNotSleep() async {
         let sleeper = Task { [clock] in
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             try await clock.sleep(for: .seconds(1))
         }
         sleeper.cancel()
@@ -25,7 +25,7 @@ struct ManualClockCancellationTests {
 
     @Test func aSleepThatWasCancelledUntoldIsNotTold() async throws {
         let first = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
-        while clock.sleepers < 1 { await Task.yield() }
+        try await clock.untilSleepers(1)
         first.cancel()
         _ = await first.result
         let second = Task { [clock] in try await clock.sleep(for: .seconds(2)) }
@@ -36,7 +36,7 @@ struct ManualClockCancellationTests {
 
     @Test func aSleepThatEndedUntoldIsNotTold() async throws {
         let first = Task { [clock] in try await clock.sleep(for: .seconds(1)) }
-        while clock.sleepers < 1 { await Task.yield() }
+        try await clock.untilSleepers(1)
         clock.advance(by: .seconds(1))
         try await first.value
         let second = Task { [clock] in try await clock.sleep(for: .seconds(7)) }
@@ -69,7 +69,7 @@ struct ManualClockCancellationTests {
         }
     }
 
-    @Test func manySleepsAreWokenOrCancelledEachOnce() async {
+    @Test func manySleepsAreWokenOrCancelledEachOnce() async throws {
         let seed = UInt64.random(in: .min ... .max)
         var generator = SeededGenerator(seed: seed)
         let sleepers = (0..<1_000).map { _ in
@@ -77,7 +77,7 @@ struct ManualClockCancellationTests {
             return Task { [clock] in try await clock.sleep(until: .init(offset: .seconds(seconds))) }
         }
         let isCancelled = sleepers.map { _ in Bool.random(using: &generator) }
-        while clock.sleepers < sleepers.count { await Task.yield() }
+        try await clock.untilSleepers(sleepers.count)
         for (sleeper, isCancelled) in zip(sleepers, isCancelled) where isCancelled { sleeper.cancel() }
         for _ in 1...100 { clock.advance(by: .seconds(1)) }
         for (sleeper, isCancelled) in zip(sleepers, isCancelled) {

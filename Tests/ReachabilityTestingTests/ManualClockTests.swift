@@ -95,6 +95,23 @@ struct ManualClockTests {
         #expect(clock.now == end)
     }
 
+    @Test(arguments: [([0.1, 0.2], 0.3), ([1.1, 1.2], 2.3), ([0.7, 0.1], 0.8)])
+    func fractionsOfSecondsAddUpToTheNanosecond(steps: [Double], sum: Double) async throws {
+        let sleeper = Task { [clock] in try await clock.sleep(for: .seconds(sum)) }
+        try await clock.untilSleepers(1)
+        for step in steps { clock.advance(by: .seconds(step)) }
+        #expect(clock.sleepers == 0 && clock.now.offset == .milliseconds(Int((sum * 1000).rounded())))
+        sleeper.cancel()
+        _ = await sleeper.result
+    }
+
+    @Test(arguments: [(0, 0), (1, 0), (499_999_999, 0), (500_000_000, 1), (-1, 0), (-500_000_000, 0), (-500_000_001, -1)])
+    func instantsAreRoundedToTheNearestNanosecond(attoseconds: Int64, nanoseconds: Int64) {
+        let instant = ManualClock.Instant(offset: Duration(attoseconds: Int128(attoseconds)))
+        #expect(instant.offset == .nanoseconds(nanoseconds))
+        #expect(ManualClock.Instant().duration(to: instant) == .nanoseconds(nanoseconds))
+    }
+
     @Test func aSleepEndsWhenItsTimeHasCome() async throws {
         let sleeper = Task { [clock] in
             try await clock.sleep(for: .seconds(2))
@@ -119,7 +136,7 @@ struct ManualClockTests {
         var sleepers: [Task<Void, any Error>] = []
         for seconds in [3, 1, 2] {
             sleepers.append(Task { [clock] in try await clock.sleep(for: .seconds(seconds)) })
-            while clock.sleepers < sleepers.count { await Task.yield() }
+            try await clock.untilSleepers(sleepers.count)
         }
         #expect(try await clock.nextSleep() == at(3))
         #expect(try await clock.nextSleep() == at(1))

@@ -106,16 +106,16 @@ import Testing
     }
 
     /// Starts to wait, and returns when the waiter is known.
-    private func wait(for storage: ConditionStorage) async -> Task<Condition.State?, Never> {
+    private func wait(for storage: ConditionStorage) -> Task<Condition.State?, Never> {
         let count = storage.listenerCount
-        let waiting = Task { await storage.satisfiedOrFinished() }
-        while storage.listenerCount == count { await Task.yield() }
+        let waiting = Task.immediate { await storage.satisfiedOrFinished() }
+        #expect(storage.listenerCount == count + 1)
         return waiting
     }
 
     @Test func whoWaitsIsToldOnceItIsSatisfied() async {
         let storage = ConditionStorage(.init())
-        let waiting = [await wait(for: storage), await wait(for: storage)]
+        let waiting = [wait(for: storage), wait(for: storage)]
         storage.advanceEpoch()
         #expect(storage.listenerCount == 2, "another epoch is not what they wait for")
         storage.set(true)
@@ -126,7 +126,7 @@ import Testing
 
     @Test func whoWaitsIsToldThatNothingWillChange() async {
         let storage = ConditionStorage(.init())
-        let waiting = await wait(for: storage)
+        let waiting = wait(for: storage)
         storage.finish()
         #expect(await waiting.value == .init(isFinished: true))
         #expect(await storage.satisfiedOrFinished() == .init(isFinished: true), "at once")
@@ -135,8 +135,8 @@ import Testing
 
     @Test func whoIsCancelledWaitsNoLonger() async {
         let storage = ConditionStorage(.init())
-        let waiting = await wait(for: storage)
-        let other = await wait(for: storage)
+        let waiting = wait(for: storage)
+        let other = wait(for: storage)
         waiting.cancel()
         #expect(await waiting.value == nil)
         #expect(storage.listenerCount == 1, "only one was cancelled")

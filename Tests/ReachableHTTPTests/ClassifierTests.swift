@@ -18,21 +18,39 @@ import Testing
 
     @Test func methods() {
         for method in ["DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"] {
-            #expect(opinion(method, 503) == .retry(.server(retryAfter: nil)), "\(method)")
-            #expect(opinion(method, code: .networkConnectionLost) == .retry(.transient), "\(method)")
+            #expect(opinion(method, 500) == .retry, "\(method)")
+            #expect(opinion(method, code: .networkConnectionLost) == .retry, "\(method)")
         }
         for method in ["POST", "PATCH", "CONNECT", "get", "", "PROPFIND"] {
-            #expect(opinion(method, 503) == .noOpinion, "\(method)")
-            #expect(opinion(method, code: .cannotConnectToHost) == .noOpinion, "\(method)")
-            #expect(opinion(method, 503, isIdempotent: true) == .retry(.server(retryAfter: nil)), "\(method)")
-            #expect(opinion(method, code: .timedOut, isIdempotent: true) != .noOpinion, "\(method)")
+            #expect(opinion(method, 500) == .noOpinion && opinion(method, 503) == .noOpinion, "\(method)")
+            #expect(opinion(method, code: .networkConnectionLost) == .noOpinion, "\(method)")
+            #expect(opinion(method, 500, isIdempotent: true) == .retry, "\(method)")
+            #expect(opinion(method, code: .timedOut, isIdempotent: true) == .retry, "\(method)")
         }
+    }
+
+    @Test func aRequestThatWasNeverSentOrNotCarriedOutIsRepeatedWhateverItsMethod() {
+        for code in [URLError.Code.cannotFindHost, .cannotConnectToHost, .dnsLookupFailed] {
+            #expect(opinion("POST", code: code) == .retry, "\(code)")
+        }
+        for status in [421, 425] { #expect(opinion("POST", status) == .retry, "\(status)") }
+        #expect(opinion("POST", 429) == .retryAs(.overload(retryAfter: nil)))
+        #expect(opinion("POST", code: .timedOut) == .noOpinion, "URLSession does not tell if there was a connection")
+        let unsent = HTTPFailure(method: "POST", errorCode: URLError.Code.timedOut.rawValue, wasSent: false, time: .zero)
+        #expect(HTTPRetryClassifier.standard.opinion(on: unsent) == .retry, "a connection that took too long carried nothing")
+        let sent = HTTPFailure(method: "POST", errorCode: URLError.Code.cannotConnectToHost.rawValue, wasSent: true, time: .zero)
+        #expect(HTTPRetryClassifier.standard.opinion(on: sent) == .noOpinion)
     }
 
     @Test func statuses() {
         for status in 100...599 {
-            let isListed = [408, 429, 500, 502, 503, 504].contains(status)
-            #expect(opinion("GET", status) == (isListed ? .retry(.server(retryAfter: nil)) : .noOpinion), "\(status)")
+            let expected: HTTPRetryOpinion =
+                switch status {
+                case 408, 421, 425, 500, 502, 504: .retry
+                case 429, 503: .retryAs(.overload(retryAfter: nil))
+                default: .noOpinion
+                }
+            #expect(opinion("GET", status) == expected, "\(status)")
         }
     }
 
@@ -62,46 +80,35 @@ import Testing
         for code in lasting { #expect(opinion(code: code) == .noOpinion, "\(code)") }
     }
 
-    /// What the network decides about is left to the bus, which knows what became of it.
-    @Test func whoseFaultAnErrorIs() {
-        #expect(opinion(code: .cannotConnectToHost) == .retryAsSystemError(ECONNREFUSED))
-        #expect(opinion(code: .cannotFindHost) == .retryAsSystemError(EAI_AGAIN))
-        #expect(opinion(code: .dnsLookupFailed) == .retryAsSystemError(EAI_AGAIN))
-        #expect(opinion(code: .timedOut) == .retryAsSystemError(ETIMEDOUT))
-        #expect(opinion(code: .notConnectedToInternet) == .retryAsSystemError(ENETUNREACH))
-        #expect(opinion(code: .unknown) == .retry(.transient))
-        #expect(opinion(code: .networkConnectionLost) == .retry(.transient))
-    }
-
     @Test func theServersDelayIsHeeded() {
-        #expect(opinion("GET", 503, ["Retry-After": "30"]) == .retry(.server(retryAfter: .seconds(30))))
-        #expect(opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"]) == .retry(.server(retryAfter: .seconds(9))))
-        #expect(opinion("GET", 503, ["Retry-After": "soon"]) == .retry(.server(retryAfter: nil)))
+        #expect(opinion("GET", 503, ["Retry-After": "30"]) == .retryAs(.overload(retryAfter: .seconds(30))))
+        #expect(opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"]) == .retryAs(.overload(retryAfter: .seconds(9))))
+        #expect(opinion("GET", 503, ["Retry-After": "soon"]) == .retryAs(.overload(retryAfter: nil)))
         #expect(opinion("GET", 404, ["Retry-After": "30"]) == .noOpinion)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))
-        #expect(opinion("GET", 503, ["Retry-After": "30"], by: hasty) == .retry(.server(retryAfter: .seconds(5))))
+        #expect(opinion("GET", 503, ["Retry-After": "30"], by: hasty) == .retryAs(.overload(retryAfter: .seconds(5))))
     }
 
     @Test func theSetsAreTheCallers() {
         let own = HTTPRetryClassifier(methods: ["POST"], statuses: [418], errorCodes: [-1005])
-        #expect(opinion("POST", 418, by: own) == .retry(.server(retryAfter: nil)))
+        #expect(opinion("POST", 418, by: own) == .retry)
         #expect(opinion("GET", 418, by: own) == .noOpinion && opinion("POST", 503, by: own) == .noOpinion)
-        #expect(opinion("POST", code: .networkConnectionLost, by: own) == .retry(.transient))
+        #expect(opinion("POST", code: .networkConnectionLost, by: own) == .retry)
         #expect(opinion("POST", code: .timedOut, by: own) == .noOpinion)
     }
 
     @Test func theFirstWithAnOpinionIsRight() {
         let silent = HTTPRetryClassifier { _ in .noOpinion }
-        let eager = HTTPRetryClassifier { _ in .retry(.server(retryAfter: .seconds(2))) }
+        let eager = HTTPRetryClassifier { _ in .retryAs(.overload(retryAfter: .seconds(2))) }
         let never = HTTPRetryClassifier { _ in .doNotRetry }
         let untold = HTTPRetryClassifier { _ in
             Issue.record("somebody had an opinion")
             return .noOpinion
         }
-        #expect(opinion("GET", 503, by: silent.otherwise(eager).otherwise(untold)) == .retry(.server(retryAfter: .seconds(2))))
-        #expect(opinion("GET", 503, by: silent.otherwise(eager.otherwise(untold))) == .retry(.server(retryAfter: .seconds(2))))
+        #expect(opinion("GET", 503, by: silent.otherwise(eager).otherwise(untold)) == .retryAs(.overload(retryAfter: .seconds(2))))
+        #expect(opinion("GET", 503, by: silent.otherwise(eager.otherwise(untold))) == .retryAs(.overload(retryAfter: .seconds(2))))
         #expect(opinion("GET", 503, by: never.otherwise(untold)) == .doNotRetry)
-        #expect(opinion("GET", 503, by: silent.otherwise(.standard)) == .retry(.server(retryAfter: nil)))
+        #expect(opinion("GET", 500, by: silent.otherwise(.standard)) == .retry)
         #expect(opinion("GET", 404, by: silent.otherwise(.standard)) == .noOpinion)
     }
 }

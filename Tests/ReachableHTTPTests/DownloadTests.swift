@@ -2,6 +2,7 @@ import Foundation
 import FoundationNetworking
 import MisbehavingServer
 import ReachableRetry
+import Synchronization
 import Testing
 
 @testable import ReachableHTTP
@@ -115,19 +116,23 @@ import Testing
     }
 
     @Test func whatFailsLeavesNoFile() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
-        let receiver = try DownloadReceiver(in: folder)
-        #expect(try files().count == 1)
-        receiver.file.remove()
-        #expect(try files().isEmpty)
-        try await Exchange.run { _ in
-            .reset
+        let folder = try TemporaryFolder()
+        try await Exchange.run {
+            $0.number < 4 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .reset
         } _: { exchange in
-            await #expect(throws: URLError.self) { _ = try await download(exchange) }
+            let options = HTTPRetryOptions.with {
+                $0.downloadDirectory = folder.url
+                $0.resumesDownloads = false
+            }
+            await #expect(throws: URLError.self) { _ = try await download(exchange, options) }
             #expect(exchange.server.requests.count == 4)
+            let left = try folder.contents
+            #expect(left.isEmpty)
+            await #expect(throws: CocoaError.self) {
+                _ = try await download(
+                    exchange, .with { $0.downloadDirectory = folder.url.appendingPathComponent("missing") })
+            }
+            #expect(exchange.server.requests.count == 4, "nothing is sent without a file")
         }
     }
 

@@ -9,6 +9,10 @@ import Testing
 
 /// What the library's page shows, and what it says about that.
 @Suite(.timeLimit(.minutes(5))) struct GuideTests {
+    private func untilBackingOff(_ events: inout AsyncStream<RetryEvent>.AsyncIterator) async throws {
+        while try #require(await events.next(isolation: #isolation)).kind != .backingOff {}
+    }
+
     @Test(arguments: [("ReachableHTTP", "PhotoService"), ("HTTPClientRequests", "Backup")])
     func itShowsTheFileThatIsCompiledHere(page: String, example: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -38,9 +42,10 @@ import Testing
                         return "\(count)"
                     }
                 }, bus: exchange.bus, session: exchange.session)
+            var events = exchange.bus.events.makeAsyncIterator()
             let sending = Task { try await service.send(Data([1, 2, 3])) }
-            while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
-            exchange.bus.nudge()
+            try await untilBackingOff(&events)
+            exchange.bus.retryNow()
             try await sending.value
             let requests = exchange.server.requests
             #expect(requests.map { $0.headers["authorization"] } == ["Bearer 1", "Bearer 2"])
@@ -58,9 +63,10 @@ import Testing
         } _: { exchange in
             let service = PhotoService(
                 server: try #require(try exchange.request().url), token: { "" }, bus: exchange.bus, session: exchange.session)
+            var events = exchange.bus.events.makeAsyncIterator()
             let fetching = Task { try await service.fetch("sea.jpg") }
-            while exchange.bus.pending.first?.state != .backingOff { await Task.yield() }
-            exchange.bus.nudge()
+            try await untilBackingOff(&events)
+            exchange.bus.retryNow()
             let file = try await fetching.value
             defer { try? FileManager.default.removeItem(at: file) }
             #expect(

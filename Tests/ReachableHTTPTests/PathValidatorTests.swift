@@ -109,7 +109,7 @@ import Testing
             .stall
         } _: { server, url in
             let validating = Task { try await validate(url) }
-            while server.requests.isEmpty { await Task.yield() }
+            try await server.untilRequests(1)
             validating.cancel()
             await #expect(throws: CancellationError.self) { try await validating.value }
         }
@@ -149,7 +149,7 @@ import Testing
             $0.number == 1 ? .stall : .respond(204)
         } _: { server, url in
             try await withMonitor(url) { monitor, clock, transitions in
-                while server.requests.isEmpty { await Task.yield() }
+                try await server.untilRequests(1)
                 clock.advance(by: .seconds(10))
                 let failed = await transitions.next(isolation: #isolation)?.current.validation
                 #expect(failed == .failed("no answer within 10.0 seconds"))

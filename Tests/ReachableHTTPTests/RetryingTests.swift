@@ -34,7 +34,7 @@ import Testing
             #expect(parked.hardDelay == .seconds(30) && parked.charged == 1)
             #expect(parked.destination == "127.0.0.1:\(exchange.server.port)")
             #expect((parked.lastError as? HTTPStatusError)?.status == 503)
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
             #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")
@@ -109,7 +109,7 @@ import Testing
             }
             #expect(error.code == .cannotConnectToHost)
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .server(retryAfter: nil) && failed.isCharged)
+            #expect(failed.fault == .server && failed.isCharged)
         }
     }
 
@@ -139,7 +139,7 @@ import Testing
             }
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect((failed.error as? URLError)?.code == (isRefusal ? .cannotConnectToHost : .cannotFindHost))
-            #expect(failed.failureClass == .connectivity && !failed.isCharged)
+            #expect(failed.fault == .network && !failed.isCharged)
             #expect(try await exchange.bus.parked("job").unmet == ["internet"])
             loading.cancel()
             _ = await loading.result
@@ -159,7 +159,7 @@ import Testing
                 for: try exchange.request(), retrying: .steady.backoff(.immediate), on: exchange.bus)
             #expect(data == Data("ok".utf8))
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .transient && failed.isCharged, "\(failed)")
+            #expect(failed.fault == .unknown && failed.isCharged, "\(failed)")
         }
     }
 
@@ -270,7 +270,7 @@ import Testing
             _ = try await exchange.session.data(
                 for: try exchange.request("POST"), retrying: policy, on: exchange.bus, options: options)
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.error is NoToken && failed.failureClass == .transient)
+            #expect(failed.error is NoToken && failed.fault == .unknown)
             await #expect(throws: NoToken.self) {
                 _ = try await exchange.session.data(
                     for: try exchange.request(), retrying: policy.giveUpOnErrors { $0 is NoToken }, on: exchange.bus,

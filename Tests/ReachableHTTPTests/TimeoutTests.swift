@@ -10,11 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
     private static let job = HTTPRetryOptions.with { $0.id = "job" }
 
-    /// Suspends until the server has so many requests.
-    private func untilAsked(_ count: Int, _ exchange: Exchange) async {
-        while exchange.server.requests.count < count { await Task.yield() }
-    }
-
     @Test func theAttemptsTimeoutIsThePolicys() async throws {
         try await Exchange.run {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
@@ -26,7 +21,7 @@ import Testing
                 try await exchange.session.data(
                     for: request, retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus, options: Self.job)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.clock.advance(by: .milliseconds(1500))
             let parked = try await exchange.bus.parked("job")
@@ -44,7 +39,7 @@ import Testing
                 try await exchange.session.data(
                     for: request, retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: Self.job)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(2))
             await #expect(throws: RetryError.attemptTimedOut) { _ = try await loading.value }
             #expect(exchange.server.requests.count == 1)
@@ -64,11 +59,11 @@ import Testing
                     return request
                 }
             }
-            let loading = Task { [request = try exchange.request("POST")] in
+            let loading = Task.immediate { [request = try exchange.request("POST")] in
                 try await exchange.session.data(
                     for: request, retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: options)
             }
-            while exchange.bus.pending.first?.state != .running { await Task.yield() }
+            #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.clock.advance(by: .seconds(2))
             #expect(try await exchange.bus.parked("job").lastError as? RetryError == .attemptTimedOut)
             exchange.clock.advance(by: .seconds(1))
@@ -83,7 +78,7 @@ import Testing
             let loading = Task { [request = try exchange.request()] in
                 try await exchange.session.data(for: request, retrying: .steady.giveUpAfter(elapsed: .seconds(7)), on: exchange.bus)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(7))
             await #expect(throws: RetryError.deadline) { _ = try await loading.value }
         }
@@ -116,7 +111,7 @@ import Testing
             let downloading = Task { [request = try exchange.request()] in
                 try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus)
             }
-            await untilAsked(2, exchange)
+            try await exchange.server.untilRequests(2)
             loading.cancel()
             downloading.cancel()
             await #expect(throws: CancellationError.self) { _ = try await loading.value }
@@ -126,6 +121,8 @@ import Testing
                 exchange.session.getAllTasks { continuation.resume(returning: $0.count) }
             }
             #expect(tasks == 0)
+            // A download has a session of its own, which `getAllTasks` does not show.
+            try await exchange.server.untilNoConnections()
         }
     }
 }

@@ -16,14 +16,14 @@ import Testing
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             let job = headlines(of: { ["news"] }, on: scenario.bus, when: login.condition)
-            let screen = Task {
-                var shown: [String] = []
-                await show(job) { shown.append($0) }
-                return shown
-            }
-            while scenario.bus.pending.first?.unmet != ["login"] { await Task.yield() }
+            let (screen, line) = AsyncStream.makeStream(of: String.self)
+            var shown = screen.makeAsyncIterator()
+            let showing = Task { await show(job) { line.yield($0) } }
+            #expect(await shown.next() == "Waiting for condition 'login'.")
             login.set(true)
-            #expect(await screen.value == ["You are offline.", "news"])
+            #expect(await shown.next() == "Loading…")
+            #expect(await shown.next() == "news")
+            await showing.value
         }
     }
 
@@ -40,11 +40,15 @@ import Testing
     @Test func theInboxIsFetchedEveryMinute() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
-            let task = Task {
-                try await keepInboxFresh(on: scenario.bus) { _ = try script.call() }
+            let (calls, called) = AsyncStream.makeStream(of: Void.self)
+            let task = scenario.start {
+                try await keepInboxFresh(on: scenario.bus) {
+                    _ = try script.call()
+                    called.yield()
+                }
             }
-            let stop = Task {
-                while script.calls.count < 3 { await Task.yield() }
+            let stop = scenario.start {
+                for await _ in calls.prefix(3) {}
                 task.cancel()
                 try await task.value
             }
@@ -61,13 +65,12 @@ import Testing
                 searched.withLock { $0.append(query) }
                 return [query + "!"]
             }
+            var events = scenario.bus.events.makeAsyncIterator()
             type.yield("s")
-            while scenario.bus.pending.isEmpty { await Task.yield() }
-            let first = scenario.bus.pending.map(\.id)
+            #expect(await events.next(isolation: #isolation)?.kind == .waiting)
             type.yield("sw")
-            while scenario.bus.pending.isEmpty || scenario.bus.pending.map(\.id) == first || scenario.bus.pending.count > 1 {
-                await Task.yield()
-            }
+            let second = [await events.next(isolation: #isolation)?.kind, await events.next(isolation: #isolation)?.kind]
+            #expect(second == [.cancelled, .waiting])
             try scenario.network.plug("eth0")
             var results = found.makeAsyncIterator()
             #expect(await results.next() == ["sw!"])
@@ -79,7 +82,7 @@ import Testing
     @Test func theMessagesGoOnAfterALostConnection() async throws {
         try await Scenario().run { scenario in
             let messages = Connections(lines: [["a"], ["b", "c"]])
-            let reader = Task {
+            let reader = scenario.start {
                 var shown: [String] = []
                 try await show(messages, on: scenario.bus) { shown.append($0) }
                 return shown

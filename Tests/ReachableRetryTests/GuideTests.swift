@@ -34,8 +34,8 @@ import Testing
                 try await upload([Photo(name: "a"), Photo(name: "b"), Photo(name: "c")], to: server, over: scenario.bus)
             }
             let failed = try #require(await events.first { $0.kind == .attemptFailed })
-            #expect(failed.failure?.failureClass == .connectivity && failed.failure?.isCharged == false)
-            _ = await events.first { $0.kind == .waitingForConnectivity }
+            #expect(failed.failure?.fault == .network && failed.failure?.isCharged == false)
+            _ = await events.first { $0.kind == .waiting }
             #expect(stored.withLock { $0 } == ["a"])
             try scenario.network.plug("eth0")
             try await uploading.finished()
@@ -46,7 +46,7 @@ import Testing
 
     struct Judged: Sendable, CustomTestStringConvertible {
         var error: any Error
-        var failureClass: FailureClass
+        var fault: AttemptFailure.Fault
         var isCharged = true
         /// Whether the network has come back just before.
         var isFresh = false
@@ -55,19 +55,19 @@ import Testing
     }
 
     @Test(arguments: [
-        Judged(error: Refusal(status: 503, retryAfter: .seconds(30)), failureClass: .server(retryAfter: .seconds(30))),
-        Judged(error: Refusal(status: 500), failureClass: .server(retryAfter: nil)),
-        Judged(error: Refusal(status: 401), failureClass: .transient),
-        Judged(error: Refusal(status: 404), failureClass: .permanent),
-        Judged(error: POSIXError(.ENETUNREACH), failureClass: .connectivity, isCharged: false),
-        Judged(error: POSIXError(.ECONNREFUSED), failureClass: .server(retryAfter: nil)),
-        Judged(error: POSIXError(.ETIMEDOUT), failureClass: .server(retryAfter: nil)),
-        Judged(error: POSIXError(.ETIMEDOUT), failureClass: .connectivity, isCharged: false, isFresh: true),
-        Judged(error: POSIXError(.ECONNRESET), failureClass: .transient),
-        Judged(error: URLError(.cannotFindHost), failureClass: .server(retryAfter: nil)),
-        Judged(error: URLError(.cannotFindHost), failureClass: .connectivity, isCharged: false, isFresh: true),
-        Judged(error: URLError(.cannotConnectToHost), failureClass: .server(retryAfter: nil), isFresh: true),
-        Judged(error: URLError(.timedOut), failureClass: .transient),
+        Judged(error: Refusal(status: 503, retryAfter: .seconds(30)), fault: .overload(retryAfter: .seconds(30))),
+        Judged(error: Refusal(status: 500), fault: .server),
+        Judged(error: Refusal(status: 401), fault: .unknown),
+        Judged(error: Refusal(status: 404), fault: .request),
+        Judged(error: POSIXError(.ENETUNREACH), fault: .network, isCharged: false),
+        Judged(error: POSIXError(.ECONNREFUSED), fault: .server),
+        Judged(error: POSIXError(.ETIMEDOUT), fault: .server),
+        Judged(error: POSIXError(.ETIMEDOUT), fault: .network, isCharged: false, isFresh: true),
+        Judged(error: POSIXError(.ECONNRESET), fault: .unknown),
+        Judged(error: URLError(.cannotFindHost), fault: .server),
+        Judged(error: URLError(.cannotFindHost), fault: .network, isCharged: false, isFresh: true),
+        Judged(error: URLError(.cannotConnectToHost), fault: .server, isFresh: true),
+        Judged(error: URLError(.timedOut), fault: .unknown),
     ]) func thePolicyKnowsWhoseFaultAFailureIs(_ judged: Judged) async throws {
         try await Scenario().run { scenario in
             let events = scenario.bus.events
@@ -80,7 +80,7 @@ import Testing
             let server = FakeServer(failingWith: judged.error)
             let adding = Task { try await Album().add(Photo(name: "a"), to: server, over: scenario.bus) }
             let failure = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failure.failureClass == judged.failureClass && failure.isCharged == judged.isCharged)
+            #expect(failure.fault == judged.fault && failure.isCharged == judged.isCharged)
             scenario.bus.cancel("a")
             _ = try? await adding.finished()
         }
@@ -145,10 +145,10 @@ import Testing
             }
             let photos = (0..<40).map { Photo(name: "\($0 % 20)") }
             let uploading = Task { try await backUp(photos, to: server, over: bus) }
-            while bus.pending.count < 20 || !bus.isQuiet { await Task.yield() }
+            for photo in photos.prefix(20) { try await bus.parked(JobID(photo.name)) }
             try network.plug("eth0")
             // The spread is drawn from real chance, and passes on the bus's real clock: somebody asks for it now.
-            bus.nudge()
+            bus.retryNow()
             try await uploading.finished()
             #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })
         }

@@ -51,26 +51,27 @@ struct PolicyTests {
 
     @Test func theFirstOpinionCounts() {
         let policy = RetryPolicy.default.classify { _ in .transient }.giveUpOnErrors { $0 as? Fault == .a }
-        #expect(report(policy, Fault.a) == .classified(.permanent))
+        #expect(report(policy, Fault.a) == .classified(.permanent), "it ends the job, and the fault stays known")
         #expect(report(policy, Fault.b) == .classified(.transient))
-        let twice = RetryPolicy.default.classify { $0 as? Fault == .a ? .connectivity : nil }.classify { _ in .permanent }
-        #expect(report(twice, Fault.a) == .classified(.connectivity))
+        let twice = RetryPolicy.default.classify { $0 as? Fault == .a ? .network : nil }.classify { _ in .permanent }
+        #expect(report(twice, Fault.a) == .classified(.network))
         #expect(report(twice, Fault.b) == .classified(.permanent))
     }
 
     @Test func predicatesAddUp() {
         let givesUp = RetryPolicy.default.giveUpOnErrors { $0 as? Fault == .a }.giveUpOnErrors { $0 as? Fault == .b }
         #expect(
-            [Fault.a, .b, .c].map { report(givesUp, $0) } == [.classified(.permanent), .classified(.permanent), .unclassified])
+            [Fault.a, .b, .c].map { report(givesUp, $0) } == [.final, .final, .unclassified])
         let retries = RetryPolicy.default.retryOnErrors { $0 as? Fault == .a }.retryOnErrors { $0 as? Fault == .b }
-        #expect([Fault.a, .b, .c].map { report(retries, $0) } == [.unclassified, .unclassified, .classified(.permanent)])
+        #expect([Fault.a, .b, .c].map { report(retries, $0) } == [.unclassified, .unclassified, .final])
     }
 
     @Test func attemptsThatTookTooLongNeedNoPermission() {
         let policy = RetryPolicy.default.retryOnErrors { $0 is Fault }
         #expect(report(policy, RetryError.attemptTimedOut) == .unclassified)
         let givesUp = policy.giveUpOnErrors { $0 as? RetryError == .attemptTimedOut }
-        #expect(report(givesUp, RetryError.attemptTimedOut) == .classified(.permanent))
+        #expect(report(givesUp, RetryError.attemptTimedOut) == .final)
+        #expect(report(policy, RetryError.attemptInterrupted) == .unclassified)
     }
 
     /// Each is asked about an error of which those that are asked later think otherwise.
@@ -78,11 +79,25 @@ struct PolicyTests {
         let system = RetryPolicy.default.systemErrors { _ in nil }.systemErrors { _ in ECONNREFUSED }.systemErrors { _ in ENETDOWN }
         let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
         #expect(report(system, kernels) == .refused)
-        let classified = system.classify { _ in nil }.classify { _ in .server(retryAfter: .seconds(3)) }
-        #expect(report(classified) == .classified(.server(retryAfter: .seconds(3))))
-        #expect(report(classified.retryOnErrors { $0 as? Fault == .a }) == .classified(.server(retryAfter: .seconds(3))))
-        #expect(report(classified.retryOnErrors { $0 as? Fault == .b }) == .classified(.permanent))
-        #expect(report(classified.retryOnErrors { _ in true }.giveUpOnErrors { _ in true }) == .classified(.permanent))
+        let classified = system.classify { _ in nil }.classify { _ in .overload(retryAfter: .seconds(3)) }
+        #expect(report(classified) == .classified(.overload(retryAfter: .seconds(3))))
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .a }) == .classified(.overload(retryAfter: .seconds(3))))
+        let overloaded = FailureReport(.classified(.overload(retryAfter: .seconds(3))), mayRetry: false)
+        #expect(report(classified.retryOnErrors { $0 as? Fault == .b }) == overloaded)
+        #expect(report(classified.retryOnErrors { _ in true }.giveUpOnErrors { _ in true }) == overloaded)
+    }
+
+    @Test func anAnswerThatCameAsTheAttemptWasCutIsNotOverruled() {
+        let policy = RetryPolicy.default.classify { error in
+            if let fault = error as? Fault { return fault == .a ? .server : .network }
+            return error as? RetryError == .attemptInterrupted ? .permanent : nil
+        }
+        let classification = policy.rules.classification
+        #expect(classification.report(Fault.a, cut: .attemptInterrupted) == .classified(.server))
+        let final = FailureReport(.classified(.unknown), mayRetry: false)
+        #expect(classification.report(Fault.b, cut: .attemptInterrupted) == final)
+        #expect(classification.report(CancellationError(), cut: .attemptInterrupted) == final)
+        #expect(classification.report(Fault.b, cut: .attemptTimedOut) == .unclassified)
     }
 
     @Test func handlersOfGivingUpAddUp() {
@@ -119,6 +134,7 @@ struct PolicyTests {
         "classifiers": { $0.classify { _ in nil } },
         "systemErrors": { $0.systemErrors { _ in nil } },
         "giveUpHandlers": { $0.onGiveUp { _ in } },
+        "throwsReport": { $0.throwsReport() },
     ]
 
     @Test func modifiersChangeOneRuleAndNotWhatTheyAreCalledOn() {
@@ -161,7 +177,7 @@ struct PolicyTests {
 
     @Test func numbersOfTheSystemAreUnderstood() {
         #expect(report(RetryPolicy.default.systemErrors { _ in ENETUNREACH }) == .unreachable)
-        #expect(report(RetryPolicy.default.systemErrors { _ in EAI_AGAIN }) == .unanswered)
+        #expect(report(RetryPolicy.default.systemErrors { _ in EAI_AGAIN }) == .nameless)
         #expect(report(RetryPolicy.default.systemErrors { _ in EPIPE }) == .unclassified)
         #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
         #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")

@@ -24,7 +24,7 @@ import Testing
                 }
                 return sent
             }
-            _ = await events.first { $0.kind == .waitingForConnectivity }
+            _ = await events.first { $0.kind == .waiting }
             try scenario.network.plug("eth0")
             #expect(try await uploading.finished() == ["a", "b", "b"])
             #expect(scenario.clock.now.offset == .zero, "nothing was waited for but the cable")

@@ -129,7 +129,7 @@ private final class Crowd: Sendable {
         let bus = RetryBus(monitor)
         let job = bus.job { _ in }
         let before = residentBytes()
-        for _ in 0..<count { try job.submit() }
+        for _ in 0..<count { try job.submit(detached: true) }
         let bytes = (residentBytes() - before) / Double(count)
         await bus.shutdown(drain: .zero)
         bench_release_memory()

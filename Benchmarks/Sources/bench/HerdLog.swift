@@ -4,7 +4,7 @@ import Synchronization
 /// Why an attempt of the herd failed.
 struct HerdFailure: Error {
     /// What it means to the bus; in virtual time there are no errors of the system.
-    var failureClass: FailureClass?
+    var failure: AttemptFailure?
     /// The number of the system's error, on a real cable.
     var errno: Int32?
     /// When the attempt started.
@@ -12,7 +12,7 @@ struct HerdFailure: Error {
 
     /// Tells the bus what they mean.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
-        policy.classify { ($0 as? HerdFailure)?.failureClass }.systemErrors { ($0 as? HerdFailure)?.errno }
+        policy.classify { ($0 as? HerdFailure)?.failure }.systemErrors { ($0 as? HerdFailure)?.errno }
     }
 }
 

@@ -119,16 +119,16 @@ struct HerdSimulation {
         log.noteStart(at: now.nanoseconds, isOffline: host.monitor.path.status != .satisfied)
         guard now >= Self.offlineTime + setup.lag else {
             try await clock.sleep(for: Self.wayToNowhere)
-            throw HerdFailure(failureClass: .connectivity, start: now.nanoseconds)
+            throw HerdFailure(failure: .network, start: now.nanoseconds)
         }
         switch server.arrive(at: now) {
         case .answered(let time) where time - now <= setup.timeout:
             try await clock.sleep(until: .init(offset: time))
         case .answered:
             try await clock.sleep(for: setup.timeout)
-            throw HerdFailure(failureClass: .server(retryAfter: nil), start: now.nanoseconds)
+            throw HerdFailure(errno: 110, start: now.nanoseconds)
         case .refused:
-            throw HerdFailure(failureClass: .server(retryAfter: nil), start: now.nanoseconds)
+            throw HerdFailure(failure: .overload(), start: now.nanoseconds)
         }
     }
 }

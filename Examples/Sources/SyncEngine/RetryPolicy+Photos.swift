@@ -11,8 +11,9 @@ extension RetryPolicy {
             guard let refusal = error as? Refusal else { return nil }
             switch refusal.status {
             case 401: return .transient  // somebody may log in
-            case 408, 429, 500...: return .server(retryAfter: refusal.retryAfter)
-            default: return .permanent
+            case 429, 503: return .overload(retryAfter: refusal.retryAfter)
+            case 408, 500...: return .server
+            default: return .request
             }
         }
 }

@@ -17,7 +17,7 @@ struct EventPrinter {
 
     private func words(_ event: RetryEvent) -> String {
         switch event.kind {
-        case .waitingForConnectivity: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
+        case .waiting: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
         case .attemptStarted: "attempt \(event.attempt) starts (\(event.trigger?.rawValue ?? "first"))"
         case .attemptFailed: "attempt \(event.attempt) failed\(event.failure.map(words) ?? "")"
         case .backingOff: "backs off for \(seconds(event.delay ?? .zero))"
@@ -29,11 +29,12 @@ struct EventPrinter {
 
     private func words(_ failure: RetryEvent.Failure) -> String {
         let fault =
-            switch failure.failureClass {
-            case .connectivity: "the network's fault"
-            case .transient: "a passing fault"
-            case .server: "the server's fault"
-            case .permanent: "for good"
+            switch failure.fault {
+            case .network: "the network's fault"
+            case .server, .overload: "the server's fault"
+            case .request: "for good"
+            case .local: "this machine's fault"
+            case .unknown: "a passing fault"
             }
         return " (\(fault), \(failure.isCharged ? "charged" : "not charged")): \(failure.error)"
     }

@@ -28,3 +28,33 @@ package struct FlapPenalty: Equatable, Sendable {
         return 1 + y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4 * (1 + y / 5 * (1 + y / 6 * (1 + y / 7 * (1 + y / 8)))))))
     }
 }
+
+/// Tells a path that flaps from one that lasts.
+///
+/// After more than ``mostEdges`` edges within ``span`` a path is unsteady until ``calm`` has passed without another edge. An edge
+/// is a growth of the epoch; the first evaluation is none.
+package struct Steadiness: Equatable, Sendable {
+    package static let mostEdges = 5
+    package static let span: Duration = .seconds(30)
+    package static let calm: Duration = .seconds(3)
+
+    /// The last edges, the oldest first: as many as are not too many.
+    private var edges: [Duration] = []
+    /// The time at which the path is steady again; `nil` while it is.
+    package private(set) var steadyAt: Duration?
+
+    package init() {}
+
+    package mutating func noteEdge(at now: Duration) {
+        advance(to: now)
+        if edges.count == Self.mostEdges {
+            let isFlapping = now.saturatingSubtract(edges.removeFirst()) <= Self.span
+            if isFlapping || steadyAt != nil { steadyAt = now.saturatingAdd(Self.calm) }
+        }
+        edges.append(now)
+    }
+
+    package mutating func advance(to now: Duration) {
+        if let time = steadyAt, time <= now { steadyAt = nil }
+    }
+}

@@ -30,6 +30,11 @@ package struct InterfaceTable: Equatable, Sendable {
 
     package func interface(named name: String) -> NetworkInterface? { all.first { $0.name == name } }
 
+    /// Whether an interface holds the address.
+    package func holds(_ address: IPAddress) -> Bool {
+        all.contains { $0.addresses.contains { $0.address == address } }
+    }
+
     /// Whether an interface holds the address and may send from it.
     package func holdsReady(_ address: IPAddress) -> Bool {
         for place in all.indices {

@@ -9,6 +9,9 @@ extension MonitorCore {
     /// The condition of a scope as of its last evaluation.
     package func condition(_ scope: Scope) -> Condition.State { scopes[scope]?.level.state ?? Condition.State() }
 
+    /// If true, the scope's path changed so often that it is not relied on yet.
+    package func isUnsteady(_ scope: Scope) -> Bool { scopes[scope]?.steadiness.steadyAt != nil }
+
     /// Where a new listener of a stream starts; `nil` before the scope's first evaluation.
     package func baseline(_ key: StreamKey, now: BootInstant, wallTime: Duration) -> Transition? {
         if let ending {

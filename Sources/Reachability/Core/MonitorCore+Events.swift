@@ -40,7 +40,7 @@ extension MonitorCore {
             case .resumed:
                 resumed = Set(scopes.keys)
                 (needsInterfaces, isResync) = (true, true)
-            case .address(let address, .removed) where isSource(address.address):
+            case .address(let address, .removed) where isSource(address.address) || held.contains(address.address):
                 // The interface may hold it a second time, for another peer (ip-address(8)); the message does not tell them apart.
                 needsInterfaces = true
             default: break

@@ -10,9 +10,15 @@ extension MonitorCore {
             var order: UInt64
             var observation: ScopeLevel.Observation
             var resumed: Bool
+            /// If true, the path changed so often that it is not relied on yet.
+            var isUnsteady: Bool
+            /// If true, ``MonitorCore/request(_:)`` led here: the condition is told, also if nothing changed.
+            var wasRequested: Bool
         }
 
         var entries: [Entry] = []
+        /// The scopes that have become steady again.
+        var steadied: Set<Scope> = []
     }
 
     /// Takes in the answers and says what they mean for conditions.
@@ -22,19 +28,33 @@ extension MonitorCore {
         var settlement = Settlement()
         take(answers, plan)
         guard hasSnapshot else { return settlement }
+        settlement.steadied = settleDown(at: plan.now)
         settlement.entries.reserveCapacity(answers.paths.count)
         for position in answers.paths.indices {
             let resumed = !resumed.isEmpty && resumed.remove(answers.paths[position].scope) != nil
             // A scope may have been released while its question was asked.
             guard let place = scopes.index(forKey: answers.paths[position].scope) else { continue }
             // Where it is: a state is large, and copies of it are most of the work.
-            let observation = scopes.values[place].observe(answers.paths[position].path, table, resumed: resumed)
+            let observation = scopes.values[place].observe(
+                answers.paths[position].path, table, resumed: resumed, at: plan.now)
+            let wasRequested = !requestsUnderWay.isEmpty && requestsUnderWay.remove(answers.paths[position].scope) != nil
             settlement.entries.append(
                 Settlement.Entry(
-                    position: position, order: scopes.values[place].order, observation: observation, resumed: resumed))
+                    position: position, order: scopes.values[place].order, observation: observation, resumed: resumed,
+                    isUnsteady: scopes.values[place].steadiness.steadyAt != nil, wasRequested: wasRequested))
         }
         noteLevelForValidation(plan)
         return settlement
+    }
+
+    /// Ends the unsteadiness of scopes whose time is over.
+    private mutating func settleDown(at now: Duration) -> Set<Scope> {
+        guard let first = urgency().steadyAt, first <= now else { return [] }
+        var steadied: Set<Scope> = []
+        for place in scopes.indices where scopes.values[place].steadyAt != nil {
+            if scopes.values[place].settleDown(at: now) { steadied.insert(scopes.keys[place]) }
+        }
+        return steadied
     }
 
     /// Publishes what of a verdict is news.
@@ -49,7 +69,8 @@ extension MonitorCore {
         scopes.values[place].describe(path, isComplete: details.isEmpty)
         if isValidating, let finding = validation?.finding, scope == .internet { path.validation = finding }
         let news = scopes.values[place].report(path, entry.observation, circumstances) {
-            log.best(from: entry.observation.old, to: path) ?? Cause(.audit, "a periodic check found it")
+            log.best(from: entry.observation.old, to: path)
+                ?? Cause(.audit, entry.wasRequested ? "a check after a failure found it" : "a periodic check found it")
         }
         if let publication = news.raw {
             if scope == .internet {

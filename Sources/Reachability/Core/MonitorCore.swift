@@ -134,6 +134,11 @@ package struct MonitorCore: Sendable {
     /// The scopes that have not been told of the last suspension yet.
     var resumed: Set<Scope> = []
     var resynced = false
+    /// The scopes that are to be evaluated on request, at the next batch and in the one that is under way.
+    private var requests: Set<Scope> = []
+    var requestsUnderWay: Set<Scope> = []
+    /// The addresses whose presence is watched.
+    var held: Set<IPAddress> = []
     var hosts: HostBook
     /// What is known of the far end; `nil` without a validator.
     package var validation: ValidationState?
@@ -175,7 +180,9 @@ package struct MonitorCore: Sendable {
     package mutating func retain(_ scope: Scope) -> Bool {
         if scopes[scope] == nil {
             newestOrder += 1
-            scopes[scope] = ScopeState(lossGrace: lossGrace, order: newestOrder)
+            // A cable that flaps does so for every scope: until it has edges of its own, a new one has those of the internet.
+            scopes[scope] = ScopeState(
+                lossGrace: lossGrace, order: newestOrder, steadiness: scopes[.internet]?.steadiness ?? Steadiness())
             if isBlind { scopes[scope]?.goBlind() }
             isIndexOutdated = true
         }
@@ -192,8 +199,15 @@ package struct MonitorCore: Sendable {
         guard let place = scopes.index(forKey: scope) else { return true }
         guard scopes.values[place].loseUse() else { return false }
         scopes.remove(at: place)
+        requests.remove(scope)
+        requestsUnderWay.remove(scope)
         isIndexOutdated = true
         return true
+    }
+
+    /// Has a watched scope evaluated with the next batch, and its condition told of it, whatever the evaluation finds.
+    package mutating func request(_ scope: Scope) {
+        if scopes[scope] != nil { requests.insert(scope) }
     }
 
     /// The addresses that all scopes ask about; `nil` if they are those of the last call.
@@ -212,15 +226,18 @@ package struct MonitorCore: Sendable {
         var isUnsatisfied = false
         /// When the first of the held losses is due.
         var deadline: Duration?
+        /// When the first of the unsteady scopes is steady again.
+        var steadyAt: Duration?
     }
 
     /// What the scopes call for.
-    private mutating func urgency() -> Urgency {
+    mutating func urgency() -> Urgency {
         if let knownUrgency { return knownUrgency }
         var urgency = Urgency()
         for place in scopes.values.indices {
             urgency.isUnsatisfied = urgency.isUnsatisfied || scopes.values[place].level.isUnsatisfied
             urgency.deadline = Duration.earlier(urgency.deadline, scopes.values[place].deadline)
+            urgency.steadyAt = Duration.earlier(urgency.steadyAt, scopes.values[place].steadyAt)
         }
         knownUrgency = urgency
         return urgency
@@ -252,7 +269,9 @@ package struct MonitorCore: Sendable {
         var plan = Plan(table: table, now: now, wallTime: batch.wallTime)
         let mayDump = !isDumpFailing || schedule.isRetryDue(at: now)
         plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: now, unsatisfied: urgency().isUnsatisfied)
-        plan.isExplained = hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces
+        takeRequests()
+        plan.isExplained =
+            hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces || !requestsUnderWay.isEmpty
         if plan.isAudit || isDue(at: now) { doubts = .all }
         if schedule.isReevaluationDue(at: now) { doubts.formUnion(unsettled) }
         if isLossDue(at: now) { doubtHeldLosses(at: now) }
@@ -281,6 +300,14 @@ package struct MonitorCore: Sendable {
         }
         if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
         return plan
+    }
+
+    /// Those that come later are for the next batch: the lookups of this one may be made before them.
+    private mutating func takeRequests() {
+        guard !requests.isEmpty else { return }
+        for scope in requests { doubts.insert(scope) }
+        requestsUnderWay.formUnion(requests)
+        requests = []
     }
 
     /// Says what to publish of the answers, and when to ask again.
@@ -312,6 +339,7 @@ package struct MonitorCore: Sendable {
         let urgency = urgency()
         let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
         var wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
+        wake = Duration.earlier(wake, urgency.steadyAt)
         concludeValidation(plan, &outcome)
         if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
         outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }

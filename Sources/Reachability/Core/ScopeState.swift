@@ -28,6 +28,7 @@ package struct ScopeState: Equatable, Sendable {
 
     package private(set) var level = ScopeLevel()
     package private(set) var penalty = FlapPenalty()
+    package private(set) var steadiness: Steadiness
     private var raw = TransitionReducer(lossGrace: .zero)
     private var damped: TransitionReducer
     /// How many streams and conditions need the scope.
@@ -39,8 +40,10 @@ package struct ScopeState: Equatable, Sendable {
     /// The scope's place among all: scopes that were added earlier are asked about earlier.
     package let order: UInt64
 
-    package init(lossGrace: Duration, order: UInt64 = 0) {
+    /// - Parameter steadiness: the steadiness of a scope that is known already; a new scope has no edges of its own.
+    package init(lossGrace: Duration, order: UInt64 = 0, steadiness: Steadiness = Steadiness()) {
         self.order = order
+        self.steadiness = steadiness
         damped = TransitionReducer(lossGrace: lossGrace)
     }
 
@@ -63,9 +66,24 @@ package struct ScopeState: Equatable, Sendable {
     /// Takes in an evaluation: what it means for level and epoch, and so for conditions.
     ///
     /// What streams are told of it is found by ``report(_:_:_:cause:)``, which has to follow.
-    package mutating func observe(_ path: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> ScopeLevel.Observation {
-        level.observe(path, table, resumed: resumed)
+    package mutating func observe(
+        _ path: NetworkPath, _ table: InterfaceTable, resumed: Bool, at now: Duration
+    ) -> ScopeLevel.Observation {
+        let epoch = level.epoch
+        let observation = level.observe(path, table, resumed: resumed)
+        if observation.old != nil && level.epoch != epoch { steadiness.noteEdge(at: now) }
+        return observation
     }
+
+    /// Ends unsteadiness whose time is over; returns whether it ended.
+    mutating func settleDown(at now: Duration) -> Bool {
+        guard steadiness.steadyAt != nil else { return false }
+        steadiness.advance(to: now)
+        return steadiness.steadyAt == nil
+    }
+
+    /// The time at which a scope becomes steady; `nil` if it is, or while it is unsatisfied: then an edge comes first.
+    var steadyAt: Duration? { level.isUnsatisfied ? nil : steadiness.steadyAt }
 
     /// Takes over the path that was observed with the details that were read since, complete or not.
     package mutating func describe(_ path: NetworkPath, isComplete: Bool) { level.describe(path, isComplete: isComplete) }

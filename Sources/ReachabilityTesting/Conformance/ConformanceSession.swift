@@ -23,7 +23,7 @@ final class ConformanceSession: Sendable {
     func start(isCancelled: Bool = false) {
         (candidate.source as? any FilteringSource)?.watch(Set(candidate.queries.map(\.destination)))
         let task = Task { [source = candidate.source, probe] in
-            while isCancelled && !Task.isCancelled { await Task.yield() }
+            if isCancelled { await untilCancelled() }
             do {
                 try await source.run { probe.deliver($0) }
                 probe.noteEnd(nil)

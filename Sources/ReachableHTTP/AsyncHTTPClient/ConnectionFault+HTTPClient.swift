@@ -23,6 +23,7 @@ extension ConnectionFault {
         case is NIOSSLExtraError: self.init(Self.untrusted)
         case is SocketAddressError.UnknownHost: self.init(URLError.Code.cannotFindHost.rawValue)
         case let error as URLError: self.init(error.errorCode)
+        case let error as POSIXError: self.init(unsent: error)
         // Nothing of the connection's: a body that is too long, and files.
         case is NIOTooManyBytesError: self.init(nil)
         case _ where (error as NSError).domain == NSCocoaErrorDomain: self.init(nil)
@@ -32,11 +33,12 @@ extension ConnectionFault {
 
     private init(_ error: HTTPClientError) {
         switch error {
-        case .connectTimeout, .tlsHandshakeTimeout, .socksHandshakeTimeout, .httpProxyHandshakeTimeout, .deadlineExceeded:
-            self.init(URLError.Code.timedOut.rawValue)
-        // EAGAIN, as the system reports a silence on a connection that is there: it need not be the server's fault.
-        case .readTimeout, .writeTimeout, .getConnectionFromPoolTimeout:
-            self.init(URLError.Code.timedOut.rawValue, systemError: 11)
+        case .connectTimeout, .tlsHandshakeTimeout, .socksHandshakeTimeout, .httpProxyHandshakeTimeout:
+            self.init(URLError.Code.timedOut.rawValue, wasSent: false)
+        case .deadlineExceeded: self.init(URLError.Code.timedOut.rawValue)
+        case .readTimeout, .writeTimeout: self.init(URLError.Code.timedOut.rawValue, wasSent: true)
+        // EAGAIN: it is this machine that has no connection left.
+        case .getConnectionFromPoolTimeout: self.init(URLError.Code.timedOut.rawValue, systemError: 11, wasSent: false)
         case .remoteConnectionClosed, .uncleanShutdown: self.init(Self.lost)
         case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue)
         // What the caller has to change.
@@ -47,12 +49,12 @@ extension ConnectionFault {
     /// A name stands for several addresses, which were all tried.
     private init(_ error: NIOConnectionError) {
         let faults = error.connectionErrors.map { ConnectionFault($0.error) }
-        self = ConnectionFault(anyOf: faults) ?? ConnectionFault(URLError.Code.cannotFindHost.rawValue)
+        self = ConnectionFault(anyOf: faults) ?? ConnectionFault(URLError.Code.cannotFindHost.rawValue, wasSent: false)
     }
 
     private init(_ error: ChannelError) {
         switch error {
-        case .connectTimeout: self.init(URLError.Code.timedOut.rawValue)
+        case .connectTimeout: self.init(URLError.Code.timedOut.rawValue, wasSent: false)
         case .eof, .ioOnClosedChannel, .alreadyClosed, .inputClosed, .outputClosed: self.init(Self.lost)
         default: self.init(URLError.Code.unknown.rawValue)
         }

@@ -6,6 +6,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 public import ReachableRetry
+internal import Synchronization
 
 extension HTTPClient {
     /// Downloads to a file, and tries again until that succeeds; goes on where the last attempt broke off, if the server allows it.
@@ -19,7 +20,7 @@ extension HTTPClient {
     ///   - policy: when to try again, and when to give up.
     ///   - bus: where it waits for the network and for its turn.
     ///   - options: what becomes of statuses, what is sent, and what has to be reached.
-    /// - Returns: A file in the temporary directory, which is the caller's to move or to remove, and the last attempt's response,
+    /// - Returns: A file, which is the caller's to move or to remove, and the last attempt's response,
     ///   without its body: its status is 206 if the download was resumed. With an error status the file has the first mebibyte of
     ///   the response's body.
     /// - Throws: As ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; then there is no file. `URLError` if the
@@ -28,36 +29,55 @@ extension HTTPClient {
         _ request: HTTPClientRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init()
     ) async throws -> (URL, HTTPClientResponse) {
-        try await download(request, to: DownloadFile(), retrying: policy, on: bus, options: options)
+        try request.checkScheme()
+        let download = ClientDownload(options)
+        var (location, response) = try await HTTPJob(request, policy, options).run(
+            on: bus, exchange: { [self] in try await download.attempt($0, by: self) },
+            body: { try download.file.replaceAll(with: Array($0.body.readableBytesView)) })
+        download.keep()
+        response.body = .init()
+        return (location, response)
+    }
+}
+
+/// One download over several attempts of `HTTPClient`.
+///
+/// Removes its file when it is deallocated, unless the file was handed over.
+final class ClientDownload: Sendable {
+    let file: DownloadFile
+    private let options: HTTPClientRetryOptions
+    private let partial = Mutex(PartialDownload())
+    private let isKept = Mutex(false)
+
+    init(_ options: HTTPClientRetryOptions) {
+        file = DownloadFile(in: options.downloadDirectory)
+        self.options = options
     }
 
-    /// The same to a file that is there; removes it on an error.
-    func download(
-        _ request: HTTPClientRequest, to file: DownloadFile, retrying policy: RetryPolicy, on bus: RetryBus,
-        options: HTTPClientRetryOptions
-    ) async throws -> (URL, HTTPClientResponse) {
-        var partial = PartialDownload()
-        do {
-            var (location, response) = try await run(request, policy, options, on: bus) {
-                try await receive($0, in: file, &partial)
-            } body: {
-                try file.replaceAll(with: Array($0.body.readableBytesView))
-            }
-            response.body = .init()
-            return (location, response)
-        } catch {
-            file.remove()
-            throw error
-        }
+    deinit { if !isKept.withLock({ $0 }) { file.remove() } }
+
+    /// Hands the file over to the caller.
+    func keep() { isKept.withLock { $0 = true } }
+
+    /// Makes one attempt, of which one runs at a time.
+    func attempt(
+        _ request: HTTPClientRequest, by client: HTTPClient
+    ) async throws -> HTTPExchange<URL, HTTPClientStatusError> {
+        defer { file.close() }
+        let length = try await NIOThreadPool.singleton.runIfActive { [file] in try file.open() }
+        var partial = partial.withLock { $0 }
+        defer { self.partial.withLock { $0 = partial } }
+        // A file that waited long enough may have been tidied away.
+        if length != partial.received { partial.discard() }
+        return try await receive(request, by: client, &partial)
     }
 
-    /// Makes one attempt.
     private func receive(
-        _ request: HTTPClientRequest, in file: DownloadFile, _ partial: inout PartialDownload
+        _ request: HTTPClientRequest, by client: HTTPClient, _ partial: inout PartialDownload
     ) async throws -> HTTPExchange<URL, HTTPClientStatusError> {
         var request = request
-        request.resume(&partial)
-        let response = try await execute(request, deadline: .distantFuture)
+        request.resume(&partial, options)
+        let response = try await client.execute(request, deadline: .distantFuture)
         let body = partial.begin(
             status: Int(response.status.code), header: { response.headers.first(name: $0) },
             length: response.headers.first(name: "Content-Length").flatMap { Int64($0) })
@@ -65,14 +85,14 @@ extension HTTPClient {
         case .refusal:
             return .refusal(try await HTTPClientStatusError(reading: response, upTo: DownloadFile.refusalLimit))
         case .mismatch: throw URLError(.badServerResponse)
-        case .restart: try await Self.write(&partial) { try file.clear() }
+        case .restart: try await Self.write(&partial) { [file] in try file.clear() }
         case .append: break
         }
         for try await part in response.body {
-            try await Self.write(&partial) { try file.append(Array(part.readableBytesView)) }
+            try await Self.write(&partial) { [file] in try file.append(Array(part.readableBytesView)) }
             partial.receive(part.readableBytes)
         }
-        // Less than was asked for, though whole by itself: the rest is for the next attempt.
+        // Less than was asked for, though complete by itself: the rest is for the next attempt.
         guard partial.isComplete else { throw HTTPClientError.remoteConnectionClosed }
         return .value(file.location, response)
     }
@@ -82,7 +102,7 @@ extension HTTPClient {
         do {
             try await NIOThreadPool.singleton.runIfActive(write)
         } catch {
-            // If it was cancelled, nothing was written; otherwise what is on disk is no longer known.
+            // If it was cancelled, nothing was written; otherwise the file's contents are no longer known.
             if !(error is CancellationError) { partial.discard() }
             throw error
         }

@@ -40,10 +40,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await run(request, policy, options, on: bus) { request in
-            try await exchange(request, upTo: maxBytes)
-        } body: { _ in
-        }.1
+        try await run(request, policy, options, on: bus, exchange: loading(upTo: maxBytes))
     }
 
     /// Uploads bytes, and tries again until that succeeds; each attempt sends all of them.
@@ -65,9 +62,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        var request = request
-        request.body = .stream(ByteBufferParts(bytes: bytes), length: .known(Int64(bytes.readableBytes)))
-        return try await execute(request, retrying: policy, on: bus, options: options, upTo: maxBytes)
+        try await execute(request.carrying(bytes), retrying: policy, on: bus, options: options, upTo: maxBytes)
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -87,12 +82,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await run(request, policy, options, on: bus) { request in
-            var request = request
-            request.body = try await .file(file)
-            return try await exchange(request, upTo: maxBytes)
-        } body: { _ in
-        }.1
+        try await run(request, policy, options, on: bus, exchange: loading(file, upTo: maxBytes))
     }
 
     /// Uploads what a function makes for each attempt, and tries again until that succeeds.
@@ -117,13 +107,7 @@ extension HTTPClient {
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24,
         body: @escaping @Sendable (Attempt) async throws -> HTTPClientRequest.Body
     ) async throws -> HTTPClientResponse {
-        var options = options
-        options.adapt = { [adapt = options.adapt] request, attempt in
-            var request = try await adapt?(request, attempt) ?? request
-            request.body = try await body(attempt)
-            return request
-        }
-        return try await execute(request, retrying: policy, on: bus, options: options, upTo: maxBytes)
+        try await execute(request, retrying: policy, on: bus, options: options.making(body), upTo: maxBytes)
     }
 
     /// Makes one attempt.
@@ -138,13 +122,47 @@ extension HTTPClient {
         return .value((), response)
     }
 
-    func run<Body>(
+    /// Makes attempts whose response is kept in memory.
+    ///
+    /// - Parameter file: replaces the request's body, from its beginning in each attempt.
+    func loading(
+        _ file: URL? = nil, upTo maxBytes: Int
+    ) -> @Sendable (HTTPClientRequest) async throws -> HTTPExchange<Void, HTTPClientStatusError> {
+        { [self] request in
+            var request = request
+            if let file { request.body = try await .file(file) }
+            return try await exchange(request, upTo: maxBytes)
+        }
+    }
+
+    private func run(
         _ request: HTTPClientRequest, _ policy: RetryPolicy, _ options: HTTPClientRetryOptions, on bus: RetryBus,
-        exchange: (HTTPClientRequest) async throws -> HTTPExchange<Body, HTTPClientStatusError>,
-        body: (HTTPClientStatusError) throws -> Body
-    ) async throws -> (Body, HTTPClientResponse) {
+        exchange: @escaping @Sendable (HTTPClientRequest) async throws -> HTTPExchange<Void, HTTPClientStatusError>
+    ) async throws -> HTTPClientResponse {
         try request.checkScheme()
-        return try await HTTPJob(request, policy, options).run(on: bus, exchange: exchange, body: body)
+        return try await HTTPJob(request, policy, options).run(on: bus, exchange: exchange, body: { _ in }).1
+    }
+}
+
+extension HTTPClientRequest {
+    /// The same with a body that is sent in parts, any number of times.
+    func carrying(_ bytes: ByteBuffer) -> HTTPClientRequest {
+        var request = self
+        request.body = .stream(ByteBufferParts(bytes: bytes), length: .known(Int64(bytes.readableBytes)))
+        return request
+    }
+}
+
+extension HTTPClientRetryOptions {
+    /// The same with a body that is made for each attempt, after ``adapt``.
+    func making(_ body: @escaping @Sendable (Attempt) async throws -> HTTPClientRequest.Body) -> HTTPClientRetryOptions {
+        var options = self
+        options.adapt = { [adapt] request, attempt in
+            var request = try await adapt?(request, attempt) ?? request
+            request.body = try await body(attempt)
+            return request
+        }
+        return options
     }
 }
 #endif

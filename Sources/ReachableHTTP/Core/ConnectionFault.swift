@@ -6,12 +6,18 @@ package struct ConnectionFault: Hashable, Sendable {
     package var errorCode: Int?
     /// The system's error behind it, as `HTTPFailure.systemError`; `nil` if the client does not tell.
     package var systemError: Int32?
+    /// As `HTTPFailure.wasSent`.
+    package var wasSent: Bool?
 
-    package init(_ errorCode: Int?, systemError: Int32? = nil) { (self.errorCode, self.systemError) = (errorCode, systemError) }
+    package init(_ errorCode: Int?, systemError: Int32? = nil, wasSent: Bool? = nil) {
+        (self.errorCode, self.systemError, self.wasSent) = (errorCode, systemError, wasSent)
+    }
 
     /// What the system reported to a client.
     package init(systemError: Int32) {
         self.systemError = systemError
+        // Of a connection that is there, the system says neither: EADDRNOTAVAIL, ECONNREFUSED.
+        wasSent = systemError == 99 || systemError == 111 ? false : nil
         errorCode =
             switch systemError {
             case 100, 101: -1009  // ENETDOWN, ENETUNREACH
@@ -32,5 +38,6 @@ package struct ConnectionFault: Hashable, Sendable {
                 ?? faults.first(where: { !noWay.contains($0.systemError) }) ?? faults.first
         else { return nil }
         self = fault
+        wasSent = false
     }
 }

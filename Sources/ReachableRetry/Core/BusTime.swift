@@ -6,7 +6,9 @@ package struct BusTime: Hashable, Comparable, Sendable {
 
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// The moment a duration after the bus was made, rounded up: nothing happens before its time.
+    /// The moment a duration after the bus was made, rounded to the nearest nanosecond, halves up.
+    ///
+    /// Rounding up would have `.seconds(1.1)`, which is 96 attoseconds longer than it says, miss a clock that counts nanoseconds.
     package init(_ duration: Duration) {
         nanoseconds = Int64(clamping: Self.nanoseconds(duration))
     }
@@ -14,7 +16,7 @@ package struct BusTime: Hashable, Comparable, Sendable {
     private static func nanoseconds(_ duration: Duration) -> Int128 {
         // Not `components`, which traps for durations beyond 2^63 seconds.
         let (whole, rest) = duration.attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        return rest > 0 ? whole + 1 : whole
+        return rest >= 500_000_000 ? whole + 1 : rest < -500_000_000 ? whole - 1 : whole
     }
 
     package static let start = BusTime(nanoseconds: 0)

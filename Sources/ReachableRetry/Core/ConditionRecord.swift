@@ -1,9 +1,7 @@
-internal import DequeModule
-
 /// What the bus knows of a scope or another condition, and which jobs depend on it.
 package struct ConditionRecord: Sendable {
-    /// How long a verdict is distrusted that the kernel just contradicted.
-    static let distrustTime = Duration.seconds(1)
+    /// How long a scope counts as lost at most that the kernel said is gone.
+    static let lossTime = Duration.seconds(1)
 
     private(set) var level: Level
     /// Whether it is a monitor's: without one that sees, its jobs go ahead.
@@ -12,19 +10,18 @@ package struct ConditionRecord: Sendable {
     var unknownUntil: BusTime
     /// When the epoch grew last; a baseline is no edge.
     private(set) var edgeAt = BusTime.past
-    /// The last edges, as many as are not too many, and until when it has to be quiet because there were more.
-    private var edges: Deque<BusTime> = []
-    private(set) var calmAt = BusTime.past
     /// Until when bulk jobs wait after the last edge, as drawn for all of its gates.
     var spreadUntil = BusTime.past
-    /// Until when the kernel's contradiction counts for more than the level.
-    var distrustedUntil = BusTime.past
+    /// The time until which it counts as unsatisfied because the kernel said that it is gone; ended by the next evaluation.
+    private(set) var lostUntil = BusTime.past
     /// Whether jobs go ahead because nobody can say anything.
     private(set) var failsOpen = false
     /// The epoch at which the condition became known, which is no edge for jobs that had not waited for it.
     private var firstEpoch: UInt64 = 0
     /// How often somebody asked to retry now.
     var nudges: UInt64 = 0
+    /// How many attempts of its jobs were answered.
+    var answers: UInt64 = 0
     /// How many jobs depend on it.
     var uses = 0
     /// For how long it was closed before it last closed or opened.
@@ -51,7 +48,16 @@ package struct ConditionRecord: Sendable {
     var epoch: UInt64 { level.epoch &- firstEpoch }
 
     /// Whether jobs may go on.
-    var isOpen: Bool { failsOpen || (level.isKnown && level.isSatisfied) }
+    var isOpen: Bool { failsOpen || (level.isKnown && isSatisfied) }
+
+    /// If true, it is satisfied as far as is known, by the monitor and the kernel.
+    var isSatisfied: Bool { level.isSatisfied && !isLost }
+
+    /// If true, the kernel said that it is gone, and it has not been evaluated since.
+    var isLost: Bool { lostUntil != .past }
+
+    /// If true, it changed so often that it has to last for a while before jobs rely on it.
+    var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
 
     /// Whether somebody watches, so that a failure can be the network's.
     var isLive: Bool { level.isKnown && !level.isFinished }
@@ -83,19 +89,27 @@ package struct ConditionRecord: Sendable {
     private mutating func replace(_ new: Level, at now: BusTime) {
         let old = level
         level = new
-        distrustedUntil = .past
+        // That it is steady again is no evaluation.
+        var evaluated = old
+        evaluated.isUnsteady = new.isUnsteady
+        if new != evaluated { lostUntil = .past }
         if new.isKnown && !old.isKnown {
             failsOpen = false
             firstEpoch &+= new.epoch &- old.epoch
         } else if new.epoch != old.epoch {
             edgeAt = now
-            edges.append(now)
-            if edges.count > ReleaseRules.mostEdges, edges.removeFirst() + ReleaseRules.edgeSpan >= now {
-                calmAt = now + ReleaseRules.calm
-            }
         }
         if isReachability && new.isFinished { failsOpen = true }
     }
+
+    /// The kernel says that it is gone, before its monitor has seen that.
+    mutating func lose(at now: BusTime) {
+        guard isReachability, isLive, isSatisfied else { return }
+        turn(at: now) { $0.lostUntil = now + Self.lossTime }
+    }
+
+    /// No evaluation came in time.
+    mutating func endLoss(at now: BusTime) { turn(at: now) { $0.lostUntil = .past } }
 
     /// Nobody has looked in time: jobs go ahead.
     mutating func stopWaitingForTheFirstLook(at now: BusTime) {

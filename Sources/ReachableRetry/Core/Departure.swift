@@ -16,7 +16,7 @@ extension RetryBusCore {
         let lastEdge = job.conditions.reduce(scopesEdge) { max($0, edge(of: $1)) }
         let isNew = job.history.started == 0
         let hasSeenEdge = epoch(of: job) != job.history.armedEpoch
-        let hasWaited = isNew ? job.hasToldOfWaiting && lastEdge >= job.submitted : hasSeenEdge
+        let hasWaited = isNew ? job.toldOf >= 0 && lastEdge >= job.submitted : hasSeenEdge
         // Otherwise a server's order had the last word.
         if hasWaited, job.history.hard <= lastEdge {
             let isScopes = lastEdge == scopesEdge
@@ -26,7 +26,7 @@ extension RetryBusCore {
         }
         if isNew { return Departure(trigger: .first) }
         let isNudged = saved != nil && !hasSeenEdge && nudges(of: job) != job.history.armedNudges
-        return Departure(trigger: isNudged ? .nudge : .timer, saved: saved)
+        return Departure(trigger: isNudged ? .retryNow : .timer, saved: saved)
     }
 
     private func edge(of condition: ConditionIndex) -> BusTime { conditions[Int(condition)]?.edgeAt ?? .past }

@@ -8,6 +8,8 @@ package enum Effect: Sendable {
     case end(JobKey, Ending)
     /// Tell those who listen.
     case tell(Subject, News)
+    /// Warn that this machine has run out of something; once until there are no jobs.
+    case warnOfShortage
 }
 
 /// The job that news are about, which may have ended.
@@ -51,9 +53,10 @@ package struct Tally: Hashable, Sendable {
 
 /// What happened to a job.
 package enum News: Hashable, Sendable {
-    case waiting
+    /// It begins to wait for a condition, the first of those that are unmet.
+    case waiting(ConditionIndex)
     case started(Int, Departure)
-    case failed(FailureClass, isCharged: Bool)
+    case failed(AttemptFailure, isCharged: Bool)
     case backingOff(Duration)
     case succeeded
     case ended(Ending)

@@ -31,9 +31,6 @@ package struct GateState: Sendable {
         case window
     }
 
-    /// How long jobs wait at least after a failure of the network on a path that is there: such failures are not counted, and a
-    /// policy without delays would never end.
-    static let leastDelay = Duration.milliseconds(500)
     /// How long after an edge a silent server is taken for a network that is still coming up.
     static let settlingTime = Duration.seconds(30)
 
@@ -44,11 +41,11 @@ package struct GateState: Sendable {
     }
 
     package internal(set) var phase = Phase.open
-    /// The scope's epoch in which an attempt succeeded last.
-    private(set) var successEpoch: UInt64?
+    /// The scope's epoch in which a server answered last.
+    private(set) var answerEpoch: UInt64?
     /// How many jobs use it.
     var uses = 0
-    /// Grows with each edge: attempts that started before it neither count nor say anything about what came after.
+    /// Grows with each edge: attempts that started before it say nothing about what came after.
     private(set) var round: UInt32 = 0
     private(set) var hasCanary = false
     private(set) var bypassing = 0
@@ -63,11 +60,14 @@ package struct GateState: Sendable {
     private(set) var retryAt = BusTime.past
     /// The same after a failure that was the job's or the server's; a job that is alone has only delays of its own to keep.
     private(set) var pauseAt = BusTime.past
-    /// The server's failures in a row.
-    private(set) var overloads = 0
+    /// The jobs that the server has failed since it served one.
+    private(set) var failed: [JobKey] = []
+    /// If true, one job tries for all because the server has too much to do: that it answers is no news then.
+    private(set) var isOverloaded = false
     /// Until when the server does not want to be asked.
     private(set) var throttledUntil = BusTime.past
-    private(set) var calmAt = BusTime.past
+    /// If true, jobs that are not interactive wait for the path to last.
+    private(set) var isUnsteady = false
     private(set) var spreadUntil = BusTime.past
     /// When the next start would be on time, at the rules' pace.
     private(set) var dueAt = BusTime.past
@@ -85,11 +85,11 @@ package struct GateState: Sendable {
 
     package init() {}
 
-    package mutating func noteSuccess(in epoch: UInt64) { successEpoch = epoch }
+    package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
 
     /// Whether silence is more likely the network's than the server's: nobody got through since the edge, and it was just now.
     package func blamesTheNetwork(epoch: UInt64, edgeAt: BusTime, now: BusTime) -> Bool {
-        successEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
+        answerEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
     }
 
     // MARK: - What happens to the network
@@ -97,26 +97,29 @@ package struct GateState: Sendable {
     /// The scope's epoch has grown: the way is another one, and has to be tried anew.
     ///
     /// - Parameters:
-    ///   - calmAt: until when it has to be quiet, because there were too many edges.
+    ///   - isUnsteady: whether there were too many edges, so that the path has to last for a while first.
     ///   - spreadUntil: until when bulk jobs wait, so that not all machines come back together.
-    mutating func noteEdge(calmAt: BusTime, spreadUntil: BusTime, _ rules: ReleaseRules) {
+    mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
-        (hasCanary, bypassing, inFlight) = (false, 0, 0)
-        (failures, retryAt, pauseAt) = (0, .past, .past)
-        runs.removeAll()
-        (self.calmAt, self.spreadUntil) = (calmAt, spreadUntil)
+        // What runs still takes its share of the way.
+        (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
+        (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
+        (self.isUnsteady, self.spreadUntil) = (isUnsteady, spreadUntil)
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
-    mutating func noteNudge() { (failures, retryAt, pauseAt, calmAt, spreadUntil) = (0, .past, .past, .past, .past) }
+    mutating func noteNudge() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
+
+    /// The path has lasted.
+    mutating func noteSteadiness() { isUnsteady = false }
 
     // MARK: - What becomes of attempts
 
     mutating func noteStart(_ pass: Pass, _ lane: Lane, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime) {
         guard lane.isGated else { return }
-        // With canaries only what is held back is paced, and never somebody who is looking.
-        if let pace = rules.pace, !rules.hasCanaries || pass == .window && lane != .interactive {
+        // With canaries only while jobs are held back, and never a person's.
+        if let pace = rules.pace, !rules.hasCanaries || phase != .open && lane != .interactive {
             dueAt = max(dueAt, now) + pace.interval
         }
         sinceBulk = lane == .bulk ? 0 : min(sinceBulk + 1, ReleaseRules.bulkShare)
@@ -132,24 +135,29 @@ package struct GateState: Sendable {
 
     /// An attempt has ended, or has run for so long that it no longer counts.
     mutating func noteEnd(_ pass: Pass, of round: UInt32) {
-        guard round == self.round, pass != .free else { return }
-        if pass == .canary { hasCanary = false }
-        if pass == .bypass { bypassing -= 1 } else { inFlight -= 1 }
+        guard pass != .free else { return }
+        if round == self.round, pass == .canary { hasCanary = false }
+        if round == self.round, pass == .bypass { bypassing -= 1 } else { inFlight -= 1 }
+    }
+
+    /// The server answered an attempt of this round, if only to say that it has failed: the way is there.
+    mutating func noteAnswer(of round: UInt32, _ rules: ReleaseRules) {
+        guard round == self.round, !isOverloaded else { return }
+        (failures, retryAt, pauseAt) = (0, .past, .past)
+        if phase == .probing { (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0) }
     }
 
     /// An attempt of this round got through.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
-        (failures, retryAt, pauseAt, overloads) = (0, .past, .past, 0)
-        switch phase {
-        case .open: break
-        case .probing: (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0)
-        case .ramping:
-            successes += 1
-            guard successes >= window else { return }
-            window = min(rules.maxInFlight, window < goodWidth ? min(goodWidth, window * 2) : window + 1)
-            successes = 0
-        }
+        (failed, isOverloaded) = ([], false)
+        let isFirst = phase == .probing
+        noteAnswer(of: round, rules)
+        guard phase == .ramping, !isFirst else { return }
+        successes += 1
+        guard successes >= window else { return }
+        window = min(rules.maxInFlight, window < goodWidth ? min(goodWidth, window * 2) : window + 1)
+        successes = 0
     }
 
     /// The network failed an attempt of this round on a path that is there.
@@ -162,29 +170,47 @@ package struct GateState: Sendable {
         if phase == .probing, retryAt > now { return retryAt }
         guard round == self.round else { return now + rules.delay(afterFailure: 1, &chance) }
         // If others have got through meanwhile it may be the job's own trouble: another one tries at once.
-        let isFirst = failures == 0 && successEpoch == epoch
-        phase = .probing
+        let isFirst = failures == 0 && answerEpoch == epoch
+        (phase, isOverloaded) = (.probing, false)
         failures += 1
         let delay = rules.delay(afterFailure: failures, &chance)
         if !isFirst { retryAt = now + delay }
         return now + delay
     }
 
-    /// Another failure: somebody was reached, or it cannot be told.
+    /// Counts a job that the server failed; returns true if so many others were failed in a row that it has too much to do.
     ///
-    /// - Parameter isOverload: whether it is the server's, of which all jobs here are known to share it.
-    mutating func noteOtherFailure(
-        of round: UInt32, isOverload: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
+    /// One job alone may be the reason itself.
+    mutating func countsAsOverload(_ key: JobKey) -> Bool {
+        if !failed.contains(key) { failed.append(key) }
+        guard failed.count >= ReleaseRules.mostFailed else { return false }
+        failed = []
+        return true
+    }
+
+    /// The server has too much to do: fewer at a time, and when it fails one at a time, too, one job tries for all.
+    ///
+    /// - Parameter isShared: if true, it has failed so many others as well.
+    mutating func noteOverload(
+        of round: UInt32, isShared: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
     ) {
         guard round == self.round else { return }
-        if isOverload { overloads += 1 }
-        if phase == .ramping, isOverload, window > 1 {
+        if phase == .ramping, window > 1 {
             goodWidth = window / 2
             (window, successes) = (goodWidth, 0)
-        } else if phase != .probing, isOverload, phase == .ramping || overloads >= ReleaseRules.mostOverloads {
-            // It fails one at a time, too, or everybody: one tries for all.
-            phase = .probing
+        } else if phase != .open || isShared {
+            (phase, isOverloaded) = (.probing, true)
         }
+        pause(isOverload: true, rules, &chance, at: now)
+    }
+
+    /// An attempt got no answer, for a reason that cannot be told: the next canary waits.
+    mutating func noteSilence(of round: UInt32, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
+        guard round == self.round else { return }
+        pause(isOverload: false, rules, &chance, at: now)
+    }
+
+    private mutating func pause(isOverload: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
         guard phase == .probing, max(retryAt, pauseAt) <= now else { return }
         failures += 1
         pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &chance)
@@ -197,6 +223,9 @@ package struct GateState: Sendable {
         throttledUntil = max(throttledUntil, time)
         if phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
     }
+
+    /// A person insists: what the server ordered holds no more.
+    mutating func forgetOrder() { throttledUntil = .past }
 
     // MARK: - What may go
 
@@ -213,14 +242,15 @@ package struct GateState: Sendable {
         guard lane.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
         if throttledUntil > now { return .later(throttledUntil, .throttled) }
-        if phase == .open { return .granted(.free) }
+        if phase == .open { return .granted(.window) }
         let usual = usualPermission(lane, hasPaused: hasPaused, rules, at: now)
         if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
         return usual
     }
 
     private func usualPermission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        if lane != .interactive, calmAt > now { return .later(calmAt, .unsteady) }
+        // Its end is told by the monitor, not by a timer.
+        if lane != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if lane == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest of those that run will soon have run for long.
@@ -259,6 +289,8 @@ package struct GateState: Sendable {
     /// The attempts that have run for long since this was last asked, those that have ended not among them.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
         var long: [JobKey] = []
+        // Behind one that goes on there may be many that have ended.
+        if runs.count > 2 * (inFlight + bypassing) + 64 { runs.removeAll { !isRunning($0.key, $0.attempt) } }
         while let run = runs.first {
             let isOver = !isRunning(run.key, run.attempt)
             guard isOver || run.start + ReleaseRules.longRun <= now else { break }

@@ -16,6 +16,4 @@ package enum Hold: Hashable, Sendable {
     case pace
     /// So many run already, of all jobs of the bus.
     case crowded(Int)
-    /// The kernel contradicted what the monitor said.
-    case distrusted
 }

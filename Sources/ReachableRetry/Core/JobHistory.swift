@@ -35,6 +35,10 @@ package struct JobHistory: Sendable {
     var armedEpoch: UInt64 = 0
     var armedScopeEpoch: UInt64 = 0
     var armedNudges: UInt64 = 0
+    /// The scope's epoch in which the system last said that there is no network.
+    var unreachableEpoch: UInt64?
+    /// The number of answers that the scope's jobs had got when no name server answered this job.
+    var answersAtNameless: UInt64?
     /// Whether an edge came while the attempt ran that failed last: the job did not wait for that one.
     var sawEdge = false
 

@@ -21,6 +21,22 @@ package struct JobState: Sendable {
         case unsatisfied
     }
 
+    /// The fault of the last failure, as far as it matters to what follows.
+    enum LastFault: UInt8 {
+        case none
+        case network
+        case local
+        case other
+
+        init(_ fault: AttemptFailure.Fault) {
+            switch fault {
+            case .network: self = .network
+            case .local: self = .local
+            case .server, .overload, .request, .unknown: self = .other
+            }
+        }
+    }
+
     /// Those who may have a job wait.
     package struct Pausers: OptionSet, Sendable {
         package let rawValue: UInt8
@@ -45,15 +61,16 @@ package struct JobState: Sendable {
     let gate: Int32
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
+    /// The condition that listeners were last told it waits for, since its last attempt started.
+    var toldOf: ConditionIndex = -1
 
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
     /// Who has told it to wait until they tell it to go on.
     var pausers: Pausers = []
-    var hasToldOfWaiting = false
     var isInLine = false
-    var lastWasConnectivity = false
+    var lastFault = LastFault.none
     var lastWasCharged = false
 
     init(

@@ -8,6 +8,10 @@ package struct Level: Hashable, Sendable {
     package var isFinished: Bool
     /// Whether anybody has looked yet.
     package var isKnown: Bool
+    /// If true, it changed so often that only interactive jobs rely on it yet.
+    package var isUnsteady = false
+    /// Counts the evaluations that the monitor has told of.
+    package var evaluation: UInt64 = 0
 
     package init(isSatisfied: Bool, epoch: UInt64 = 0, isFinished: Bool = false, isKnown: Bool = true) {
         self.isSatisfied = isSatisfied

@@ -1,16 +1,19 @@
 /// A release policy as the gates see it.
 package struct ReleaseRules: Hashable, Sendable {
-    /// How long an attempt runs until it counts as having got through: an upload may take hours.
+    /// The time after which an attempt no longer holds back others: an upload may take hours.
     static let longRun = Duration.seconds(5)
-    /// More edges than this in so much time, and jobs wait for so much quiet.
-    static let (mostEdges, edgeSpan, calm) = (5, Duration.seconds(30), Duration.seconds(3))
     /// Of so many releases one is a bulk job's while normal ones wait, too.
     static let bulkShare = 8
     /// What the pauses grow to while a server fails whoever tries it: a thousand machines that ask every five seconds would keep it
     /// down.
     static let longestPause = Duration.seconds(60)
-    /// So many failures of a server in a row, and one tries for all again.
-    static let mostOverloads = 4
+    /// So many jobs failed in a row, and the server has too much to do.
+    static let mostFailed = 4
+    /// The time that a job waits at least after a failure of the network on a path that is there: such failures are not charged,
+    /// and a policy without delays would never end.
+    static let leastDelay = Duration.milliseconds(500)
+    /// The same after this machine ran out of something.
+    static let leastDelayAfterShortage = Duration.seconds(1)
     /// The first window after a canary got through.
     static let firstWindow = 2
 
@@ -55,4 +58,18 @@ package struct Pace: Hashable, Sendable {
         interval = .nanoseconds(max(1, Int64((1e9 / rate).rounded())))
         tolerance = interval * min(max(1, burst) - 1, 1_000_000)
     }
+}
+
+/// The number of attempts that may run since this machine ran out of something: one more each second.
+struct Shortage: Hashable, Sendable {
+    let firstLimit: Int
+    let since: BusTime
+
+    func limit(at now: BusTime) -> Int {
+        let seconds = max(0, (now - since).components.seconds)
+        return firstLimit + Int(min(seconds, Int64(Int32.max)))
+    }
+
+    /// The time at which more than so many may run.
+    func time(of running: Int) -> BusTime { since + .seconds(max(0, running - firstLimit + 1)) }
 }

@@ -6,21 +6,21 @@ extension RetryBusCore {
     /// Counts a failure, unless it says nothing of a server.
     ///
     /// Nobody was reached, or the fault lies with the job; and whom the job's own deadline cut short had no time to answer.
-    func noteFailure(_ job: JobState, _ failure: FailureClass) {
-        guard let budget = job.rules.budget, job.interruption != .deadline else { return }
-        switch failure {
-        case .connectivity, .permanent: break
-        case .transient, .server: budget.noteFailure(isFirst: job.history.refund < 0)
+    func noteFailure(_ job: JobState, _ fault: AttemptFailure.Fault, _ report: FailureReport) {
+        guard let budget = job.rules.budget, job.interruption != .deadline, report.mayRetry else { return }
+        switch fault {
+        case .network, .local, .request: break
+        case .server, .overload, .unknown: budget.noteFailure(isFirst: job.history.refund < 0)
         }
     }
 
     /// Whether there may be another attempt, which is then paid for.
     ///
     /// To be asked last: a job that ends anyway pays for none.
-    mutating func paysForRetry(_ index: JobIndex, _ report: FailureReport, _ failure: FailureClass) -> Bool {
+    mutating func paysForRetry(_ index: JobIndex, _ report: FailureReport, _ fault: AttemptFailure.Fault) -> Bool {
         // Also if it counts as an attempt: a server that was not reached has nothing to be spared.
-        guard failure != .connectivity, let job = jobs[Int(index)], let budget = job.rules.budget else { return true }
-        let isTimeout = job.interruption == .timeout || report == .timedOut
+        guard fault != .network, fault != .local, let job = jobs[Int(index)], let budget = job.rules.budget else { return true }
+        let isTimeout = job.interruption == .timeout || report.evidence == .timedOut
         guard let refund = budget.takeRetry(afterTimeout: isTimeout) else { return false }
         jobs[Int(index)]?.history.refund = refund
         return true

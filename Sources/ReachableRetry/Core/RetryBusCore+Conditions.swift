@@ -6,6 +6,7 @@ extension RetryBusCore {
     package mutating func update(_ index: ConditionIndex, _ level: Level, at now: BusTime) -> [Effect] {
         guard let old = conditions[Int(index)] else { return [] }
         conditions[Int(index)]?.update(level, at: now)
+        if old.isLost, conditions[Int(index)]?.isLost == false { lossTimers.cancel(index) }
         conditionChanged(index, since: old, at: now)
         return takeEffects()
     }
@@ -25,8 +26,12 @@ extension RetryBusCore {
         let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || isFirstLook
         let concernsOthers = isEdge || new.isOpen != old.isOpen
         // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
-        if isEdge { tellGatesOfEdge(of: index, at: now) }
-        if isEdge || new.isOpen != old.isOpen { stirred += gates.all(of: index) }
+        if isEdge { drawSpread(of: index, at: now) }
+        if isEdge || new.isUnsteady && !old.isUnsteady { tellGatesOfEdge(of: index) }
+        if !new.isUnsteady && old.isUnsteady {
+            for gate in gates.all(of: index) { gates[gate].noteSteadiness() }
+        }
+        if isEdge || new.isOpen != old.isOpen || new.isUnsteady != old.isUnsteady { stirred += gates.all(of: index) }
         if !new.isOpen && (isFirstLook || old.isOpen) { tellThoseInLine(of: index, at: now) }
         // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
         let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
@@ -40,19 +45,22 @@ extension RetryBusCore {
         letGo(at: now)
     }
 
-    /// The gates of a scope try the way anew, all with the same draw: it is the machine that must not come back with the others.
-    private mutating func tellGatesOfEdge(of scope: ConditionIndex, at now: BusTime) {
-        if release.rules.hasCanaries, release.rules.spread > .zero {
-            conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.chance(chance.next()))
-        }
+    /// One draw for all gates of a scope: it is the machine that must not come back with the others.
+    private mutating func drawSpread(of scope: ConditionIndex, at now: BusTime) {
+        guard release.rules.hasCanaries, release.rules.spread > .zero else { return }
+        conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.chance(chance.next()))
+    }
+
+    /// The gates of a scope try the way anew.
+    private mutating func tellGatesOfEdge(of scope: ConditionIndex) {
         guard let record = conditions[Int(scope)] else { return }
         for gate in gates.all(of: scope) {
-            gates[gate].noteEdge(calmAt: record.calmAt, spreadUntil: record.spreadUntil, release.rules)
+            gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
         }
     }
 
-    /// Retries now: voids the delays of one scope's jobs, or of all, but not what somebody ordered.
-    package mutating func nudge(_ scope: ConditionIndex?, at now: BusTime) -> [Effect] {
+    /// Retries now: voids the delays of one scope's jobs, or of all, but not what a server ordered, unless that is to be ignored.
+    package mutating func nudge(_ scope: ConditionIndex?, ignoringOrders: Bool = false, at now: BusTime) -> [Effect] {
         if let scope {
             conditions[Int(scope)]?.nudges &+= 1
         } else {
@@ -64,19 +72,50 @@ extension RetryBusCore {
         for scope in scopes {
             for gate in gates.all(of: scope) {
                 gates[gate].noteNudge()
+                if ignoringOrders { gates[gate].forgetOrder() }
                 stirred.append(gate)
             }
         }
+        if ignoringOrders { makeOrdersSoft(of: scope, at: now) }
         for job in inOrder(jobs) { advance(job, at: now) }
         letGo(at: now)
         return takeEffects()
     }
 
-    /// The kernel says that a scope is gone though its condition does not say so yet: jobs that are due look again a little later.
+    /// Turns what servers ordered into delays that the nudge voids; the time before a job's first attempt is its owner's.
+    private mutating func makeOrdersSoft(of scope: ConditionIndex?, at now: BusTime) {
+        for index in jobs.indices {
+            guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,
+                job.history.started > 0, job.history.hard > now
+            else { continue }
+            jobs[index]?.history.soft = max(job.history.soft, job.history.hard)
+            jobs[index]?.history.hard = .past
+        }
+    }
+
+    /// The kernel says that a scope is gone though its condition does not say so yet: it counts as unsatisfied.
     ///
-    /// Forgotten when the condition changes.
-    package mutating func distrust(_ index: ConditionIndex, at now: BusTime) {
-        conditions[Int(index)]?.distrustedUntil = now + ConditionRecord.distrustTime
+    /// The next evaluation ends that, or ``ConditionRecord/lossTime``.
+    package mutating func lose(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
+        guard let old = conditions[Int(index)] else { return [] }
+        conditions[Int(index)]?.lose(at: now)
+        guard !old.isLost, let new = conditions[Int(index)], new.isLost else { return [] }
+        lossTimers.arm(index, at: new.lostUntil)
+        conditionChanged(index, since: old, at: now)
+        return takeEffects()
+    }
+
+    mutating func endLoss(of index: ConditionIndex, at now: BusTime) {
+        guard let old = conditions[Int(index)] else { return }
+        conditions[Int(index)]?.endLoss(at: now)
+        conditionChanged(index, since: old, at: now)
+    }
+
+    /// Has a job whose failure was not charged rest if its scope is lost without an edge: the loss may turn out to be none.
+    mutating func restIfLost(_ index: JobIndex, at now: BusTime) {
+        guard let job = jobs[Int(index)], conditions[Int(job.scope)]?.isLost == true, epoch(of: job) == job.history.armedEpoch
+        else { return }
+        jobs[Int(index)]?.history.soft = now + ReleaseRules.leastDelay
     }
 
     /// An attempt is cancelled when something it needs has been gone for longer than the grace.

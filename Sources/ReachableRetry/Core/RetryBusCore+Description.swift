@@ -31,12 +31,17 @@ extension RetryBusCore {
     /// Why a job in line has not been let go.
     private func hold(of job: JobState, at now: BusTime) -> (Hold?, BusTime) {
         let lane = Lane(job)
-        if lane.waitsForScope, let end = conditions[Int(job.scope)]?.distrustedUntil, end > now { return (.distrusted, end) }
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
         switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
         case .later(let end, let hold): return (hold, end)
-        case .granted: return (running >= maxConcurrent ? .crowded(running) : nil, .never)
+        case .granted: return (running >= limit(at: now) ? .crowded(running) : nil, .never)
         }
+    }
+
+    /// What a job that is not running has to wait for, its scope first.
+    func unmetConditions(of key: JobKey) -> [ConditionIndex] {
+        guard let job = self[key], job.phase != .running else { return [] }
+        return allUnmet(job)
     }
 
     private func allUnmet(_ job: JobState) -> [ConditionIndex] {

@@ -27,12 +27,12 @@ extension RetryBusCore {
     /// Whether a failure would be charged as things look, and might not be if the scope turned out to be gone.
     package func wouldCharge(_ key: JobKey, _ report: FailureReport) -> Bool {
         guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .unsatisfied else { return false }
-        switch report {
-        case .classified(.permanent), .classified(.server), .classified(.connectivity), .unreachable: return false
-        default: break
-        }
+        if case .classified(let fault) = report.evidence, fault != .unknown { return false }
         let now = BusTime.never
-        return classify(report, job, isGone: false, at: now) != .connectivity
+        switch fault(report, job, isGone: false, at: now) {
+        case .network, .local: return false
+        case .server, .overload, .request, .unknown: return true
+        }
     }
 
     /// The delay of a job that failed is known.
@@ -40,7 +40,13 @@ extension RetryBusCore {
     /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
     package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .judged else { return [] }
-        jobs[Int(key.index)]?.history.soft = now + max(job.lastWasCharged ? .zero : GateState.leastDelay, delay)
+        let least: Duration =
+            switch job.lastFault {
+            case .local: ReleaseRules.leastDelayAfterShortage
+            case .network where !job.lastWasCharged: ReleaseRules.leastDelay
+            default: .zero
+            }
+        jobs[Int(key.index)]?.history.soft = now + max(least, delay)
         jobs[Int(key.index)]?.history.previousDelay = delay
         advance(key.index, at: now)
         letGo(at: now)
@@ -54,29 +60,40 @@ extension RetryBusCore {
             end(index, .cancelled, at: now)
             return .settled
         }
-        let failure = classify(report, job, isGone: isGone, at: now)
+        let fault = fault(report, job, isGone: isGone, at: now)
         let isInterrupted = job.interruption == .unsatisfied
-        let isCharged = !isInterrupted && (failure != .connectivity || !isUncharged(job))
-        count(index, failure, isCharged: isCharged)
-        tellGate(job, failure, isCharged: isCharged, at: now)
-        tell(index, .failed(failure, isCharged: isCharged))
-        noteFailure(job, failure)
-        if let reason = reasonToStop(index, report, failure, at: now) {
+        let isCharged =
+            switch fault {
+            case .network: !isInterrupted && !isUncharged(job)
+            case .local: false
+            case .server, .overload, .request, .unknown: true
+            }
+        count(index, fault, report, isCharged: isCharged)
+        if fault == .local { noteShortage(at: now) }
+        tellGate(key(index), job, fault, report, isCharged: isCharged, at: now)
+        tell(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
+        noteFailure(job, fault, report)
+        if let reason = reasonToStop(index, report, fault, at: now) {
             giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
             return .settled
         }
         guard let job = jobs[Int(index)] else { return .settled }
         // Behind those who have not had their turn: the next canary is another job.
         if release.rules.hasCanaries { jobs[Int(index)]?.turn = .none }
-        if isCharged { return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay) }
+        if isCharged || fault == .local {
+            return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay)
+        }
         if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
+            restIfLost(index, at: now)
             // It waits for the network, or goes at once because the network came back during the attempt.
             advance(index, at: now)
             return .settled
         }
         if release.rules.hasCanaries, Lane(job).isGated {
-            jobs[Int(index)]?.history.soft = gates[job.gate].noteNetworkFailure(
+            let end = gates[job.gate].noteNetworkFailure(
                 of: job.history.round, epoch: job.history.armedScopeEpoch, release.rules, &chance, at: now)
+            // The gate's delay may be shorter, and then another job tries: each by itself fails twice a second at most.
+            jobs[Int(index)]?.history.soft = max(end, now + ReleaseRules.leastDelay)
             // Somebody said to retry now while the attempt ran: that holds for what the gate makes of its failure, too.
             if nudges(of: job) != job.history.armedNudges { gates[job.gate].noteNudge() }
             advance(index, at: now)
@@ -88,74 +105,109 @@ extension RetryBusCore {
     }
 
     /// Has the gate draw its conclusions from a failure of which the network is not to blame.
-    private mutating func tellGate(_ job: JobState, _ failure: FailureClass, isCharged: Bool, at now: BusTime) {
+    ///
+    /// An answer proves the way, whatever it says; a failure without one proves nothing, also if it ends its job.
+    private mutating func tellGate(
+        _ key: JobKey, _ job: JobState, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool, at now: BusTime
+    ) {
+        let isAnswer = report.evidence.isAnswer || report.evidence == .refused && fault == .server
+        if isAnswer { noteAnswer(to: job) }
         let rules = release.rules
         guard rules.hasCanaries, Lane(job).isGated else { return }
-        switch failure {
-        case .connectivity where !isCharged: break
-        // Somebody has said no for good: the way is there.
-        case .permanent: gates[job.gate].notePassage(of: job.history.round, rules)
-        case .server(let delay?) where delay > .zero && gates.destination(job.gate) != nil:
-            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: true, rules, &chance, at: now)
-            gates[job.gate].throttle(until: now + delay)
+        let (gate, round) = (job.gate, job.history.round)
+        // Of jobs that name no destination it is not known whether they share a server.
+        let isShared = gates.destination(gate) != nil
+        switch fault {
+        case .network where !isCharged, .local: break
+        case .request: gates[gate].notePassage(of: round, rules)
         case .server:
-            let isShared = gates.destination(job.gate) != nil
-            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: isShared, rules, &chance, at: now)
-        case .connectivity, .transient:
-            gates[job.gate].noteOtherFailure(of: job.history.round, isOverload: false, rules, &chance, at: now)
+            if isAnswer { gates[gate].noteAnswer(of: round, rules) }
+            if isShared, gates[gate].countsAsOverload(key) || gates[gate].isOverloaded {
+                gates[gate].noteOverload(of: round, isShared: true, rules, &chance, at: now)
+            } else if !isAnswer {
+                gates[gate].noteSilence(of: round, rules, &chance, at: now)
+            }
+        case .overload(let delay):
+            guard isShared else { return gates[gate].noteAnswer(of: round, rules) }
+            let isOthers = gates[gate].countsAsOverload(key)
+            gates[gate].noteOverload(of: round, isShared: isOthers, rules, &chance, at: now)
+            if let delay, delay > .zero { gates[gate].throttle(until: now + delay) }
+        case .network, .unknown: gates[gate].noteSilence(of: round, rules, &chance, at: now)
         }
+    }
+
+    /// This machine ran out of something: only as many attempts may run as did without it.
+    private mutating func noteShortage(at now: BusTime) {
+        if shortage == nil { effects.append(.warnOfShortage) }
+        shortage = Shortage(firstLimit: max(1, running), since: now)
     }
 
     /// Why there is no further attempt; `nil` if there may be one.
     private mutating func reasonToStop(
-        _ index: JobIndex, _ report: FailureReport, _ failure: FailureClass, at now: BusTime
+        _ index: JobIndex, _ report: FailureReport, _ fault: AttemptFailure.Fault, at now: BusTime
     ) -> GiveUp.Reason? {
         guard let job = jobs[Int(index)] else { return nil }
         // First: what a predicate says of the error of an attempt that time cut says nothing of the work.
         if job.interruption == .deadline { return .deadline }
-        if failure == .permanent { return .permanent }
+        if !report.mayRetry { return .permanent }
         if isShutDown { return .shutDown }
         if job.deadline <= now { return .deadline }
         if let most = job.rules.maxAttempts, Int(job.history.charged) >= most { return .attempts }
-        if case .server(let delay?) = failure {
+        if case .overload(let delay?) = fault {
             let hard = max(job.history.hard, now + max(.zero, delay))
             jobs[Int(index)]?.history.hard = hard
             if hard > job.deadline { return .deadline }
         }
-        return paysForRetry(index, report, failure) ? nil : .budget
+        return paysForRetry(index, report, fault) ? nil : .budget
     }
 
-    private mutating func count(_ index: JobIndex, _ failure: FailureClass, isCharged: Bool) {
+    private mutating func count(_ index: JobIndex, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool) {
         guard var job = jobs[Int(index)] else { return }
-        if isCharged {
-            job.history.charged = job.history.charged.saturatingIncrement()
-            job.history.failureIndex = job.history.failureIndex.saturatingIncrement()
-        } else {
+        if isCharged { job.history.charged = job.history.charged.saturatingIncrement() }
+        if isCharged || fault == .local { job.history.failureIndex = job.history.failureIndex.saturatingIncrement() }
+        if fault == .network, !isCharged {
             job.history.connectivityFailures = job.history.connectivityFailures.saturatingIncrement()
         }
-        job.lastWasConnectivity = failure == .connectivity
+        if fault == .network, report.evidence == .unreachable { job.history.unreachableEpoch = job.history.armedScopeEpoch }
+        if report.evidence == .nameless { job.history.answersAtNameless = conditions[Int(job.scope)]?.answers }
+        job.lastFault = JobState.LastFault(fault)
         job.lastWasCharged = isCharged
         job.history.sawEdge = epoch(of: job) != job.history.armedEpoch
         jobs[Int(index)] = job
     }
 
-    /// Whose fault a failure was, in the light of what happened to the path.
-    private func classify(_ report: FailureReport, _ job: JobState, isGone: Bool, at now: BusTime) -> FailureClass {
-        if job.interruption == .unsatisfied { return .connectivity }
-        guard let record = conditions[Int(job.scope)] else { return .transient }
+    /// The server answered an attempt of a job: the way is there, and names are found.
+    mutating func noteAnswer(to job: JobState) {
+        gates[job.gate].noteAnswer(in: job.history.armedScopeEpoch)
+        conditions[Int(job.scope)]?.answers &+= 1
+    }
+
+    /// The party that a failure is due to, in the light of what happened to the path.
+    private func fault(_ report: FailureReport, _ job: JobState, isGone: Bool, at now: BusTime) -> AttemptFailure.Fault {
+        switch report.evidence {
+        case .classified(let fault) where report.evidence.isAnswer: return fault
+        case _ where job.interruption == .unsatisfied: return .network
+        case .classified(let fault) where fault != .unknown: return fault
+        case .shortage: return .local
+        default: break
+        }
+        guard let record = conditions[Int(job.scope)] else { return .unknown }
         let overlaps =
-            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.level.isSatisfied)
-        switch report {
-        // What the caller calls the server's or permanent is never overruled.
-        case .classified(.permanent): return .permanent
-        case .classified(.server(let delay)): return .server(retryAfter: delay)
-        case .classified(.connectivity), .unreachable: return .connectivity
-        case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
-        case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
+            job.heedsScope && record.isLive && (isGone || record.epoch != job.history.armedScopeEpoch || !record.isSatisfied)
+        if overlaps { return .network }
+        switch report.evidence {
+        case .classified(let fault): return fault
+        // A family that this path has not, for example: the kernel has no way, and no edge will bring one.
+        case .unreachable: return record.isLive && job.history.unreachableEpoch == record.epoch ? .unknown : .network
         case .unanswered, .timedOut:
             let isSettling =
                 record.isLive && gates[job.gate].blamesTheNetwork(epoch: record.epoch, edgeAt: record.edgeAt, now: now)
-            return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)
+            return isSettling ? .network : .server
+        // Others get through since it failed like this before: the trouble is its own server's.
+        case .nameless: return job.history.answersAtNameless.map { $0 != record.answers } ?? false ? .server : .network
+        case .refused: return .server
+        case .addressless, .shortage: return .local
+        case .unclassified: return .unknown
         }
     }
 

@@ -22,7 +22,7 @@ extension RetryBusCore {
     /// Costs as much as there are such gates and jobs let go, however many stand in line.
     mutating func letGo(at now: BusTime) {
         while let gate = stirred.popLast() { present(gate, at: now) }
-        while running < maxConcurrent, let candidate = candidates.popMin() {
+        while running < limit(at: now), let candidate = candidates.popMin() {
             // Left over: the gate has presented another job since, or has none.
             guard gates[candidate.gate].ready == candidate.turn else { continue }
             gates[candidate.gate].ready = .none
@@ -32,8 +32,26 @@ extension RetryBusCore {
         }
     }
 
+    /// How many attempts may run now.
+    func limit(at now: BusTime) -> Int { min(maxConcurrent, shortage?.limit(at: now) ?? .max) }
+
+    /// If true, a job that a shortage held back may start.
+    func hasPlace(at now: BusTime) -> Bool {
+        let time = timeOfNextPlace
+        return !time.isNever && time <= now && running < limit(at: now)
+    }
+
+    /// When one more may run, if a shortage holds jobs back.
+    var timeOfNextPlace: BusTime {
+        guard let shortage, running < maxConcurrent else { return .never }
+        let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0.turn }
+        return hasCandidate ? shortage.time(of: running) : .never
+    }
+
     /// Whether a job that may start may still have to wait for others.
-    private var isLimited: Bool { release.rules.hasCanaries || release.rules.pace != nil || maxConcurrent < .max }
+    private var isLimited: Bool {
+        release.rules.hasCanaries || release.rules.pace != nil || maxConcurrent < .max || shortage != nil
+    }
 
     /// Makes a gate's first job a candidate.
     private mutating func present(_ gate: Int32, at now: BusTime) {
@@ -55,10 +73,6 @@ extension RetryBusCore {
         for lane in gates[gate].lanes(isLimited: isLimited) where !lane.waitsForScope || record.isOpen {
             let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
             guard let entry else { continue }
-            if lane.waitsForScope, record.distrustedUntil > now {
-                earliest = min(earliest, record.distrustedUntil)
-                continue
-            }
             // Alone, it has only its own delays to keep.
             let hasPaused = gates[gate].uses == 1 && jobs[Int(entry.job)]?.lastWasCharged == true
             switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
@@ -75,7 +89,7 @@ extension RetryBusCore {
         return nil
     }
 
-    /// Attempts that have run for long make room: what they do is not what the others wait for.
+    /// Attempts that have run for long make room, and prove nothing: packets that are dropped look the same.
     mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Not a call of a subscript of the whole: that would be used twice at a time.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
@@ -88,11 +102,10 @@ extension RetryBusCore {
         }
     }
 
-    /// An attempt has got through and goes on: it limits the others no more.
+    /// An attempt that goes on limits the others no more.
     mutating func makeRoom(_ index: JobIndex, _ job: JobState) {
         guard job.history.pass != .free else { return }
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
-        gates[job.gate].notePassage(of: job.history.round, release.rules)
         jobs[Int(index)]?.history.pass = .free
     }
 

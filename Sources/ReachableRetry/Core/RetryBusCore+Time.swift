@@ -2,17 +2,21 @@
 extension RetryBusCore {
     /// When something happens next by itself: the one timer that a bus needs.
     package func nextTime() -> BusTime {
-        min(timers.earliest, gateTimers.earliest, count == 0 ? .never : drainEnd)
+        min(
+            timers.earliest, gateTimers.earliest, lossTimers.earliest, timeOfNextPlace, count == 0 ? .never : drainEnd)
     }
 
     /// Time has passed: everything happens that is due.
     package mutating func tick(at now: BusTime) -> [Effect] {
         if drainEnd <= now { cancelRunning() }
         while true {
+            var found: [ConditionIndex] = []
+            while let scope = lossTimers.popDue(at: now) { found.append(scope) }
+            for scope in found.sorted() { endLoss(of: scope, at: now) }
             var due: [JobIndex] = []
             while let job = timers.popDue(at: now) { due.append(job) }
             while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
-            guard !due.isEmpty || !stirred.isEmpty else { return takeEffects() }
+            guard !due.isEmpty || !stirred.isEmpty || hasPlace(at: now) else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
             letGo(at: now)
@@ -25,7 +29,7 @@ extension RetryBusCore {
         for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
             scopes.insert(job.scope)
         }
-        if gateTimers.earliest <= now {
+        if min(gateTimers.earliest, lossTimers.earliest) <= now {
             for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) }
         }
         return scopes

@@ -103,7 +103,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.limit = now + job.longestWait
         }
         tellOfWaiting(index)
-        if isUnknown || jobs[Int(index)]?.hasToldOfWaiting == false { gates[job.gate].hasUntold = true }
+        if isUnknown || job.waitsForScope && jobs[Int(index)]?.toldOf != job.scope { gates[job.gate].hasUntold = true }
         arm(index)
         stirred.append(job.gate)
     }
@@ -125,7 +125,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// A scope turned out to be gone: those who stand in line for another reason learn that they wait for it, once.
+    /// A scope turned out to be gone: those who stand in line for another reason learn that they wait for it.
     mutating func tellThoseInLine(of scope: ConditionIndex, at now: BusTime) {
         for gate in Array(gates.all(of: scope)) where gates[gate].hasUntold {
             gates[gate].hasUntold = false
@@ -136,13 +136,13 @@ extension RetryBusCore {
         }
     }
 
-    /// Tells that the job waits, once in its life, and not before it is known that it has to.
+    /// Tells what the job waits for, when that has changed, and not before it is known that it has to.
     private mutating func tellOfWaiting(_ index: JobIndex) {
-        guard let job = jobs[Int(index)], !job.hasToldOfWaiting, let condition = unmet(job),
+        guard let job = jobs[Int(index)], let condition = unmet(job), job.toldOf != condition,
             conditions[Int(condition)]?.level.isKnown == true
         else { return }
-        jobs[Int(index)]?.hasToldOfWaiting = true
-        tell(index, .waiting)
+        jobs[Int(index)]?.toldOf = condition
+        tell(index, .waiting(condition))
     }
 
     private mutating func backOff(_ index: JobIndex, at now: BusTime) {
@@ -174,6 +174,7 @@ extension RetryBusCore {
         job.limit = job.rules.attemptTimeout.map { now + $0 } ?? .never
         job.history.interruptAt = .never
         job.interruption = nil
+        job.toldOf = -1
         jobs[Int(index)] = job
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil { watchForLosses(index) }
@@ -227,7 +228,10 @@ extension RetryBusCore {
             jobs[Int(index)]?.isInLine = false
             jobs[Int(index)]?.waitsFor = -1
             gates[job.gate].lines[Lane(job)].remove { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
-            if gates[job.gate].lines.isEmpty { gateTimers.cancel(job.gate) }
+            if gates[job.gate].lines.isEmpty {
+                gateTimers.cancel(job.gate)
+                gates[job.gate].ready = .none
+            }
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
             conditions[Int(job.scope)]?.attentive.remove(index)
@@ -267,7 +271,7 @@ extension JobState {
     /// Whether the growth of its delays starts anew after a reconnect.
     fileprivate var resetsOnReconnect: Bool {
         switch rules.reconnect {
-        case .automatic: lastWasConnectivity
+        case .automatic: lastFault == .network
         case .resetBackoff: true
         case .keepBackoff: false
         }

@@ -23,12 +23,16 @@ package struct RetryBusCore: Sendable {
     var timers = TimerQueue()
     /// The times of the gates.
     var gateTimers = TimerQueue()
+    /// The times at which scopes count as lost no more.
+    var lossTimers = TimerQueue()
     /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
     var stirred: [Int32] = []
     var candidates = Heap<Candidate>()
     /// How many attempts run, and how many may.
     package internal(set) var running = 0
     let maxConcurrent: Int
+    /// How many attempts may run since this machine ran out of something; `nil` if it has not.
+    var shortage: Shortage?
     var chance: SplitMix64
     private var nextTurn: UInt64 = 0
     var effects: [Effect] = []
@@ -72,6 +76,7 @@ package struct RetryBusCore: Sendable {
     package mutating func removeCondition(_ index: ConditionIndex) -> Bool {
         guard conditions[Int(index)]?.uses == 0 else { return false }
         conditions[Int(index)] = nil
+        lossTimers.cancel(index)
         gates.removeAll(of: index)
         freeConditions.append(index)
         return true
@@ -103,14 +108,14 @@ package struct RetryBusCore: Sendable {
         return (key, rank.number, takeEffects())
     }
 
-    /// The gate for a job; one that is made soon after an edge has to try the way as if it had been there.
+    /// The gate for a job; one that is made soon after an edge or while the path flaps has to try the way as if it had been there.
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
-        if gates.count > known, let record = conditions[Int(scope)], record.edgeAt != .past,
-            now <= record.edgeAt + GateState.settlingTime
+        if gates.count > known, let record = conditions[Int(scope)],
+            record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
         {
-            gates[gate].noteEdge(calmAt: record.calmAt, spreadUntil: record.spreadUntil, release.rules)
+            gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
         }
         return gate
     }
@@ -119,7 +124,7 @@ package struct RetryBusCore: Sendable {
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         noteEndOfAttempt(job)
-        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+        noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         tell(key.index, .succeeded)
@@ -128,18 +133,26 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// The running attempt got something done, and goes on: what was charged before counts no more.
-    package mutating func noteProgress(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running else { return [] }
-        gates[job.gate].noteSuccess(in: job.history.armedScopeEpoch)
+    /// The running attempt got something done, and goes on: that proves the way.
+    ///
+    /// - Parameter attempt: the number of the attempt that says so; one that has ended proves nothing.
+    package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
+        noteAnswer(to: job)
+        gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
+        stirred.append(job.gate)
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// What was charged to a job before counts no more, and its delays start again from the first.
+    package mutating func forgive(_ key: JobKey) {
+        guard let job = self[key], job.phase == .running else { return }
         jobs[Int(key.index)]?.history.charged = 0
         jobs[Int(key.index)]?.history.failureIndex = 0
         jobs[Int(key.index)]?.history.connectivityIndex = 0
         jobs[Int(key.index)]?.history.previousDelay = nil
-        stirred.append(job.gate)
-        letGo(at: now)
-        return takeEffects()
     }
 
     /// The caller no longer wants a job.
@@ -213,6 +226,7 @@ package struct RetryBusCore: Sendable {
         generations[Int(index)] &+= 1
         freeJobs.append(index)
         count -= 1
+        if count == 0 { shortage = nil }
     }
 
     mutating func release(_ condition: ConditionIndex) {

@@ -10,12 +10,19 @@ struct BusInstruments: Sendable {
         guard log != nil || metrics != nil else { return nil }
     }
 
-    /// Not under a lock: whose code is called here is not known.
-    func record(_ edition: Newsroom.Edition) {
-        metrics?.count(jobs: edition.moreJobs)
-        for event in edition.events {
-            metrics?.count(event)
-            log?.tell(event)
-        }
+    /// Counts events.
+    ///
+    /// Not under a lock: it is not known whose code is called here.
+    func measure(_ report: Newsroom.Report) {
+        metrics?.count(jobs: report.moreJobs)
+        for event in report.events { metrics?.count(event) }
+    }
+
+    /// Logs events.
+    ///
+    /// Not under a lock: it is not known whose code is called here.
+    func log(_ report: Newsroom.Report) {
+        for event in report.events { log?.tell(event) }
+        if report.dropped > 0 { log?.tell(ofDropped: report.dropped) }
     }
 }

@@ -14,13 +14,18 @@ struct BusLog: Sendable {
         switch event.kind {
         case .attemptFailed: logger.info("attempt failed", error: event.failure?.error, metadata: Self.metadata(event))
         case .attemptStarted: logger.debug("attempt starts", metadata: Self.metadata(event))
-        case .waitingForConnectivity: logger.debug("job waits for the network or a condition", metadata: Self.metadata(event))
+        case .waiting: logger.debug("job waits for the network or a condition", metadata: Self.metadata(event))
         case .backingOff: logger.debug("job backs off", metadata: Self.metadata(event))
         case .succeeded: logger.debug("job succeeded", metadata: Self.metadata(event))
         case .cancelled: logger.debug("job was cancelled", metadata: Self.metadata(event))
         case .gaveUp: logger.debug("job gave up", error: event.story?.lastError, metadata: Self.metadata(event))
         default: break
         }
+    }
+
+    /// The log could not keep up.
+    func tell(ofDropped count: Int) {
+        logger.notice("events of jobs were not logged: the logger was too slow", metadata: ["retry.dropped": "\(count)"])
     }
 
     private static func metadata(_ event: RetryEvent) -> Logger.Metadata {
@@ -31,11 +36,12 @@ struct BusLog: Sendable {
             if let value { metadata[key] = .string(value) }
         }
         set("retry.destination", event.destination)
+        if !event.unmet.isEmpty { set("retry.unmet", event.unmet.map(\.description).joined(separator: ", ")) }
         set("retry.trigger", event.trigger?.rawValue)
         set("retry.delay", event.delay?.inSeconds)
         set("retry.saved", event.saved?.inSeconds)
         set("retry.since.reconnect", event.sinceReconnect?.inSeconds)
-        set("retry.failure.class", event.failure?.failureClass.label)
+        set("retry.failure.fault", event.failure?.fault.label)
         set("retry.failure.charged", event.failure.map { "\($0.isCharged)" })
         if event.waited > .zero { set("retry.waited", event.waited.inSeconds) }
         if let story = event.story {

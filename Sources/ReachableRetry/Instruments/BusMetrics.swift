@@ -20,7 +20,7 @@ struct BusMetrics: Sendable {
         pending = Meter(label: "retry.jobs.pending", factory: factory)
         attempts = Self.counters(RetryEvent.Trigger.all) { counter("retry.attempts", ("trigger", $0)) }
         failures = Dictionary(
-            uniqueKeysWithValues: FailureClass.labels.map { ($0, counter("retry.failures", ("class", $0))) })
+            uniqueKeysWithValues: AttemptFailure.Fault.labels.map { ($0, counter("retry.failures", ("fault", $0))) })
         succeeded = counter("retry.succeeded")
         cancelled = counter("retry.cancelled")
         gaveUp = Self.counters(GiveUp.Reason.all) { counter("retry.gave.up", ("reason", $0)) }
@@ -44,7 +44,7 @@ struct BusMetrics: Sendable {
         if let trigger = event.trigger { attempts[trigger]?.increment() }
         if let time = event.saved { saved.record(time) }
         if let time = event.sinceReconnect { sinceReconnect.record(time) }
-        if let failure = event.failure { failures[failure.failureClass.label]?.increment() }
+        if let failure = event.failure { failures[failure.fault.label]?.increment() }
         if let story = event.story { gaveUp[story.reason]?.increment() }
         if event.kind == .succeeded { succeeded.increment() }
         if event.kind == .cancelled { cancelled.increment() }

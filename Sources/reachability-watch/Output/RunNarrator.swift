@@ -22,7 +22,9 @@ struct RunNarrator {
     /// - Parameter situation: Called only for the messages that need it.
     mutating func line(for event: RetryEvent, _ situation: () -> Situation) -> String? {
         switch event.kind {
-        case .waitingForConnectivity:
+        case .waiting:
+            // The failure before, or the wait for another path, has said so.
+            guard !hasToldOfWaiting else { return nil }
             hasToldOfWaiting = true
             return "\(Self.text(situation().missing)): waiting for it"
         case .attemptStarted:

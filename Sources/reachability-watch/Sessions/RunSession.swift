@@ -45,7 +45,7 @@ struct RunSession: Sendable {
             // Read under the lock: of two threads the later one notes the later state.
             notebook.record.withLock { record in
                 let readings = conditions.map(\.storage.reading)
-                if readings.allSatisfy(\.isKnown) { record.note(isSatisfied: readings.allSatisfy(\.0.isSatisfied), at: now()) }
+                if readings.allSatisfy(\.isKnown) { record.note(isSatisfied: readings.allSatisfy(\.state.isSatisfied), at: now()) }
             }
         }
         let observers = conditions.map { $0.storage.observe(note) }

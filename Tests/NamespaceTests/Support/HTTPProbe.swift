@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import MisbehavingServer
 import Reachability
 
@@ -28,12 +29,49 @@ extension CabledNetwork {
             at: "192.0.2.1", port: 80, prepare: { try enterNetworkNamespace(path) }, progress: progress, answer: answer)
     }
 
+    /// Starts a server with a certificate of its own at the far end, which answers everything with `hello`, and keeps connections.
+    ///
+    /// - Returns: The server, which listens, and the file with the certificate.
+    func serveTLS() async throws -> (server: Child, certificate: String) {
+        let (certificate, key) = (marker("cert.pem"), marker("key.pem"))
+        try await Child.run([
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj",
+            "/CN=192.0.2.1", "-addext", "subjectAltName=IP:192.0.2.1",
+        ])
+        let program = """
+            import http.server, ssl, sys
+            class Handler(http.server.BaseHTTPRequestHandler):
+                protocol_version = "HTTP/1.1"
+                def do_GET(self):
+                    self.send_response(200)
+                    self.send_header("Content-Length", "5")
+                    self.end_headers()
+                    self.wfile.write(b"hello")
+                def log_message(self, *arguments): pass
+            server = http.server.ThreadingHTTPServer(("192.0.2.1", 443), Handler)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(sys.argv[1], sys.argv[2])
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            print("listening", flush=True)
+            server.serve_forever()
+            """
+        let server = try Child(["ip", "netns", "exec", far.name, "python3", "-c", program, certificate, key])
+        var lines = server.lines.makeAsyncIterator()
+        let first = await lines.next(isolation: #isolation)
+        unlink(key)
+        guard first == "listening" else { throw Child.Failure(description: "no server over TLS; it takes python3 with ssl") }
+        return (server, certificate)
+    }
+
     /// Starts a request in the machine; it writes a line for each thing that happens.
     ///
     /// Names are looked up at an address on the cable that nobody has: that takes a second, and finds nothing.
+    ///
+    /// - Parameter authority: a file with the certificate that is trusted in place of the system's, for a request over https.
+    ///   Foundation has no setting for that: libcurl reads one file.
     func request(
         _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", lookupTimeout: Int = 1,
-        _ options: String...
+        scheme: String = "http", authority: String? = nil, _ options: String...
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
@@ -41,11 +79,15 @@ extension CabledNetwork {
         let servers = marker("resolv.conf")
         try "nameserver 192.0.2.53\noptions timeout:\(lookupTimeout) attempts:1\n".write(
             toFile: servers, atomically: true, encoding: .utf8)
-        let script = #"mount --bind "$0" /etc/resolv.conf && rm "$0" && exec "$@""#
+        let script = """
+            mount --bind "$0" /etc/resolv.conf && rm "$0" || exit
+            if [ -n "$1" ]; then mount --bind "$1" /etc/ssl/certs/ca-certificates.crt || exit; fi
+            shift && exec "$@"
+            """
         return try Child(
             [
-                "ip", "netns", "exec", near.name, "sh", "-c", script, servers, probe, kind, "http://\(host)/", "--client",
-                client.rawValue,
+                "ip", "netns", "exec", near.name, "sh", "-c", script, servers, authority ?? "", probe, kind, "\(scheme)://\(host)/",
+                "--client", client.rawValue,
             ] + options)
     }
 }

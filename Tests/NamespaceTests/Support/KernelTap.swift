@@ -1,5 +1,6 @@
 import Glibc
 import Reachability
+import ReachabilityTesting
 import Synchronization
 
 /// The kernel, with counts of the routes that it tells of and of the questions that it is asked, and a consumer that can be
@@ -8,7 +9,7 @@ final class KernelTap: FilteringSource {
     let isHeldUp = Atomic(false)
     private let kernel: KernelNetwork
     private let count = Atomic(0)
-    private let settled = Atomic(false)
+    private let settled = Rendezvous(false)
     private let questions = Atomic(0)
     private let dumpCount = Atomic(0)
 
@@ -27,15 +28,15 @@ final class KernelTap: FilteringSource {
             while isHeldUp.load(ordering: .acquiring) { sched_yield() }
             let routes = batch.events.count { if case .route = $0.payload { true } else { false } }
             count.add(routes, ordering: .acquiringAndReleasing)
-            settled.store(false, ordering: .releasing)
+            settled.change { $0 = false }
             let pause = deliver(batch)
-            settled.store(pause.map { $0 > .seconds(1) } ?? true, ordering: .releasing)
+            settled.change { $0 = pause.map { $0 > .seconds(1) } ?? true }
             return pause
         }
     }
 
-    /// Whether nothing is to be looked at again because of a hint, so that only an event or an audit leads to a verdict.
-    var isSettled: Bool { settled.load(ordering: .acquiring) }
+    /// Suspends until nothing is to be looked at again because of a hint: only an event or an audit leads to a verdict then.
+    func untilSettled() async throws { try await settled.wait { $0 } }
 
     func wake() { kernel.wake() }
     func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }

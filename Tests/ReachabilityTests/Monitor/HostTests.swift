@@ -34,9 +34,13 @@ import Testing
         try await running {
             #expect(condition.state.isSatisfied && condition.state.epoch == 1)
             try network.addRoute(to: "198.51.100.7/32", type: .prohibit)
+            #expect(try monitor.path(to: nas).ipv4.reason == .prohibited, "the later of the two")
+            #expect(!condition.state.isSatisfied, "the network has no IPv6")
+            try network.addAddress("eth0", "2001:db8:1::10/64", skipsDetection: true)
+            try network.addRoute(to: "::/0", via: "2001:db8:1::1", dev: "eth0")
             let path = try monitor.path(to: nas)
-            #expect(path.ipv4.reason == .prohibited, "the later of the two")
-            #expect(condition.state.isSatisfied == path.ipv6.isSatisfied)
+            #expect(path.ipv6.isSatisfied && !path.ipv4.isSatisfied)
+            #expect(condition.state.isSatisfied && condition.state.epoch == 2)
         }
     }
 

@@ -80,9 +80,9 @@ import Testing
     @Test func waitingEndsWhenTheNetworkComes() async throws {
         try await withMonitor { monitor, network, clock in
             try network.pull("eth0")
-            let waiting = Task { try await monitor.waitUntilSatisfied() }
-            var health = monitor.healthUpdates.makeAsyncIterator()
-            _ = await health.next()
+            // Waits already when the network comes.
+            let waiting = Task.immediate { try await monitor.waitUntilSatisfied() }
+            #expect(monitor.condition(for: .internet).storage.listenerCount == 1)
             try network.plug("eth0")
             try await waiting.value
             try await monitor.waitUntilSatisfied()
@@ -92,9 +92,12 @@ import Testing
     @Test func waitingEndsWhenItIsCancelled() async throws {
         try await withMonitor { monitor, network, clock in
             try network.pull("eth0")
-            let waiting = Task { try await monitor.waitUntilSatisfied() }
+            let waiting = Task.immediate { try await monitor.waitUntilSatisfied() }
+            let storage = monitor.condition(for: .internet).storage
+            #expect(storage.listenerCount == 1)
             waiting.cancel()
             await #expect(throws: CancellationError.self) { try await waiting.value }
+            #expect(storage.listenerCount == 0)
         }
     }
 

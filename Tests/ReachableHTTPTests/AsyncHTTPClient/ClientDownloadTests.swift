@@ -103,22 +103,17 @@ import Testing
     }
 
     @Test func whatFailsLeavesNoFile() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        func files() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder.path) }
-        let file = try DownloadFile(in: folder)
-        #expect(try files().count == 1)
+        let folder = try TemporaryFolder()
         try await Exchange.run(by: .steady) { _ in
-            .reset
+            .breakOff(200, body: Self.body, after: 30_000)
         } _: { exchange, client in
             await #expect(throws: (any Error).self) {
-                _ = try await client.download(
-                    exchange.clientRequest(), to: file, retrying: Self.policy, on: exchange.bus, options: .init())
+                _ = try await download(exchange, client, .with { $0.downloadDirectory = folder.url })
             }
             #expect(exchange.server.requests.count == 4)
+            let left = try folder.contents
+            #expect(left.isEmpty)
         }
-        #expect(try files().isEmpty)
     }
 }
 #endif

@@ -33,7 +33,7 @@ import Testing
             #expect(parked.hardDelay == .seconds(30) && parked.charged == 1)
             #expect(parked.destination == "127.0.0.1:\(exchange.server.port)")
             #expect((parked.lastError as? HTTPClientStatusError)?.status == 503)
-            exchange.bus.nudge()
+            exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
             #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")
@@ -94,7 +94,7 @@ import Testing
             }
             #expect(ContinuousClock.now - start < .seconds(10), "left to itself the client takes ten seconds for each attempt")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .server(retryAfter: nil) && failed.isCharged, "\(failed)")
+            #expect(failed.fault == .server && failed.isCharged, "\(failed)")
             #expect(ConnectionFault(failed.error).systemError == ECONNREFUSED, "\(failed)")
         }
     }
@@ -112,7 +112,7 @@ import Testing
                 exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
             #expect(try await response.text == "ok")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .transient && failed.isCharged, "\(failed)")
+            #expect(failed.fault == .unknown && failed.isCharged, "\(failed)")
             #expect(ConnectionFault(failed.error).errorCode == -1005, "\(failed)")
         }
     }

@@ -11,10 +11,6 @@ import Testing
 
 /// Requests of async-http-client that a server does not answer, and that nobody wants any more.
 @Suite(.timeLimit(.minutes(5))) struct ClientTimeoutTests {
-    private func untilAsked(_ count: Int, _ exchange: Exchange) async {
-        while exchange.server.requests.count < count { await Task.yield() }
-    }
-
     @Test func theAttemptsTimeoutIsThePolicys() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
@@ -24,7 +20,7 @@ import Testing
                     exchange.clientRequest(), retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus,
                     options: .job)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.clock.advance(by: .milliseconds(1500))
             let parked = try await exchange.bus.parked("job")
@@ -44,7 +40,7 @@ import Testing
                 try await client.download(
                     exchange.clientRequest(), retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: .job)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(2))
             #expect(try await exchange.bus.parked("job").lastError as? RetryError == .attemptTimedOut)
             exchange.clock.advance(by: .seconds(1))
@@ -62,7 +58,7 @@ import Testing
                 try await client.execute(
                     exchange.clientRequest(.POST), retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: .job)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(2))
             await #expect(throws: RetryError.attemptTimedOut) { _ = try await loading.value }
             #expect(exchange.server.requests.count == 1)
@@ -77,7 +73,7 @@ import Testing
                 try await client.execute(
                     exchange.clientRequest(), retrying: .steady.giveUpAfter(elapsed: .seconds(7)), on: exchange.bus)
             }
-            await untilAsked(1, exchange)
+            try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(7))
             await #expect(throws: RetryError.deadline) { _ = try await loading.value }
         }
@@ -96,7 +92,7 @@ import Testing
                 exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
             #expect(try await response.text == "ok")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.error as? HTTPClientError == .readTimeout && failed.failureClass == .transient && failed.isCharged)
+            #expect(failed.error as? HTTPClientError == .readTimeout && failed.fault == .unknown && failed.isCharged)
         }
     }
 
@@ -111,13 +107,13 @@ import Testing
         } _: { exchange, client in
             let loading = Task { try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
             let downloading = Task { try await client.download(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
-            await untilAsked(2, exchange)
+            try await exchange.server.untilRequests(2)
             loading.cancel()
             downloading.cancel()
             await #expect(throws: CancellationError.self) { _ = try await loading.value }
             await #expect(throws: CancellationError.self) { _ = try await downloading.value }
             #expect(exchange.bus.pending.isEmpty)
-            while exchange.server.connectionCount > 0 { await Task.yield() }
+            try await exchange.server.untilNoConnections()
         }
     }
 }

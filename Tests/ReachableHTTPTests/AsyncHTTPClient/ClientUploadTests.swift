@@ -107,7 +107,7 @@ import Testing
                 _ = try await client.upload(exchange.clientRequest(.PUT), fromFile: file, retrying: policy, on: exchange.bus)
             }
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
-            #expect(failed.failureClass == .permanent, "\(failed)")
+            #expect(failed.fault == .unknown, "\(failed)")
         }
     }
 

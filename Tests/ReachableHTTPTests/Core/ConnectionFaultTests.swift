@@ -13,7 +13,9 @@ import Testing
         ]
         for number in Int32(-11)...133 {
             let code = names.first { $0.1.contains(number) }?.0 ?? .unknown
-            #expect(ConnectionFault(systemError: number) == ConnectionFault(code.rawValue, systemError: number), "\(number)")
+            let wasSent: Bool? = [EADDRNOTAVAIL, ECONNREFUSED].contains(number) ? false : nil
+            let expected = ConnectionFault(code.rawValue, systemError: number, wasSent: wasSent)
+            #expect(ConnectionFault(systemError: number) == expected, "\(number)")
         }
     }
 
@@ -23,9 +25,12 @@ import Testing
             let fault = ConnectionFault(systemError: number)
             func opinion(_ method: String) -> HTTPRetryOpinion {
                 HTTPRetryClassifier.standard.opinion(
-                    on: HTTPFailure(method: method, errorCode: fault.errorCode, systemError: fault.systemError, time: .zero))
+                    on: HTTPFailure(
+                        method: method, errorCode: fault.errorCode, systemError: fault.systemError, wasSent: fault.wasSent,
+                        time: .zero))
             }
-            #expect(opinion("GET") == .retryAsSystemError(number) && opinion("POST") == .noOpinion)
+            #expect(opinion("GET") == .retry)
+            #expect(opinion("POST") == (number == ECONNREFUSED ? .retry : .noOpinion), "a connection may have been there")
         }
         let unlisted = HTTPRetryClassifier(errorCodes: [-1005])
         let refused = HTTPFailure(method: "GET", errorCode: -1004, systemError: ECONNREFUSED, time: .zero)

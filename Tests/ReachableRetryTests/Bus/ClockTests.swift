@@ -44,10 +44,10 @@ import Testing
         }
         for number in 1...100 { try await bus.parked(JobID("\(number)")) }
         while try await manual.nextSleep().offset > .seconds(1) {}
-        while manual.sleepers != 1 { await Task.yield() }
+        try await manual.untilSleepers(1)
         for task in tasks { task.cancel() }
         for task in tasks { _ = await task.result }
-        while manual.sleepers > 0 { await Task.yield() }
+        try await manual.untilSleepers(0)
         #expect(bus.nextWakeUp == nil)
     }
 

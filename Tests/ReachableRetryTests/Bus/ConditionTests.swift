@@ -102,7 +102,7 @@ import Testing
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
             await scenario.submit("soft", policy, .fails(), .ok())
             await scenario.submit("hard", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
-            try await scenario.at(.seconds(5)) { _ in scenario.bus.nudge() }
+            try await scenario.at(.seconds(5)) { _ in scenario.bus.retryNow() }
             #expect(scenario.starts("soft") == [0, 5])
             #expect(scenario.starts("hard") == [0])
             await scenario.advance(to: .seconds(100))
@@ -110,12 +110,46 @@ import Testing
         }
     }
 
+    @Test func aPersonWhoInsistsOverridesTheServersOrders() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
+            await scenario.submit("one", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
+            try await scenario.at(.seconds(5)) { _ in scenario.bus.retryNow(ignoringServerDelays: true) }
+            #expect(scenario.starts("one") == [0, 5])
+        }
+    }
+
+    @Test func aPersonWhoInsistsOpensADestinationThatAServerHolds() async throws {
+        try await Scenario().run { scenario in
+            let bus = scenario.bus
+            let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
+            await #expect(throws: Trouble.self) {
+                try await bus.retry(policy, destination: "server") { _ in throw Trouble.busy(retryAfter: .seconds(30)) }
+            }
+            // Another job keeps what is known about the destination.
+            let login = ConditionSource("login", isSatisfied: false)
+            let keeper = Task { try await bus.retry(policy, destination: "server", when: [login.condition], id: "keeper") { _ in } }
+            try await bus.parked("keeper")
+            await #expect(throws: Trouble.self) {
+                try await bus.retry(policy, destination: "server") { _ in throw Trouble.busy(retryAfter: .seconds(30)) }
+            }
+            let next = Task { try await bus.retry(policy, destination: "server", id: "next") { _ in } }
+            #expect(try await bus.parked("next").state == .queued)
+            bus.retryNow()
+            #expect(bus.pending.map(\.state).contains(.queued))
+            bus.retryNow(ignoringServerDelays: true)
+            try await next.value
+            keeper.cancel()
+            _ = await keeper.result
+        }
+    }
+
     @Test func aNudgeOfAnotherScopeEndsNothing() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
-            try await scenario.at(.seconds(5)) { _ in scenario.bus.nudge(.address(IPAddress(family: .ipv4, value: 7))) }
+            try await scenario.at(.seconds(5)) { _ in scenario.bus.retryNow(.address(IPAddress(family: .ipv4, value: 7))) }
             #expect(scenario.starts("job") == [0])
-            try await scenario.at(.seconds(6)) { _ in scenario.bus.nudge(.internet) }
+            try await scenario.at(.seconds(6)) { _ in scenario.bus.retryNow(.internet) }
             #expect(scenario.starts("job") == [0, 6])
         }
     }
@@ -168,7 +202,7 @@ import Testing
     @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())
-            try await scenario.at(.seconds(1)) { _ in scenario.bus.nudge() }
+            try await scenario.at(.seconds(1)) { _ in scenario.bus.retryNow() }
             await scenario.advance(to: .seconds(10))
             #expect(scenario.starts("job") == [0, 2] && scenario.result("job") == "ok")
         }

@@ -18,15 +18,16 @@ import Testing
         try await Scenario(online: false).run { scenario in
             let (bus, monitor, counters) = (scenario.bus, scenario.monitor, Counters())
             try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<Self.size {
-                    group.addTask {
-                        try await bus.retry { _ in
+                for number in 0..<Self.size {
+                    // On all threads at once.
+                    group.addTask(executorPreference: globalConcurrentExecutor) {
+                        try await bus.retry(id: JobID("\(number)")) { _ in
                             counters.attempts.add(1, ordering: .relaxed)
                             if !monitor.path.isSatisfied { counters.offline.add(1, ordering: .relaxed) }
                         }
                     }
                 }
-                while bus.pending.count < Self.size || !bus.isQuiet { await Task.yield() }
+                for number in 0..<Self.size { try await bus.parked(JobID("\(number)")) }
                 #expect(bus.nextWakeUp == nil && counters.attempts.load(ordering: .relaxed) == 0)
                 try scenario.network.plug("eth0")
                 try await group.waitForAll()
@@ -47,7 +48,7 @@ import Testing
             for number in 0..<2000 {
                 let conditions = number % 3 == 0 ? [login.condition] : []
                 tasks.append(
-                    Task {
+                    Task(executorPreference: globalConcurrentExecutor) {
                         do {
                             try await bus.retry(policy, when: conditions) { attempt in
                                 counters.attempts.add(1, ordering: .relaxed)

@@ -32,8 +32,7 @@ import Testing
 
     @Test func aJobWithoutANameIsCancelledByTheNameThatTheBusGaveIt() async throws {
         try await Scenario(online: false).run { scenario in
-            let task = Task { try await scenario.bus.retry { _ in 1 } }
-            while scenario.bus.pending.isEmpty { await Task.yield() }
+            let task = Task.immediate { try await scenario.bus.retry { _ in 1 } }
             scenario.bus.cancel(try #require(scenario.bus.pending.first?.id))
             await #expect(throws: CancellationError.self) { _ = try await task.value }
         }
@@ -42,7 +41,7 @@ import Testing
     @Test func aCancelledTaskSubmitsNothing() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            await untilCancelled()
             return try await bus.retry { _ in Issue.record("an attempt of a cancelled task") }
         }
         task.cancel()
@@ -51,13 +50,13 @@ import Testing
 
     @Test func whatSucceedsThoughCancelledIsNotLost() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
-        let task = Task {
+        let task = Task.immediate {
             try await bus.retry { _ in
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 return "done"
             }
         }
-        while bus.pending.isEmpty { await Task.yield() }
+        #expect(bus.pending.map(\.state) == [.running])
         task.cancel()
         #expect(try await task.value == "done")
     }
@@ -84,7 +83,7 @@ import Testing
             await waiting.value
             #expect(scenario.result("waiting") == "CancellationError()")
             await scenario.advance(to: .seconds(20))
-            await end.value
+            #expect(await end.value.map(\.id) == ["waiting", "failing"])
             #expect(scenario.result("running") == "ok" && scenario.result("failing") == "other")
             #expect(scenario.bus.nextWakeUp == nil)
             await #expect(throws: RetryError.shutDown) { try await scenario.bus.retry { _ in } }
@@ -92,13 +91,28 @@ import Testing
         }
     }
 
+    @Test func aShutdownReturnsNeitherWhatEndedNorWhatItsOwnerCancelled() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario
+            await scenario.submit("ok", policy, .ok(after: .seconds(1)))
+            await scenario.submit("refused", policy.giveUpOnErrors { $0 is Trouble }, .fails(after: .seconds(1)))
+            await scenario.submit("late", policy.giveUpAfter(elapsed: .seconds(2)), .ok(after: .seconds(100)))
+            await scenario.submit("discarded", policy, .ok(after: .seconds(100)))
+            await scenario.submit("cut", policy, .ok(after: .seconds(100)))
+            let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
+            scenario.bus.cancel("discarded")
+            await scenario.advance(to: .seconds(5))
+            let jobs = await end.value
+            #expect(jobs.map(\.id) == ["cut"] && jobs.first?.attempts == 1 && jobs.first?.lastError is CancellationError)
+        }
+    }
+
     @Test func attemptsThatOutlastTheDrainAreCancelledAndAwaited() async throws {
         try await Scenario().run { scenario in
             let running = await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
-            let end = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
-            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             await scenario.advance(to: .seconds(5))
-            await end.value
+            #expect(await end.value.map(\.id) == ["running"])
             await running.value
             #expect(scenario.result("running") == "CancellationError()" && scenario.ended("running") == 5)
         }
@@ -107,12 +121,11 @@ import Testing
     @Test func aSecondShutdownWithoutALimitTakesNoneAway() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
-            let first = Task { await scenario.bus.shutdown(drain: .seconds(5)) }
-            while scenario.bus.nextWakeUp == nil { await Task.yield() }
+            let first = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
             let second = Task.immediate { await scenario.bus.shutdown(drain: nil) }
             await scenario.advance(to: .seconds(200))
-            await first.value
-            await second.value
+            #expect(await first.value.map(\.id) == ["running"])
+            #expect(await second.value.map(\.id) == ["running"])
             #expect(scenario.ended("running") == 5)
         }
     }
@@ -157,7 +170,7 @@ import Testing
         let job = Task { @MainActor in
             try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), id: "job") { _ in
                 Issue.record("an attempt of a job that is over")
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
             }
         }
         try await bus.parked("job")
@@ -169,10 +182,10 @@ import Testing
         default:
             let isShutDown = DispatchSemaphore(value: 0)
             Task.detached {
-                async let end: Void = bus.shutdown(drain: .zero)
+                async let end = bus.shutdown(drain: .zero)
                 while (try? await bus.retry { _ in }) != nil {}
                 isShutDown.signal()
-                await end
+                _ = await end
             }
             isShutDown.wait()
         }
@@ -186,7 +199,7 @@ import Testing
         await #expect(throws: CancellationError.self) {
             try await bus.retry(id: "job") { _ in
                 bus.cancel("job")
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 throw Trouble.other
             }
         }

@@ -122,7 +122,8 @@ import Testing
     /// Nothing else would end it: such failures are not counted.
     @Test func aPolicyWithoutDelaysWaitsAfterFailuresOfTheNetwork() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let policy = RetryPolicy.scenario.backoff(.immediate).giveUpAfter(elapsed: .milliseconds(2100))
+            let policy = RetryPolicy.scenario.classify { _ in .network }.backoff(.immediate)
+                .giveUpAfter(elapsed: .milliseconds(2100))
             await scenario.submit("job", policy, .fails(Trouble.unreachable))
             await scenario.advance(to: .seconds(10))
             #expect(scenario.starts("job") == [0, 0.6, 1.2, 1.8])

@@ -36,7 +36,7 @@ import Testing
 
     @Test func theOperationRunsOnItsCallersActor() async throws {
         try await Scenario().run { scenario in
-            let running = Task { try await Uploader().upload(over: scenario.bus) }
+            let running = scenario.start { try await Uploader().upload(over: scenario.bus) }
             await scenario.letPass(until: running)
             _ = try await running.value
         }

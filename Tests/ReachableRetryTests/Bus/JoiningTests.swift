@@ -8,8 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) final class JoiningTests: Sendable {
     private let attempts = Mutex(0)
 
+    /// Joins the job; when this returns, the caller is one of those who share it.
     private func sync(_ bus: RetryBus, _ value: Int = 7) -> Task<Int, any Error> {
-        Task { [self] in
+        Task.immediate { [self] in
             try await bus.retry(joining: "sync") { _ in
                 self.attempts.withLock { $0 += 1 }
                 return value
@@ -17,18 +18,18 @@ import Testing
         }
     }
 
-    private func callers(of scenario: Scenario, _ count: Int) async -> [Task<Int, any Error>] {
+    private func callers(of scenario: Scenario, _ count: Int) -> [Task<Int, any Error>] {
         var tasks: [Task<Int, any Error>] = []
         for number in 0..<count {
             tasks.append(sync(scenario.bus, number))
-            while scenario.bus.sharers(of: "sync") <= number { await Task.yield() }
+            #expect(scenario.bus.sharers(of: "sync") == number + 1)
         }
         return tasks
     }
 
     @Test func allCallersGetTheValueOfOneJob() async throws {
         try await Scenario(online: false).run { [self] scenario in
-            let tasks = await callers(of: scenario, 5)
+            let tasks = callers(of: scenario, 5)
             _ = try await scenario.bus.untilParked("sync")
             #expect(scenario.bus.pending.count == 1)
             try scenario.network.plug("eth0")
@@ -40,7 +41,7 @@ import Testing
 
     @Test func allCallersGetTheError() async throws {
         try await Scenario(online: false).run { [self] scenario in
-            let tasks = await callers(of: scenario, 3)
+            let tasks = callers(of: scenario, 3)
             _ = try await scenario.bus.untilParked("sync")
             scenario.bus.cancel("sync")
             for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
@@ -49,7 +50,7 @@ import Testing
 
     @Test func whoLeavesLeavesTheOthersTheirJob() async throws {
         try await Scenario(online: false).run { [self] scenario in
-            let tasks = await callers(of: scenario, 3)
+            let tasks = callers(of: scenario, 3)
             _ = try await scenario.bus.untilParked("sync")
             for task in tasks.dropLast() {
                 task.cancel()
@@ -62,14 +63,17 @@ import Testing
 
     @Test func whenAllHaveLeftTheJobIsCancelled() async throws {
         try await Scenario(online: false).run { [self] scenario in
-            let tasks = await callers(of: scenario, 2)
+            let tasks = callers(of: scenario, 2)
             _ = try await scenario.bus.untilParked("sync")
             for task in tasks { task.cancel() }
             for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
-            // Whoever comes now gets a job of their own, after that one has ended.
+            await scenario.settle()
+            #expect(scenario.bus.pending.isEmpty)
+            // A later caller gets a job of its own.
             let next = sync(scenario.bus, 9)
             try scenario.network.plug("eth0")
             #expect(try await next.value == 9)
+            #expect(attempts.withLock(\.self) == 1, "the abandoned job makes none")
         }
     }
 
@@ -79,7 +83,7 @@ import Testing
             await #expect(throws: RetryError.duplicateID) { try await sync(scenario.bus).value }
             task.cancel()
             await task.value
-            let shared = await callers(of: scenario, 1)
+            let shared = callers(of: scenario, 1)
             _ = try await scenario.bus.untilParked("sync")
             await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(id: "sync") { _ in } }
             await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(joining: "sync") { _ in "text" } }
@@ -91,7 +95,7 @@ import Testing
     @Test func aCancelledCallerJoinsNothing() async throws {
         try await Scenario().run { scenario in
             let task = Task {
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 return try await scenario.bus.retry(joining: "sync") { _ in 1 }
             }
             task.cancel()

@@ -11,7 +11,7 @@ struct CoreAttemptTests {
         #expect(bench.interruptions(job) == ["timeout at 2.0"])
         bench.fail(job)
         bench.pass(to: 5)
-        #expect(bench.failures(job) == ["transient, charged"] && bench.starts(job) == [0, 4])
+        #expect(bench.failures(job) == ["unknown, charged"] && bench.starts(job) == [0, 4])
         bench.succeed(job)
         #expect(bench.next == nil, "what has ended takes no time")
     }
@@ -32,7 +32,7 @@ struct CoreAttemptTests {
         bench.down()
         bench.pass(to: 2)
         bench.fail(job)
-        #expect(bench.failures(job) == ["connectivity"] && bench.state(job) == .waiting)
+        #expect(bench.failures(job) == ["network"] && bench.state(job) == .waiting)
     }
 
     @Test func anAttemptIsToldHowMuchTimeThereIs() {
@@ -60,8 +60,8 @@ struct CoreAttemptTests {
         bench.down()
         bench.pass(to: 5)
         #expect(bench.interruptions(job) == ["unsatisfied at \(1 + grace)"])
-        bench.fail(job, .classified(.permanent))
-        #expect(bench.failures(job) == ["connectivity"] && bench.state(job) == .waiting, "its error counts for nothing")
+        bench.fail(job, .unclassified)
+        #expect(bench.failures(job) == ["network"] && bench.state(job) == .waiting, "its error counts for nothing")
         bench.pass(to: 9)
         bench.up()
         #expect(bench.starts(job) == [0, 9])
@@ -106,7 +106,7 @@ struct CoreAttemptTests {
         bench.fail(job)
         bench.down()
         bench.pass(to: 10)
-        #expect(bench.interruptions(job).isEmpty && bench.failures(job) == ["transient, charged"])
+        #expect(bench.interruptions(job).isEmpty && bench.failures(job) == ["unknown, charged"])
     }
 
     @Test func anotherConditionsLossInterruptsToo() {
@@ -124,7 +124,7 @@ struct CoreAttemptTests {
         bench.pass(to: 6)
         #expect(jobs.map { bench.interruptions($0).last } == ["unsatisfied at 2.0", "unsatisfied at 4.0", "unsatisfied at 4.0"])
         bench.fail(jobs[1])
-        #expect(bench.failures(jobs[1]) == ["connectivity"] && bench.state(jobs[1]) == .waiting)
+        #expect(bench.failures(jobs[1]) == ["network"] && bench.state(jobs[1]) == .waiting)
     }
 
     @Test func anAttemptIsInterruptedOnceForWhateverComesFirst() {

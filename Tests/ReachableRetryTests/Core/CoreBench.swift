@@ -20,6 +20,8 @@ struct CoreBench {
     private var lives: [JobKey: Life] = [:]
     /// The jobs in the order in which their attempts started.
     private(set) var order: [JobKey] = []
+    /// How often a shortage of this machine was told.
+    private(set) var warnings = 0
     /// A scope of a monitor that sees.
     let scope: ConditionIndex = 0
 
@@ -102,7 +104,13 @@ struct CoreBench {
 
     mutating func nudge(_ index: ConditionIndex? = nil) { note(core.nudge(index, at: time)) }
 
-    mutating func distrust() { core.distrust(scope, at: time) }
+    /// The monitor has evaluated a scope, and found nothing new.
+    mutating func evaluate(_ index: ConditionIndex = 0) { tell(index) { $0.evaluation += 1 } }
+
+    mutating func setUnsteady(_ isUnsteady: Bool) { tell(scope) { $0.isUnsteady = isUnsteady } }
+
+    /// The kernel says that the scope is gone.
+    mutating func lose() { note(core.lose(scope, at: time)) }
 
     mutating func stopWaitingForTheFirstLook() { note(core.stopWaitingForTheFirstLook(scope, at: time)) }
 
@@ -186,6 +194,7 @@ struct CoreBench {
                 lives[key]?.interruption = interruption
                 lives[key]?.interruptions.append("\(interruption) at \(now)")
             case .end: break
+            case .warnOfShortage: warnings += 1
             case .tell(let subject, let news): note(news, subject.key)
             }
         }
@@ -194,7 +203,7 @@ struct CoreBench {
     private mutating func note(_ news: News, _ key: JobKey) {
         switch news {
         case .waiting: lives[key, default: Life()].waits.append(now)
-        case .failed(let failure, let isCharged): lives[key]?.failures.append("\(failure)\(isCharged ? ", charged" : "")")
+        case .failed(let failure, let isCharged): lives[key]?.failures.append("\(failure.fault)\(isCharged ? ", charged" : "")")
         case .succeeded: lives[key]?.end = (now, "ok")
         case .ended(.cancelled): lives[key]?.end = (now, "cancelled")
         case .ended(.gaveUp(let reason, _, let isCut)):

@@ -13,10 +13,13 @@ struct CoreBudgetTests {
         (budget.state as? RetryThrottle)?.balance ?? (budget.state as? RetryTokenBucket)?.balance
     }
 
+    /// The faults that say nothing of a server's load.
+    private let uncounted: Set<AttemptFailure.Fault> = [.network, .local, .request]
+
     private func emptied() -> RetryBudget { .tokenBucket(capacity: 0) }
 
     @Test(arguments: CoreFailureTests.rows) func onAStablePathFailuresThatReachedTheServerCount(row: CoreFailureTests.Row) {
-        let isCounted = row.stable != .connectivity && row.stable != .permanent
+        let isCounted = !uncounted.contains(row.stable) && row.report.mayRetry
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore] {
             let budget = RetryBudget.throttling()
             var bench = CoreBench()
@@ -27,7 +30,7 @@ struct CoreBudgetTests {
     }
 
     @Test(arguments: CoreFailureTests.rows) func thoseThatOverlapAnOutageDoNot(row: CoreFailureTests.Row) {
-        let isCounted = row.overlapping != .connectivity && row.overlapping != .permanent
+        let isCounted = !uncounted.contains(row.overlapping) && row.report.mayRetry
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate] {
             let budget = RetryBudget.throttling()
             var bench = CoreBench()
@@ -43,7 +46,7 @@ struct CoreBudgetTests {
             var bench = CoreBench()
             let job = bench.submit(.plain.budget(emptied()).connectivity(mode))
             for _ in 1...3 {
-                bench.fail(job, .unreachable)
+                bench.fail(job, .classified(.network))
                 bench.pass(to: bench.now + 10)
             }
             #expect(bench.starts(job).count == 4 && bench.result(job) == nil, "\(mode)")
@@ -83,7 +86,7 @@ struct CoreBudgetTests {
         let last = bench.submit(.plain.giveUpAfter(maxAttempts: 1).budget(emptied()))
         let late = bench.submit(.plain.giveUpAfter(elapsed: .seconds(10)).budget(emptied()))
         bench.fail(last)
-        bench.fail(late, .classified(.server(retryAfter: .seconds(11))))
+        bench.fail(late, .classified(.overload(retryAfter: .seconds(11))))
         #expect(bench.result(last) == "attempts" && bench.result(late) == "deadline")
     }
 
@@ -95,7 +98,7 @@ struct CoreBudgetTests {
             let late = bench.submit(.plain.giveUpAfter(elapsed: .seconds(10)).budget(budget))
             let draining = bench.submit(.plain.budget(budget))
             bench.fail(last)
-            bench.fail(late, .classified(.server(retryAfter: .seconds(11))))
+            bench.fail(late, .classified(.overload(retryAfter: .seconds(11))))
             bench.shutDown(drain: nil)
             bench.fail(draining)
             #expect(bench.result(draining) == "shutDown")
@@ -116,15 +119,15 @@ struct CoreBudgetTests {
         let job = bench.submit(.plain.interruptsAttemptWhenUnsatisfied(grace: .zero).budget(throttle))
         bench.down()
         bench.pass(to: 1)
-        bench.fail(job, .classified(.server(retryAfter: nil)))
-        #expect(bench.failures(job) == ["connectivity"] && left(throttle) == 10_000)
+        bench.fail(job, .unclassified)
+        #expect(bench.failures(job) == ["network"] && left(throttle) == 10_000)
     }
 
     // MARK: - Costs and refunds
 
     @Test(arguments: [
         (FailureReport.unclassified, 495 as Int64), (.unanswered, 495), (.refused, 495),
-        (.classified(.server(retryAfter: nil)), 495),
+        (.classified(.server), 495),
         (.timedOut, 490),
     ]) func aRetryAfterATimeoutCostsMore(report: FailureReport, left balance: Int64) {
         var bench = CoreBench()
@@ -133,7 +136,7 @@ struct CoreBudgetTests {
         #expect(left(bucket) == balance)
     }
 
-    @Test(arguments: [FailureReport.unclassified, .classified(.server(retryAfter: nil))])
+    @Test(arguments: [FailureReport.unclassified, .classified(.server)])
     func soDoesOneAfterAnAttemptThatThePolicyCutShort(report: FailureReport) {
         var bench = CoreBench()
         let job = bench.submit(.plain.attemptTimeout(.seconds(3)).budget(bucket))
@@ -163,12 +166,12 @@ struct CoreBudgetTests {
     @Test func failuresOfTheNetworkChangeNothingAboutWhatIsGivenBack() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(bucket))
-        bench.fail(job, .unreachable)
+        bench.fail(job, .classified(.network))
         bench.pass(to: 10)
         bench.fail(job)
         #expect(left(bucket) == 495)
         bench.pass(to: 20)
-        bench.fail(job, .unreachable)
+        bench.fail(job, .classified(.network))
         bench.pass(to: 30)
         #expect(left(bucket) == 495)
         bench.succeed(job)

@@ -107,7 +107,7 @@ struct CoreDeadlineTests {
         var bench = CoreBench()
         let job = bench.submit(policy.backoff(.immediate))
         bench.pass(to: 1)
-        bench.fail(job, .classified(.server(retryAfter: .milliseconds(Int(order * 1000)))))
+        bench.fail(job, .classified(.overload(retryAfter: .milliseconds(Int(order * 1000)))))
         bench.pass(to: 10)
         #expect(bench.starts(job) == starts && bench.ended(job) == end)
         #expect(bench.interruptions(job) == (end == nil ? ["deadline at 5.0"] : []))

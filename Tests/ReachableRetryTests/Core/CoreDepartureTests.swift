@@ -55,14 +55,14 @@ struct CoreDepartureTests {
         let job = bench.submit(slow)
         bench.edge()
         bench.pass(to: 50)
-        bench.fail(job, .classified(.server(retryAfter: nil)))
+        bench.fail(job, .classified(.server))
         #expect(bench.departure(job) == Departure(trigger: .reconnect, saved: .seconds(60)))
     }
 
     @Test func aServersOrderThatEndsAfterTheReconnectIsATimer() {
         var bench = CoreBench()
         let job = bench.submit(slow)
-        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.edge()
         bench.pass(to: 30)
         #expect(bench.departure(job) == Departure(trigger: .timer, saved: .seconds(30)))
@@ -79,6 +79,6 @@ struct CoreDepartureTests {
         bench.fail(job)
         bench.pass(to: 3)
         bench.nudge()
-        #expect(bench.departure(job) == Departure(trigger: .nudge, saved: .seconds(58)))
+        #expect(bench.departure(job) == Departure(trigger: .retryNow, saved: .seconds(58)))
     }
 }

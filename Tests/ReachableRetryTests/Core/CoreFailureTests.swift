@@ -7,26 +7,30 @@ struct CoreFailureTests {
     /// What is known about a failure, and whose fault it is, on a stable path and if the attempt overlapped an outage.
     struct Row: Sendable, CustomTestStringConvertible {
         var report: FailureReport
-        var stable: FailureClass
-        var overlapping: FailureClass
+        var stable: AttemptFailure.Fault
+        var overlapping: AttemptFailure.Fault
 
-        var testDescription: String { "\(report)" }
+        var testDescription: String { "\(report.evidence)" }
     }
 
     static let rows = [
-        Row(report: .unreachable, stable: .connectivity, overlapping: .connectivity),
-        Row(report: .unanswered, stable: .server(retryAfter: nil), overlapping: .connectivity),
-        Row(report: .timedOut, stable: .server(retryAfter: nil), overlapping: .connectivity),
-        Row(report: .refused, stable: .server(retryAfter: nil), overlapping: .connectivity),
-        Row(report: .unclassified, stable: .transient, overlapping: .connectivity),
-        Row(report: .classified(.transient), stable: .transient, overlapping: .connectivity),
-        Row(report: .classified(.connectivity), stable: .connectivity, overlapping: .connectivity),
+        Row(report: .unreachable, stable: .network, overlapping: .network),
+        Row(report: .unanswered, stable: .server, overlapping: .network),
+        Row(report: .timedOut, stable: .server, overlapping: .network),
+        Row(report: .refused, stable: .server, overlapping: .network),
+        Row(report: .unclassified, stable: .unknown, overlapping: .network),
+        Row(report: .classified(.transient), stable: .unknown, overlapping: .network),
+        Row(report: .classified(.network), stable: .network, overlapping: .network),
+        Row(report: .nameless, stable: .network, overlapping: .network),
+        Row(report: .addressless, stable: .local, overlapping: .network),
+        Row(report: .shortage, stable: .local, overlapping: .local),
+        Row(report: .classified(.local), stable: .local, overlapping: .local),
+        Row(report: .classified(.server), stable: .server, overlapping: .server),
+        Row(report: .classified(.request), stable: .request, overlapping: .request),
         Row(
-            report: .classified(.server(retryAfter: nil)), stable: .server(retryAfter: nil), overlapping: .server(retryAfter: nil)),
-        Row(
-            report: .classified(.server(retryAfter: .seconds(3))), stable: .server(retryAfter: .seconds(3)),
-            overlapping: .server(retryAfter: .seconds(3))),
-        Row(report: .classified(.permanent), stable: .permanent, overlapping: .permanent),
+            report: .classified(.overload(retryAfter: .seconds(3))), stable: .overload(retryAfter: .seconds(3)),
+            overlapping: .overload(retryAfter: .seconds(3))),
+        Row(report: .classified(.permanent), stable: .unknown, overlapping: .network),
     ]
 
     /// How an attempt can overlap an outage.
@@ -60,28 +64,28 @@ struct CoreFailureTests {
         return bench.failures(job)
     }
 
-    private func text(_ failure: FailureClass, isCharged: Bool) -> String { "\(failure)\(isCharged ? ", charged" : "")" }
+    private func text(_ fault: AttemptFailure.Fault, isCharged: Bool) -> String { "\(fault)\(isCharged ? ", charged" : "")" }
 
     @Test(arguments: rows) func onAStablePathAFailureIsWhatItLooksLike(row: Row) {
         var bench = CoreBench()
         let job = bench.submit()
         bench.pass(to: 1)
         _ = bench.judge(job, row.report)
-        #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable != .connectivity)])
+        #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable.isCharged)])
     }
 
     @Test(arguments: rows, Overlap.allCases) func aFailureThatOverlapsAnOutageIsTheNetworks(row: Row, overlap: Overlap) {
-        let expected = text(row.overlapping, isCharged: row.overlapping != .connectivity)
+        let expected = text(row.overlapping, isCharged: row.overlapping.isCharged)
         #expect(failure(row.report, during: overlap, .plain) == [expected])
     }
 
     @Test(arguments: rows, Overlap.allCases) func whoDoesNotWaitIsChargedForAll(row: Row, overlap: Overlap) {
         let accelerated = failure(row.report, during: overlap, .plain.connectivity(.accelerate))
-        #expect(accelerated == [text(row.overlapping, isCharged: true)])
+        #expect(accelerated == [text(row.overlapping, isCharged: row.overlapping != .local)])
         // What happened during the attempt does not count; that a network comes up does.
-        let isSettling = [.unanswered, .timedOut].contains(row.report) && (overlap == .lostAndBack || overlap == .switched)
+        let isSettling = [.unanswered, .timedOut].contains(row.report.evidence) && (overlap == .lostAndBack || overlap == .switched)
         let ignored = failure(row.report, during: overlap, .plain.connectivity(.ignore))
-        #expect(ignored == [text(isSettling ? .connectivity : row.stable, isCharged: true)])
+        #expect(ignored == [text(isSettling ? .network : row.stable, isCharged: row.stable != .local)])
     }
 
     @Test(arguments: rows, Blindness.allCases) func withoutAMonitorThatSeesAllIsCharged(row: Row, blindness: Blindness) {
@@ -91,14 +95,14 @@ struct CoreFailureTests {
         bench.pass(to: 2)
         #expect(bench.starts(job).count == 1)
         _ = bench.judge(job, row.report, isGone: true)
-        #expect(bench.failures(job) == [text(row.stable, isCharged: true)])
+        #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable != .local)])
     }
 
     @Test(arguments: rows) func theKernelIsAskedOnlyIfItsAnswerMatters(row: Row) {
         for policy in [RetryPolicy.plain, .plain.connectivity(.accelerate), .plain.connectivity(.ignore)] {
             var bench = CoreBench()
             let job = bench.submit(policy)
-            let matters = policy.rules.connectivity == .wait(upTo: nil) && row.stable != row.overlapping
+            let matters = policy.rules.connectivity == .wait(upTo: nil) && row.stable.isCharged && row.stable != row.overlapping
             #expect(bench.core.wouldCharge(job, row.report) == matters)
             bench.finish()
             #expect(!bench.core.wouldCharge(job, row.report), "who does not see does not answer")
@@ -112,7 +116,7 @@ struct CoreFailureTests {
         bench.up()
         bench.pass(to: 2)
         bench.fail(job)
-        #expect(bench.failures(job) == ["transient, charged"], "the edge that started it is no overlap")
+        #expect(bench.failures(job) == ["unknown, charged"], "the edge that started it is no overlap")
     }
 
     @Test func anotherConditionsChangeIsNoOverlap() {
@@ -121,7 +125,7 @@ struct CoreFailureTests {
         let job = bench.submit(when: [login])
         bench.down(login)
         bench.fail(job)
-        #expect(bench.failures(job) == ["transient, charged"])
+        #expect(bench.failures(job) == ["unknown, charged"])
     }
 
     @Test func aPermanentFailureEndsTheJobAtOnce() {
@@ -136,16 +140,93 @@ struct CoreFailureTests {
     @Test func asManyFailuresAreChargedAsThePolicyAllows() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(maxAttempts: 2))
-        bench.fail(job, .unreachable)
+        bench.fail(job, .classified(.network))
         bench.pass(to: 1)
         bench.fail(job)
         #expect(bench.result(job) == nil)
         bench.pass(to: 2)
-        bench.fail(job, .unreachable)
+        bench.fail(job, .classified(.network))
         #expect(bench.result(job) == nil, "failures of the network do not count, whatever else was charged")
         bench.pass(to: 4)
         let judgement = bench.judge(job)
         #expect(judgement == .settled)
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.result(job) == "attempts" && bench.ended(job) == 4)
     }
+
+    @Test func thatThereIsNoNetworkOnAPathThatStaysIsBelievedOnceAnEpoch() {
+        var bench = CoreBench()
+        let job = bench.submit(.plain.giveUpAfter(maxAttempts: nil))
+        bench.fail(job, .unreachable)
+        bench.pass(to: 10)
+        bench.fail(job, .unreachable)
+        bench.pass(to: 20)
+        bench.fail(job, .unanswered)
+        bench.pass(to: 30)
+        bench.fail(job, .unreachable)
+        bench.edge()
+        bench.fail(job, .unreachable)
+        #expect(bench.failures(job) == ["network", "unknown, charged", "server, charged", "unknown, charged", "network"])
+    }
+
+    @Test func withoutANameServerNobodyIsChargedUntilOthersGetAnswers() {
+        var bench = CoreBench()
+        let (job, other) = (bench.submit(.plain.giveUpAfter(maxAttempts: nil)), bench.submit())
+        for time in [10.0, 20, 30] {
+            bench.fail(job, .nameless)
+            bench.pass(to: time)
+        }
+        bench.succeed(other)
+        bench.fail(job, .nameless)
+        bench.pass(to: 40)
+        bench.fail(job, .nameless)
+        #expect(bench.failures(job) == ["network", "network", "network", "server, charged", "network"])
+    }
+
+    @Test(arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore], [ReleasePolicy.immediate, .unjittered])
+    func anUnchargedFailureIsFollowedByHalfASecond(_ connectivity: RetryPolicy.Connectivity, _ release: ReleasePolicy) {
+        var bench = CoreBench(release)
+        let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: nil).connectivity(connectivity)
+        let job = bench.submit(policy)
+        bench.fail(job, .classified(.network))
+        let isCharged = connectivity != .wait(upTo: nil)
+        #expect(isCharged == bench.failures(job)[0].contains("charged"))
+        bench.pass(to: 0.4)
+        #expect((bench.starts(job).count == 1) == !isCharged)
+    }
+
+    // MARK: - Shortage
+
+    @Test func aShortageLetsAsManyRunAsDidAndOneMoreASecond() {
+        var bench = CoreBench()
+        let jobs = (0..<10).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
+        for job in jobs[5...] { bench.fail(job, .shortage) }
+        let more = (0..<3).map { _ in bench.submit() }
+        #expect(more.allSatisfy { bench.starts($0).isEmpty }, "five run, and ran when the last one failed")
+        bench.succeed(jobs[0])
+        #expect(bench.starts(more[0]) == [0] && bench.starts(more[1]).isEmpty)
+        bench.pass(to: 1)
+        #expect(bench.starts(more[1]) == [1])
+        bench.pass(to: 2)
+        #expect(bench.starts(more[2]) == [2])
+    }
+
+    @Test func aShortageChargesNothingEndsNothingAndIsFollowedByASecond() {
+        var bench = CoreBench()
+        let job = bench.submit(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 1))
+        for time in 1...20 {
+            bench.fail(job, .shortage)
+            bench.pass(to: Double(time))
+        }
+        #expect(bench.starts(job) == (0...20).map(Double.init) && !bench.failures(job).contains { $0.contains("charged") })
+        #expect(bench.warnings == 1)
+        bench.succeed(job)
+        let next = bench.submit()
+        bench.fail(next, .shortage)
+        #expect(bench.warnings == 2, "what was short before is forgotten with the last job")
+    }
+}
+
+extension AttemptFailure.Fault {
+    /// Whether it is charged to a job that waits for the network.
+    fileprivate var isCharged: Bool { self != .network && self != .local }
 }

@@ -35,7 +35,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 3])
     }
 
-    @Test(arguments: [FailureReport.unclassified, .unreachable, .classified(.server(retryAfter: nil))])
+    @Test(arguments: [FailureReport.unclassified, .unreachable, .classified(.server)])
     func anEdgeDuringTheAttemptEndsTheDelayAfterIt(report: FailureReport) {
         var bench = CoreBench()
         let job = bench.submit(slow)
@@ -132,7 +132,7 @@ struct CoreReconnectTests {
     @Test(arguments: [true, false]) func anOrderIsNeverUndercut(isEdge: Bool) {
         var bench = CoreBench()
         let job = bench.submit(slow)
-        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.pass(to: 5)
         if isEdge { bench.edge() } else { bench.nudge() }
         #expect(bench.next == 30, "the soft delay is gone, the order is not")
@@ -143,7 +143,7 @@ struct CoreReconnectTests {
     @Test func anOrderOutlastsAnOutage() {
         var bench = CoreBench()
         let job = bench.submit()
-        bench.fail(job, .classified(.server(retryAfter: .seconds(30))))
+        bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.down()
         #expect(bench.next == nil)
         bench.pass(to: 10)
@@ -159,7 +159,7 @@ struct CoreReconnectTests {
         var bench = CoreBench()
         let jobs = [2, 0, -5, 1].map { order in
             let job = bench.submit()
-            bench.fail(job, .classified(.server(retryAfter: .seconds(order))))
+            bench.fail(job, .classified(.overload(retryAfter: .seconds(order))))
             return job
         }
         bench.pass(to: 10)
@@ -252,36 +252,113 @@ struct CoreReconnectTests {
         bench.pass(to: 1)
         bench.nudge()
         bench.fail(job)
-        #expect(bench.failures(job) == ["transient, charged"] && bench.starts(job) == [0, 1])
+        #expect(bench.failures(job) == ["unknown, charged"] && bench.starts(job) == [0, 1])
         bench.fail(job)
         #expect(bench.starts(job) == [0, 1] && bench.next == 61, "it counts once")
     }
 
-    // MARK: - Distrust
+    // MARK: - Known loss
 
-    @Test func whatTheKernelContradictsIsLookedAtALittleLater() {
+    @Test func nothingStartsOnALostScope() {
         var bench = CoreBench()
-        let jobs = [bench.submit(), bench.submit(.plain.connectivity(.accelerate))]
+        let jobs = [bench.submit(), bench.submit(.plain.connectivity(.accelerate)), bench.submit(slow)]
         for job in jobs { bench.fail(job) }
-        bench.skip(to: 3600)
-        #expect(bench.core.dueScopes(at: BusTime(.seconds(3600))) == [0])
-        bench.distrust()
-        bench.pass(to: 3600)
-        #expect(jobs.map { bench.starts($0) } == [[0], [0, 3600]] && bench.next == 3601)
-        let late = bench.submit()
-        #expect(bench.starts(late).isEmpty)
-        bench.pass(to: 3601)
-        #expect(bench.starts(jobs[0]) == [0, 3601] && bench.starts(late) == [3601])
+        bench.lose()
+        bench.nudge()
+        let late = bench.submit(priority: .interactive)
+        #expect([jobs[0], jobs[2], late].map { bench.state($0) } == [.waiting, .waiting, .waiting])
+        #expect(bench.unmet(late) == [0] && bench.waits(late) == [0])
+        bench.pass(to: 0.999)
+        #expect(bench.starts(jobs[0]) == [0] && bench.starts(jobs[1]) == [0, 0] && bench.starts(late).isEmpty)
+        bench.pass(to: 1)
+        #expect(bench.starts(jobs[0]) == [0, 1] && bench.starts(jobs[2]) == [0, 1] && bench.starts(late) == [1])
+        #expect(bench.core.lossTimers.count == 0)
     }
 
-    @Test func distrustEndsWithTheNextChange() {
+    @Test func anEvaluationEndsALoss() {
+        var bench = CoreBench()
+        bench.lose()
+        let job = bench.submit()
+        bench.pass(to: 0.25)
+        bench.setUnsteady(true)
+        bench.setUnsteady(false)
+        #expect(bench.starts(job).isEmpty, "that it has lasted is no evaluation")
+        bench.evaluate()
+        #expect(bench.starts(job) == [0.25] && bench.next == nil)
+    }
+
+    @Test func aConfirmedLossHasNoTimer() {
+        var bench = CoreBench()
+        bench.lose()
+        let job = bench.submit()
+        #expect(bench.next == 1)
+        bench.down()
+        #expect(bench.next == nil && bench.state(job) == .waiting && bench.waits(job) == [0])
+        bench.pass(to: 5)
+        bench.lose()
+        #expect(bench.next == nil, "it is unsatisfied anyway")
+        bench.up()
+        #expect(bench.starts(job) == [5])
+    }
+
+    @Test func aFailureOnALostScopeIsNotCharged() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.lose()
+        bench.fail(job)
+        #expect(bench.failures(job) == ["network"])
+    }
+
+    @Test func aLossThatTurnsOutToBeNoneIsNoFreeSpin() {
+        for release in [ReleasePolicy.immediate, .gated] {
+            var bench = CoreBench(release)
+            let job = bench.submit(.plain.backoff(.immediate))
+            bench.lose()
+            bench.fail(job, isGone: true)
+            bench.pass(to: 0.1)
+            bench.evaluate()
+            #expect(bench.starts(job) == [0] && bench.next == 0.5)
+            bench.pass(to: 0.5)
+            #expect(bench.starts(job) == [0, 0.5])
+            bench.lose()
+            bench.fail(job, isGone: true)
+            bench.pass(to: 0.6)
+            bench.edge()
+            #expect(bench.starts(job) == [0, 0.5, 0.6], "an edge ends that delay")
+        }
+    }
+
+    @Test func aLossInterruptsAsAnUnsatisfiedScopeDoes() {
+        var bench = CoreBench()
+        let job = bench.submit(.plain.interruptsAttemptWhenUnsatisfied(grace: .milliseconds(500)))
+        bench.lose()
+        bench.pass(to: 0.25)
+        bench.evaluate()
+        bench.pass(to: 1)
+        #expect(bench.interruptions(job).isEmpty)
+        bench.lose()
+        bench.pass(to: 2)
+        #expect(bench.interruptions(job) == ["unsatisfied at 1.5"])
+    }
+
+    @Test func scopesOfJobsThatALateTimerStartsAreAskedAbout() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.fail(job)
         bench.skip(to: 3600)
-        bench.distrust()
-        bench.pass(to: 3600.5)
-        bench.edge()
-        #expect(bench.starts(job) == [0, 3600.5])
+        #expect(bench.core.dueScopes(at: BusTime(.seconds(3600))) == [0])
+        bench.lose()
+        bench.pass(to: 3600)
+        #expect(bench.starts(job) == [0] && bench.next == 3601)
+        bench.pass(to: 3601)
+        #expect(bench.starts(job) == [0, 3601])
+    }
+
+    @Test func whoMonitorsNothingLosesNothing() {
+        var bench = CoreBench()
+        bench.finish()
+        bench.lose()
+        let job = bench.submit()
+        #expect(bench.starts(job) == [0] && bench.next == nil)
     }
 }

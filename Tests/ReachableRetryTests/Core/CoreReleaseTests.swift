@@ -10,37 +10,51 @@ struct CoreReleaseTests {
 
     private func starts(_ bench: CoreBench, _ jobs: [JobKey]) -> [Double] { jobs.flatMap { bench.starts($0) } }
 
-    // MARK: - Unsteady paths
+    // MARK: - A path that flaps
 
-    @Test func afterTooManyEdgesItHasToBeQuietForAWhile() {
-        var bench = CoreBench(.unjittered)
-        for second in 1...5 {
-            bench.pass(to: Double(second))
-            bench.down()
-            bench.up()
+    @Test func jobsWaitForAnUnsteadyPathToLast() {
+        var bench = CoreBench(.gated)
+        let first = bench.submit()
+        bench.succeed(first)
+        bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
+        let jobs = JobPriority.allCases.map { bench.submit(priority: $0) }
+        func count(_ priority: JobPriority) -> Int {
+            zip(JobPriority.allCases, jobs).reduce(0) { $1.0 == priority ? $0 + bench.starts($1.1).count : $0 }
         }
-        let normal = bench.submit()
-        #expect(bench.state(normal) == .running, "five are not too many")
-        bench.pass(to: 6)
-        bench.edge()
-        let jobs = [JobPriority.normal, .bulk, .interactive].map { bench.submit(priority: $0) }
-        #expect(running(bench, jobs) == [2] && bench.next == 9)
-        bench.pass(to: 8)
-        bench.edge()
-        #expect(bench.next == 11)
-        bench.pass(to: 11)
-        #expect(running(bench, jobs).contains(0))
+        #expect([count(.interactive), count(.normal), count(.bulk)] == [1, 0, 0])
+        bench.pass(to: 60)
+        #expect([count(.normal), count(.bulk)] == [0, 0], "no time ends that")
+        bench.setUnsteady(false)
+        #expect(count(.normal) == 1)
     }
 
-    @Test func slowEdgesAreNotTooMany() {
-        var bench = CoreBench(.unjittered)
-        for number in 1...20 {
-            bench.pass(to: Double(number) * 7)
-            bench.edge()
-            let job = bench.submit()
-            #expect(bench.state(job) == .running)
-            bench.succeed(job)
-        }
+    @Test func theFirstJobOfABusWaitsForAnUnsteadyPath() {
+        var core = RetryBusCore(release: .gated)
+        var level = Level(isSatisfied: true, epoch: 7)
+        level.isUnsteady = true
+        let scope = core.addCondition(level, isReachability: true, unknownUntil: .never)
+        let (key, _, effects) = core.submit(RetryPolicy.plain.rules, scope: scope, at: .start)
+        #expect(effects.isEmpty && core.description(of: key, at: .start)?.hold == .unsteady && core.nextTime().isNever)
+        level.isUnsteady = false
+        #expect(core.update(scope, level, at: .start).contains { if case .start = $0 { true } else { false } })
+    }
+
+    @Test func aNudgeDoesNotWaitForThePathToLast() {
+        var bench = CoreBench(.gated)
+        bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
+        let job = bench.submit()
+        #expect(bench.starts(job).isEmpty)
+        bench.nudge()
+        #expect(bench.starts(job) == [0])
+    }
+
+    @Test func anEndedMonitorHoldsNobodyForFlapping() {
+        var bench = CoreBench(.gated)
+        bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
+        let job = bench.submit()
+        #expect(bench.starts(job).isEmpty)
+        bench.finish()
+        #expect(bench.starts(job) == [0])
     }
 
     // MARK: - Pace and spread
@@ -77,12 +91,14 @@ struct CoreReleaseTests {
         bench.up()
         bench.succeed(jobs[0])
         bench.pass(to: 0.4)
+        #expect(running(bench, jobs).isEmpty, "the canary counts, too")
+        bench.pass(to: 0.5)
         #expect(running(bench, jobs) == [1])
         bench.succeed(jobs[1])
-        bench.pass(to: 0.5)
+        bench.pass(to: 1)
         #expect(running(bench, jobs) == [2])
         bench.succeed(jobs[2])
-        bench.pass(to: 1)
+        bench.pass(to: 1.5)
         bench.succeed(jobs[3])
         let more = (0..<9).map { _ in bench.submit() }
         #expect(running(bench, more).count == 9)

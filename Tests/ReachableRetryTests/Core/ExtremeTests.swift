@@ -74,8 +74,8 @@ private struct Life {
 
     mutating func play(_ policy: RetryPolicy, _ duration: Duration) {
         let failures: [FailureReport] = [
-            .unclassified, .classified(.server(retryAfter: duration)), .unreachable, .refused, .unanswered, .timedOut,
-            .classified(.connectivity),
+            .unclassified, .classified(.overload(retryAfter: duration)), .unreachable, .refused, .unanswered, .timedOut,
+            .classified(.network),
         ]
         var keys: [JobKey] = []
         for priority in JobPriority.allCases {

@@ -6,8 +6,9 @@ import Testing
 struct FailureReportTests {
     private static let meanings: [Int32: FailureReport] = [
         ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
-        EHOSTUNREACH: .unanswered, EADDRNOTAVAIL: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .unanswered,
-        ECONNREFUSED: .refused,
+        EHOSTUNREACH: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .nameless, ECONNREFUSED: .refused,
+        EADDRNOTAVAIL: .addressless,
+        EMFILE: .shortage, ENFILE: .shortage, ENOMEM: .shortage, ENOBUFS: .shortage, ETXTBSY: .shortage, EAGAIN: .shortage,
     ]
 
     @Test func theNumbersOfANetworkThatIsGoneAreKnown() {

@@ -7,7 +7,7 @@ struct GateTableTests {
     @Test func aGateIsRememberedWithoutJobs() {
         var table = GateTable()
         let gate = table.use(0, "a")
-        table[gate].noteSuccess(in: 3)
+        table[gate].noteAnswer(in: 3)
         table.release(gate)
         #expect(table.use(0, "b") != gate && table.use(1, "a") != gate && table.use(0, nil) != gate)
         #expect(table.use(0, "a") == gate && table[gate].uses == 1)

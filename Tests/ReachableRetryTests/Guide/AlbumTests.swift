@@ -17,29 +17,26 @@ actor FakeServer: PhotoServer {
 
 @Suite(.timeLimit(.minutes(5))) struct AlbumTests {
     @Test func anUploadSurvivesAPulledCable() async throws {
-        let clock = ManualClock()
-        let network = SimulatedNetwork.online(clock: clock)
-        let monitor = ReachabilityMonitor(network)
-        let running = Task { try await monitor.run() }
-        defer { running.cancel() }
-        try await network.untilRunning()
-        let bus = RetryBus(monitor, clock: clock)
-        let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 503, retryAfter: .seconds(30))))
+        try await TestWorld().run { world in
+            let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 503, retryAfter: .seconds(30))))
 
-        try network.pull("eth0")
-        async let adding: Void = album.add(Photo(name: "sea.jpg"), to: server, over: bus)
-        #expect(try await bus.parked("sea.jpg").unmet == ["internet"])
+            try world.network.pull("eth0")
+            async let adding: Void = album.add(Photo(name: "sea.jpg"), to: server, over: world.bus)
+            await world.clock.advance(by: .seconds(3600))  // an hour without network takes no time
+            #expect(world.bus.pending.first?.unmet == ["internet"])
 
-        clock.advance(by: .seconds(3600))  // an hour without network takes no time
-        try network.plug("eth0")
-        #expect(try await bus.parked("sea.jpg").hardDelay == .seconds(30))
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(world.bus.pending.first?.hardDelay == .seconds(30))
 
-        try network.pull("eth0")
-        try network.plug("eth0")
-        #expect(try await bus.parked("sea.jpg").hardDelay == .seconds(30))  // a reconnect does not overrule the server
+            try world.network.pull("eth0")
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(world.bus.pending.first?.hardDelay == .seconds(30))  // a reconnect does not overrule the server
 
-        clock.advance(by: .seconds(30))
-        try await adding
-        #expect(await server.stored == ["sea.jpg"])
+            await world.clock.advance(by: .seconds(30))
+            try await adding
+            #expect(await server.stored == ["sea.jpg"])
+        }
     }
 }

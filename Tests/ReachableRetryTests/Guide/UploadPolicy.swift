@@ -6,15 +6,16 @@ extension RetryPolicy {
         .classify { error in
             guard let refusal = error as? Refusal else { return nil }
             switch refusal.status {
-            case 408, 429, 500...: return .server(retryAfter: refusal.retryAfter)
+            case 429, 503: return .overload(retryAfter: refusal.retryAfter)
+            case 408, 500...: return .server
             case 401: return .transient  // somebody may log in
-            default: return .permanent
+            default: return .request
             }
         }
         .systemErrors { error in
             switch error {
             case let error as POSIXError: error.code.rawValue
-            case URLError.cannotFindHost: EAI_AGAIN
+            case URLError.cannotFindHost: EHOSTUNREACH
             case URLError.cannotConnectToHost: ECONNREFUSED
             default: nil
             }

@@ -12,5 +12,5 @@ func waitingList(of bus: RetryBus) -> [String] {
 }
 
 func retryNow(_ bus: RetryBus) {
-    bus.nudge()
+    bus.retryNow()
 }

@@ -11,7 +11,7 @@ import Testing
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let job = script.job(scenario.bus)
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0] && script.calls.isEmpty)
-            let first = Task { try await job.value }
+            let first = scenario.start { try await job.value }
             await scenario.letPass(until: first)
             try await #expect(first.value == 3 && script.calls == [0, 1, 3])
             try await #expect(job.value == 4 && script.calls == [0, 1, 3, 3])
@@ -23,10 +23,13 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: Array(repeating: Trouble.refused, count: 9))
             let job = script.job(scenario.bus, .scenario.giveUpAfter(maxAttempts: 2)).onEvent { script.note($0) }
-            let task = Task { try await job.value }
+            let task = scenario.start { try await job.value }
             await scenario.letPass(until: task)
             await #expect(throws: Trouble.refused) { try await task.value }
-            #expect(script.events == ["failed refused true", "backing off 1.0", "failed refused true", "gave up refused 2"])
+            #expect(
+                script.events == [
+                    "start 1", "failed refused true", "backing off 1.0", "start 2", "failed refused true", "gave up refused 2",
+                ])
         }
     }
 
@@ -35,9 +38,11 @@ import Testing
             let script = Script(scenario, failures: [Trouble.other])
             var events = script.job(scenario.bus).events.makeAsyncIterator()
             #expect(script.calls.isEmpty && scenario.bus.pending.isEmpty)
+            #expect(await events.next()?.text == "start 1")
             #expect(await events.next()?.text == "failed other true")
             #expect(await events.next()?.text == "backing off 1.0")
             scenario.clock.advance(by: .seconds(1))
+            #expect(await events.next()?.text == "start 2")
             #expect(await events.next()?.text == "attempt 2")
             #expect(await events.next()?.text == "succeeded 2")
             #expect(await events.next() == nil)
@@ -49,11 +54,12 @@ import Testing
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             var events = script.job(scenario.bus, id: "job").events.makeAsyncIterator()
-            #expect(await events.next()?.text == "waiting")
+            #expect(await events.next()?.text == "waiting for the network")
             #expect(scenario.bus.pending.map(\.state) == [.paused])
             try scenario.network.plug("eth0")
             scenario.clock.advance(by: .seconds(100))
             #expect(script.calls.isEmpty && scenario.bus.isQuiet)
+            #expect(await events.next()?.text == "start 1" && script.calls.isEmpty)
             #expect(await events.next()?.text == "attempt 1")
             #expect(script.calls == [100])
         }
@@ -64,8 +70,10 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             var events = script.job(scenario.bus).events.makeAsyncIterator()
+            #expect(await events.next()?.text == "start 1")
             #expect(await events.next()?.text == "failed other true")
             scenario.clock.advance(by: .seconds(5))
+            #expect(await events.next()?.text == "start 2")
             #expect(await events.next()?.text == "failed other true")
             scenario.clock.advance(by: .milliseconds(500))
             #expect(await events.next()?.text == "backing off 1.5")
@@ -78,7 +86,7 @@ import Testing
             let script = Script(scenario)
             do {
                 var events = script.job(scenario.bus).events.makeAsyncIterator()
-                #expect(await events.next()?.text == "waiting" && scenario.bus.pending.count == 1)
+                #expect(await events.next()?.text == "waiting for the network" && scenario.bus.pending.count == 1)
             }
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
             try scenario.network.plug("eth0")
@@ -86,14 +94,14 @@ import Testing
         }
     }
 
-    @Test func aCancelledReaderHearsNoMore() async throws {
+    @Test func aCancelledReaderHearsTheEnd() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job")
             let reader = Task { await job.events.texts }
             _ = try await scenario.bus.untilParked("job")
             reader.cancel()
-            #expect(await reader.value == ["waiting"])
+            #expect(await reader.value == ["waiting for the network", "cancelled"])
             let caller = Task { try await job.value }
             _ = try await scenario.bus.untilParked("job")
             caller.cancel()
@@ -110,8 +118,8 @@ import Testing
             _ = await job.events.texts
             #expect(
                 script.events == [
-                    "a attempt 1", "b attempt 1", "a succeeded 1", "b succeeded 1", "a attempt 2", "b attempt 2", "a succeeded 2",
-                    "b succeeded 2",
+                    "a start 1", "b start 1", "a attempt 1", "b attempt 1", "a succeeded 1", "b succeeded 1", "a start 1",
+                    "b start 1", "a attempt 2", "b attempt 2", "a succeeded 2", "b succeeded 2",
                 ])
         }
     }
@@ -151,7 +159,7 @@ import Testing
             try scenario.network.plug("eth0")
             #expect(scenario.bus.pending.map(\.state) == [.paused] && script.calls.isEmpty)
             scenario.bus.resume("job")
-            #expect(await reader.value == ["waiting", "attempt 1", "succeeded 1"])
+            #expect(await reader.value == ["waiting for the network", "start 1", "attempt 1", "succeeded 1"])
         }
     }
 }

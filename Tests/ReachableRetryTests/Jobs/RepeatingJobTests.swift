@@ -11,17 +11,17 @@ import Testing
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other])
             let job = script.job(scenario.bus).repeating(every: .seconds(10))
-            let reader = Task { () throws -> [String] in
+            let reader = scenario.start { () throws -> [String] in
                 var texts: [String] = []
-                for await event in job.events.prefix(8) { texts.append(event.text) }
+                for await event in job.events.prefix(12) { texts.append(event.text) }
                 return texts
             }
             await scenario.letPass(until: reader)
             #expect(script.calls == [0, 1, 11, 21])
             try await #expect(
                 reader.value == [
-                    "failed other true", "backing off 1.0", "attempt 2", "succeeded 2", "attempt 3", "succeeded 3", "attempt 4",
-                    "succeeded 4",
+                    "start 1", "failed other true", "backing off 1.0", "start 2", "attempt 2", "succeeded 2", "start 1",
+                    "attempt 3", "succeeded 3", "start 1", "attempt 4", "succeeded 4",
                 ])
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
         }
@@ -36,9 +36,10 @@ import Testing
                 if number == 4 { throw Trouble.refused }
                 return number
             }.repeating(every: .seconds(10))
-            let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: job.plan.operation)
+            let operation = job.plan.makeInstance().operation
+            let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: operation)
                 .repeating(every: .seconds(10))
-            let task = Task { try await fatal.run() }
+            let task = scenario.start { try await fatal.run() }
             await scenario.letPass(until: task)
             await #expect(throws: Trouble.refused) { try await task.value }
             // More than 8 seconds after the first life began: the second had its own.
@@ -46,22 +47,22 @@ import Testing
         }
     }
 
-    @Test func aReconnectOrANudgeDoesNotCutTheIntervalShort() async throws {
+    @Test func aReconnectOrRetryNowDoesNotCutTheIntervalShort() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job").repeating(every: .seconds(10))
-            let task = Task { try await job.run() }
+            let task = scenario.start { try await job.run() }
             _ = try await scenario.bus.untilParked("job")
             scenario.clock.advance(by: .seconds(2))
             try scenario.network.pull("eth0")
             try scenario.network.plug("eth0")
-            scenario.bus.nudge()
+            scenario.bus.retryNow()
             #expect(scenario.bus.pending.first?.hardDelay == .seconds(8))
             try scenario.network.pull("eth0")
             scenario.clock.advance(by: .seconds(20))
             #expect(script.calls == [0])
             try scenario.network.plug("eth0")
-            while script.calls.count < 2 { await Task.yield() }
+            await scenario.settle()
             #expect(script.calls == [0, 22])
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }

@@ -45,7 +45,7 @@ import Testing
     @Test func itIsIteratedAgainWhenItFails() async throws {
         try await Scenario().run { scenario in
             let feed = Feed([.init(elements: [1, 2], error: .other), .init(error: .refused), .init(elements: [3])])
-            let reader = Task {
+            let reader = scenario.start {
                 try await feed.retry(.scenario, on: scenario.bus).reduce(into: [Int]()) { $0.append($1) }
             }
             await scenario.letPass(until: reader)
@@ -61,7 +61,7 @@ import Testing
             var iterator = feed.retry(.scenario.giveUpAfter(maxAttempts: 2), on: scenario.bus).makeAsyncIterator()
             try await #expect(iterator.next() == 1)
             scenario.clock.advance(by: .seconds(1))
-            let next = Task { [iterator = Unshared(iterator)] in
+            let next = scenario.start { [iterator = Unshared(iterator)] in
                 var iterator = iterator.value
                 return try await iterator.next()
             }
@@ -75,7 +75,7 @@ import Testing
         try await Scenario().run { scenario in
             let feed = Feed((1...4).map { .init(elements: [$0], error: .other) } + [.init(elements: [5])])
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
-            let reader = Task {
+            let reader = scenario.start {
                 var elements: [Int] = []
                 do {
                     for try await element in feed.retry(policy, on: scenario.bus, resetsAfterElement: resets) {
@@ -84,7 +84,7 @@ import Testing
                 } catch { elements.append(-1) }
                 return elements
             }
-            await scenario.letPass(until: Task { await reader.value })
+            await scenario.letPass(until: reader)
             #expect(await reader.value == (resets ? [1, 2, 3, 4, 5] : [1, 2, 3, -1]))
             // One second each time, or one and two.
             #expect(scenario.clock.now.offset == (resets ? .seconds(4) : .seconds(3)))
@@ -97,11 +97,12 @@ import Testing
             let sequence = feed.retry(.scenario, on: scenario.bus)
             let iterator = sequence.makeAsyncIterator()
             #expect(scenario.bus.pending.isEmpty && feed.begun.load(ordering: .relaxed) == 0)
-            let next = Task { [iterator = Unshared(iterator)] in
+            let next = scenario.start { [iterator = Unshared(iterator)] in
                 var iterator = iterator.value
                 return try await iterator.next()
             }
-            while scenario.bus.pending.isEmpty { await Task.yield() }
+            await scenario.settle()
+            #expect(scenario.bus.pending.map(\.state) == [.waiting])
             #expect(feed.begun.load(ordering: .relaxed) == 0)
             try scenario.network.plug("eth0")
             try await #expect(next.value == 1 && feed.begun.load(ordering: .relaxed) == 1)
@@ -122,8 +123,9 @@ import Testing
     @Test func aCancelledReaderGetsNoElement() async throws {
         try await Scenario(online: false).run { scenario in
             let feed = Feed([.init(elements: [1])])
-            let reader = Task { try await feed.retry(.scenario, on: scenario.bus).reduce(0, +) }
-            while scenario.bus.pending.isEmpty { await Task.yield() }
+            let reader = scenario.start { try await feed.retry(.scenario, on: scenario.bus).reduce(0, +) }
+            await scenario.settle()
+            #expect(scenario.bus.pending.map(\.state) == [.waiting])
             reader.cancel()
             await #expect(throws: CancellationError.self) { try await reader.value }
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
@@ -134,11 +136,11 @@ import Testing
         try await Scenario().run { scenario in
             let (silence, _) = AsyncStream.makeStream(of: Int.self)
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5))
-            let reader = Task { try await silence.retry(policy, on: scenario.bus).reduce(0, +) }
-            while scenario.bus.pending.first?.state != .running { await Task.yield() }
+            let reader = scenario.start { try await silence.retry(policy, on: scenario.bus).reduce(0, +) }
+            await scenario.settle()
+            #expect(scenario.bus.pending.map(\.state) == [.running])
             scenario.clock.advance(by: .seconds(5))
-            // The stream ends when its reader is cancelled, and what ends in time is a success.
-            try await #expect(reader.value == 0)
+            await #expect(throws: RetryError.deadline) { try await reader.value }
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])
         }
     }

@@ -47,12 +47,14 @@ extension JobEvent {
     /// In a word or two.
     var text: String {
         switch self {
-        case .waitingForConnectivity: "waiting"
+        case .waiting(let unmet): "waiting for \(unmet.map(\.description).joined(separator: ", "))"
+        case .attemptStarted(let number): "start \(number)"
         case .attemptSucceeded(let value): "attempt \(value)"
         case .attemptFailed(let failure): "failed \(failure.error) \(failure.isCharged)"
         case .backingOff(let delay): "backing off \(delay / .seconds(1))"
         case .succeeded(let value): "succeeded \(value)"
         case .gaveUp(let error, let story): "gave up \(error) \(story?.attempts ?? -1)"
+        case .cancelled: "cancelled"
         }
     }
 }

@@ -20,7 +20,7 @@ import Testing
             let script = Script(scenario)
             let events = scenario.bus.events
             let job = script.job(scenario.bus)
-            let ids = try [job.submit(), job.submit()]
+            let ids = try [job.submit(detached: true), job.submit(detached: true)]
             #expect(scenario.bus.pending.map(\.id) == ids && scenario.bus.pending.map(\.state) == [.waiting, .waiting])
             // There is no task that could be awake.
             #expect(scenario.bus.isQuiet)
@@ -37,8 +37,9 @@ import Testing
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
             try script.job(scenario.bus, policy, id: "job").onEvent { hear.yield($0.text) }.submit()
             var listener = heard.makeAsyncIterator()
-            #expect(await listener.next() == "waiting")
+            #expect(await listener.next() == "waiting for the network")
             try scenario.network.plug("eth0")
+            #expect(await listener.next() == "start 1")
             #expect(await listener.next() == "failed refused true")
             #expect(await listener.next() == "gave up refused 1")
         }
@@ -77,8 +78,8 @@ import Testing
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let events = scenario.bus.events
             let id = try script.job(scenario.bus).submit()
-            let waiting = Task { await end(of: [id], in: events) }
-            await scenario.letPass(until: Task { await waiting.value })
+            let waiting = scenario.start { await end(of: [id], in: events) }
+            await scenario.letPass(until: waiting)
             #expect(script.calls == [0, 1, 3])
         }
     }

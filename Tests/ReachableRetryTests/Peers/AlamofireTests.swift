@@ -53,7 +53,8 @@ import Testing
             changes: [(0.05, .down), (4, .up), (4.05, .down), (8, .up)], starts: [0, 4, 8], ends: 8.1),
         // It repeats at once and without end if the path is there. Ours backs off, and charges nothing either.
         PeerCase(
-            name: "an outage on a path that is there", policy: policy(retries: 0).giveUpAfter(elapsed: .seconds(6)),
+            name: "an outage on a path that is there", policy: policy(retries: 0).classify { _ in .network }
+                .giveUpAfter(elapsed: .seconds(6)),
             acts: [.fails(Trouble.unreachable, after: .zero)],
             starts: [0, 0.5, 1.5, 3.5], ends: 6, result: "unreachable", reason: .deadline),
     ]
@@ -131,14 +132,14 @@ import Testing
     @Test func inAChainTheFirstOpinionCountsAndEndsTheAsking() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[String]>([])
-            func retrier(_ name: String, _ opinion: FailureClass?) -> @Sendable (any Error) -> FailureClass? {
+            func retrier(_ name: String, _ opinion: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
                 { _ in
                     asked.withLock { $0.append(name) }
                     return opinion
                 }
             }
             let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)
-                .classify(retrier("A", nil)).classify(retrier("B", .server(retryAfter: .seconds(2))))
+                .classify(retrier("A", nil)).classify(retrier("B", .overload(retryAfter: .seconds(2))))
                 .classify(retrier("C", .permanent))
             await scenario.submit("job", policy, Self.instant)
             await scenario.advance(to: .seconds(60))

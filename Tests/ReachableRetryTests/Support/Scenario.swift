@@ -29,7 +29,7 @@ enum Trouble: Error, Hashable {
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
         policy.classify { error in
             guard case .busy(let delay) = error as? Trouble else { return nil }
-            return .server(retryAfter: delay)
+            return .overload(retryAfter: delay)
         }.systemErrors { error in
             switch error as? Trouble {
             case .unreachable: 101
@@ -49,40 +49,36 @@ final class Scenario: Sendable {
     struct Log {
         var starts: [String: [Duration]] = [:]
         var results: [String: (at: Duration, outcome: String)] = [:]
-        /// The attempts that have begun and not ended.
-        var running = 0
-        /// The jobs that have no result yet.
-        var open = 0
     }
 
-    let clock = ManualClock()
-    let network: SimulatedNetwork
-    let monitor: ReachabilityMonitor
-    let bus: RetryBus
+    let world: TestWorld
     let log = Mutex(Log())
+
+    var clock: ManualClock { world.clock.manual }
+    var network: SimulatedNetwork { world.network }
+    var monitor: ReachabilityMonitor { world.monitor }
+    var bus: RetryBus { world.bus }
 
     init(
         online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered,
-        validator: (any PathValidator)? = nil
+        validator: (any PathValidator)? = nil, source: (SimulatedNetwork) -> any NetworkSource = { $0 }
     ) {
-        network = SimulatedNetwork.online(clock: clock)
+        let network = SimulatedNetwork.online()
         if !online { try? network.pull("eth0") }
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = auditInterval
         configuration.auditIntervalWhileUnsatisfied = auditInterval
         configuration.validator = validator
-        monitor = ReachabilityMonitor(network, configuration: configuration)
         var busConfiguration = RetryBus.Configuration()
         busConfiguration.releasePolicy = release
-        bus = RetryBus(monitor, configuration: busConfiguration, clock: clock, generator: SeededGenerator(seed: seed))
+        world = TestWorld(
+            network, monitorConfiguration: configuration, busConfiguration: busConfiguration,
+            generator: SeededGenerator(seed: seed), source: source)
     }
 
     /// Runs the monitor while the body looks.
     func run(_ body: @Sendable (Scenario) async throws -> Void) async throws {
-        let running = Task { [monitor] in try await monitor.run() }
-        defer { running.cancel() }
-        for await _ in monitor.transitions { break }
-        try await body(self)
+        try await world.run { _ in try await body(self) }
     }
 
     /// Submits a job whose attempts do what is written; the last act is repeated.
@@ -111,53 +107,27 @@ final class Scenario: Sendable {
         _ act: @escaping @Sendable (_ number: Int, _ now: Duration) -> Act
     ) async -> Task<Void, Never> {
         let clock = clock
-        log.withLock { $0.open += 1 }
-        let task = Task { [self] in
+        let task = world.start { [self] in
             var outcome = "ok"
             do {
                 try await bus.retry(policy, to: scope, when: conditions, id: JobID(id)) { attempt in
                     let act = act(attempt.number, clock.now.offset)
-                    log.withLock { log in
-                        log.starts[id, default: []].append(clock.now.offset)
-                        log.running += 1
-                    }
-                    defer { log.withLock { $0.running -= 1 } }
+                    log.withLock { $0.starts[id, default: []].append(clock.now.offset) }
                     try await clock.sleep(for: act.takes)
                     if let error = act.error { throw error }
                 }
             } catch {
                 outcome = "\(error)"
             }
-            log.withLock { log in
-                log.results[id] = (clock.now.offset, outcome)
-                log.open -= 1
-            }
+            log.withLock { $0.results[id] = (clock.now.offset, outcome) }
         }
         await settle()
         return task
     }
 
-    /// Suspends until every job waits in the bus, sleeps in an attempt, or has ended.
-    func settle() async {
-        while !isSettled { await Task.yield() }
-    }
+    func settle() async { await world.settle() }
 
-    private var isSettled: Bool {
-        let sleepers = clock.sleepers
-        let pending = bus.pending
-        return bus.isQuiet && pending.count { $0.state == .running } == sleepers && clock.sleepers == sleepers
-            && log.withLock { $0.running == sleepers && $0.open == pending.count }
-    }
-
-    /// Lets time pass until a moment, stopping at each at which something happens.
-    func advance(to time: Duration) async {
-        while let next = clock.nextDeadline, next.offset <= time {
-            clock.advance(to: next)
-            await settle()
-        }
-        clock.advance(to: .init(offset: time))
-        await settle()
-    }
+    func advance(to time: Duration) async { await world.clock.advance(to: .init(offset: time)) }
 
     /// Lets time pass, and then something happen.
     func at(_ time: Duration, _ change: (SimulatedNetwork) throws -> Void) async throws {
@@ -174,23 +144,25 @@ final class Scenario: Sendable {
         }
     }
 
-    /// Lets time pass for a job that this scenario did not submit, until its task is over.
-    func letPass<Value>(until task: Task<Value, any Error>) async {
-        let isOver = Flag()
-        Task {
-            _ = try? await task.value
-            isOver.value.store(true, ordering: .releasing)
-        }
-        while !isOver.value.load(ordering: .acquiring) {
-            if bus.isQuiet, let next = clock.nextDeadline, bus.pending.allSatisfy({ $0.state != .running }) {
-                clock.advance(to: next)
-            }
-            await Task.yield()
-        }
+    /// Starts a task that ``letPass(until:)`` and ``settle()`` take into account.
+    func start<Value: Sendable>(_ operation: @escaping @Sendable () async throws -> Value) -> Task<Value, any Error> {
+        world.start(operation)
     }
 
-    private final class Flag: Sendable {
-        let value = Atomic(false)
+    func start<Value: Sendable>(_ operation: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
+        world.start(operation)
+    }
+
+    /// Lets time pass until a task that was started here is over.
+    func letPass<Value, Failure>(until task: Task<Value, Failure>) async {
+        let isOver = Atomic(false)
+        let waiting = world.start {
+            _ = await task.result
+            isOver.store(true, ordering: .releasing)
+        }
+        await settle()
+        while !isOver.load(ordering: .acquiring), let next = clock.nextDeadline { await world.clock.advance(to: next) }
+        await waiting.value
     }
 
     /// When the job's attempts started, in seconds, to the millisecond.
@@ -206,9 +178,7 @@ final class Scenario: Sendable {
 extension ReleasePolicy {
     /// The gate of the scenarios: 1, 2, 4, 5… seconds without jitter.
     static var unjittered: ReleasePolicy {
-        var policy = gated(backoff: .seconds(1))
-        policy.rules.isJittered = false
-        return policy
+        gated(backoff: .seconds(1), jitter: false)
     }
 }
 

@@ -5,14 +5,18 @@ import Testing
 
 /// The core in every state that it can be in: what the rules promise holds in each.
 ///
-/// There are two jobs and two scopes, which may come and go as often as they like, and all states there are. With `RETRY_EXPLORE`
-/// in the environment there are three jobs; with a number for `RETRY_EXPLORE_ALL` all kinds of failures, nudges and cancellations,
-/// three epochs of each scope, and so many of the nearest states, for those have no end that could be waited for. That is for
+/// There are two jobs and two scopes, which may come and go as often as they like, and all states there are. A second exploration
+/// adds one cancellation and one retry now, at any moment: its nearest states, and all of them with `RETRY_EXPLORE_WHOLE` in the
+/// environment. With `RETRY_EXPLORE` there are three jobs; with a number for `RETRY_EXPLORE_ALL` all kinds of failures and three
+/// epochs of each scope, and so many of the nearest states, for those have no end that could be waited for. These three are for
 /// builds with optimization: `swift test -c release -Xswiftc -enable-testing`.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct CoreExhaustiveTests {
     typealias Setting = CoreWorld.Setting
 
     private static let isWide = getenv("RETRY_EXPLORE") != nil
+    private static let isWhole = getenv("RETRY_EXPLORE_WHOLE") != nil
+    /// The states with cancellations and retries now that a build without optimization explores in about a second.
+    private static let nearest = 2500
     private static let most = getenv("RETRY_EXPLORE_ALL").flatMap { Int(String(cString: $0)) }
 
     /// The first two jobs, or all.
@@ -74,13 +78,29 @@ import Testing
 
     @Test(arguments: settings.map(\.name)) func whatIsPromisedHoldsInEveryState(name: String) throws {
         let setting = try #require(Self.settings.first { $0.name == name })
+        let outcome = try explore(setting, most: Self.most ?? .max)
+        #expect(outcome.isComplete || Self.most != nil)
+    }
+
+    @Test(arguments: settings.map(\.name)) func whatIsPromisedHoldsWithCancellationsAndRetriesNow(name: String) throws {
+        var setting = try #require(Self.settings.first { $0.name == name })
+        (setting.name, setting.nudges, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
+        let outcome = try explore(setting, most: Self.isWhole ? .max : Self.most ?? Self.nearest)
+        #expect(outcome.isComplete || !Self.isWhole)
+        #expect(outcome.depth >= 5, "a job has begun, failed, waited, and was cancelled or retried within so many steps")
+    }
+
+    private func explore(_ setting: Setting, most: Int) throws -> CoreExploration.Outcome {
         let clock = ContinuousClock()
         let start = clock.now
-        let outcome = CoreExploration.explore(setting, most: Self.most ?? .max)
+        let outcome = CoreExploration.explore(setting, most: most)
         let time = clock.now - start
         let reach = outcome.isComplete ? "all there are" : "all within \(outcome.depth) steps of the beginning"
-        print("\(name): \(outcome.states) states, \(outcome.steps) steps between them, \(reach), in \(time)")
+        print("\(setting.name): \(outcome.states) states, \(outcome.steps) steps between them, \(reach), in \(time)")
+        if !outcome.isComplete {
+            print("\(setting.name): left out: what follows from \(outcome.unexplored) of these states")
+        }
         #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
-        #expect(outcome.isComplete || Self.most != nil)
+        return outcome
     }
 }

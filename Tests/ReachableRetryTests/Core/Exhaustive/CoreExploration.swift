@@ -15,6 +15,8 @@ struct CoreExploration {
         /// How many steps from the beginning everything is known, and whether there is nothing further.
         var depth: Int
         var isComplete: Bool
+        /// How many states were reached from which no step was taken.
+        var unexplored = 0
         /// What does not hold, and the shortest way there.
         var fault: String?
     }
@@ -42,7 +44,7 @@ struct CoreExploration {
         known.insert(CoreFingerprint(start))
         while !level.isEmpty {
             var next: [(id: Int32, world: CoreWorld)] = []
-            for (id, world) in level {
+            for (place, (id, world)) in level.enumerated() {
                 for step in world.steps() {
                     steps += 1
                     var reached = world
@@ -58,7 +60,9 @@ struct CoreExploration {
                         return outcome(isComplete: false, fault: "\(error.text)\nafter:\n\(way)")
                     }
                 }
-                guard known.count < most else { return outcome(isComplete: false) }
+                guard known.count < most else {
+                    return outcome(isComplete: false, unexplored: level.count - place - 1 + next.count)
+                }
             }
             depth += 1
             level = next
@@ -66,8 +70,9 @@ struct CoreExploration {
         return outcome(isComplete: true)
     }
 
-    private func outcome(isComplete: Bool, fault: String? = nil) -> Outcome {
-        Outcome(states: known.count, steps: steps, depth: depth, isComplete: isComplete, fault: fault)
+    private func outcome(isComplete: Bool, unexplored: Int = 0, fault: String? = nil) -> Outcome {
+        Outcome(
+            states: known.count, steps: steps, depth: depth, isComplete: isComplete, unexplored: unexplored, fault: fault)
     }
 
     private func path(to id: Int32) -> [CoreWorld.Step] {

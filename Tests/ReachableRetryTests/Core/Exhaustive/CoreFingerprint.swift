@@ -80,7 +80,7 @@ struct CoreFingerprint: Hashable {
                 world.scope(job) == index && !world.gates[world.places[job]].exists
             }
             guard isGateless, world.setting.release != .immediate, let record = world.core.conditions[index] else { return }
-            for moment in [record.edgeAt == .past ? .past : record.edgeAt + GateState.settlingTime, record.calmAt] { time(moment) }
+            time(record.edgeAt == .past ? .past : record.edgeAt + GateState.settlingTime)
         }
 
         private mutating func job(_ index: Int, _ world: CoreWorld) {
@@ -105,14 +105,14 @@ struct CoreFingerprint: Hashable {
             number(phase << 4 | interruption)
             let isRunning = job.phase == .running
             flags(
-                job.isCancelled, !isRunning && job.lastWasConnectivity, !isRunning && job.lastWasCharged, job.isInLine,
+                job.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isInLine,
                 job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
             number(Int(job.history.charged))
             if isRunning {
                 number(Int(job.history.pass.rawValue))
                 let gate = world.core.gates[job.gate]
-                flags(job.history.round == gate.round, gate.successEpoch == job.history.armedScopeEpoch)
+                flags(job.history.round == gate.round, gate.answerEpoch == job.history.armedScopeEpoch)
             }
             for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
                 time(moment)
@@ -142,10 +142,12 @@ struct CoreFingerprint: Hashable {
             number(gate.goodWidth)
             // From the second on all delays are the same.
             number(min(gate.failures, 2))
-            number(min(gate.overloads, ReleaseRules.mostOverloads))
+            flags(gate.isOverloaded)
+            number(gate.failed.count)
+            for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
             turn(gate.ready)
-            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.calmAt, gate.spreadUntil, gate.dueAt] {
+            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] {
                 time(moment)
             }
             for run in gate.countedRuns {

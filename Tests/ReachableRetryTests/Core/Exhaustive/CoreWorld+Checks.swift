@@ -21,7 +21,7 @@ extension CoreWorld {
                 let index = index(key)
                 try check(jobs[index].state != .ended && jobs[index].state != .running, "it ends while it is not over", index)
                 jobs[index].state = .ended
-            case .tell: break
+            case .tell, .warnOfShortage: break
             }
         }
     }
@@ -58,9 +58,10 @@ extension CoreWorld {
     mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
         let job = jobs[index]
         let scope = scopes[scope(index)]
-        let isInterrupted = job.interruptedBy == .unsatisfied
+        // What a server answered is never overruled.
+        let isInterrupted = job.interruptedBy == .unsatisfied && failure != .server
         let overlaps = mode(index) != .ignore && (scope.epoch != job.armedScope || !scope.isUp)
-        let isNetworks = isInterrupted || failure == .connectivity || failure == .transient && overlaps
+        let isNetworks = isInterrupted || failure == .connectivity || failure != .server && overlaps
         let isCharged = !isInterrupted && (!isNetworks || mode(index) != .wait)
         if isInterrupted || failure != .server {
             jobs[index].hard = job.hard
@@ -71,7 +72,7 @@ extension CoreWorld {
         jobs[index].wasCharged = isCharged
         jobs[index].state = .parked
         let isOver =
-            job.isCancelled || job.interruptedBy == .deadline || failure == .permanent && !isInterrupted
+            job.isCancelled || job.interruptedBy == .deadline || failure == .permanent
             || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.most ?? .max
             || jobs[index].hard > deadline(index)
         noteFailure(index, failure, isCharged: isCharged)
@@ -97,19 +98,12 @@ extension CoreWorld {
         if jobs[index].armedScope == scopes[scope(index)].epoch { gates[places[index]].isProbing = false }
     }
 
-    /// What has run for five seconds has got through, also if the network has failed another attempt meanwhile.
-    mutating func noteLongRuns() {
-        for index in jobs.indices where jobs[index].state == .running && jobs[index].startedAt + 5000 <= now {
-            if let pass = core[key(index)]?.history.pass, pass != .free { notePassage(index) }
-        }
-    }
-
     private mutating func noteFailure(_ index: Int, _ failure: Setting.Failure, isCharged: Bool) {
         guard isGated(index), !jobs[index].isCancelled else { return }
         let isCurrent = jobs[index].armedScope == scopes[scope(index)].epoch
-        if jobs[index].interruptedBy != .unsatisfied {
-            if failure == .permanent { notePassage(index) }
-            if failure == .server, setting.jobs[index].destination != nil {
+        if failure == .server {
+            notePassage(index)
+            if setting.jobs[index].destination != nil {
                 gates[places[index]].throttledUntil = max(gates[places[index]].throttledUntil, now + Setting.Failure.hardDelay)
             }
         }
@@ -122,10 +116,11 @@ extension CoreWorld {
         let place = places[index]
         guard let job = core[key(index)] ?? core.jobs.last ?? nil else { return }
         let isInteractive = setting.jobs[index].priority == .interactive
-        if let pace = rules.pace, !rules.hasCanaries || (job.history.pass == .window && !isInteractive) {
+        if let pace = rules.pace, !rules.hasCanaries || core.gates[job.gate].phase != .open && !isInteractive {
             let interval = Int(pace.interval / .milliseconds(1))
-            try check(gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval, "it starts too fast", index)
-            gates[place].pacedAt = now
+            let isOnTime = gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval
+            try check(isOnTime || job.history.pass == .canary, "it starts too fast", index)
+            gates[place].pacedAt = max(gates[place].pacedAt == .min ? now : gates[place].pacedAt + interval, now)
         }
         jobs[index].isProbe = false
         guard rules.hasCanaries else { return }
@@ -147,10 +142,11 @@ extension CoreWorld {
             }
         }
         let counted = beside.filter { other in
-            core[key(other)].map { $0.history.round == job.history.round && [.window, .canary].contains($0.history.pass) } ?? false
+            core[key(other)].map { $0.history.round != job.history.round || $0.history.pass != .bypass } ?? false
         }
-        if job.history.pass == .window { try check(counted.count < rules.maxInFlight, "the window is full", index) }
-        if job.history.pass == .free { try check(core.gates[job.gate].phase == .open, "it is not counted", index) }
+        let isFull = counted.count >= rules.maxInFlight && core.gates[job.gate].phase == .ramping
+        if job.history.pass == .window { try check(!isFull, "the window is full", index) }
+        try check(job.history.pass != .free, "it is not counted", index)
     }
 
     // MARK: - States
@@ -196,14 +192,15 @@ extension CoreWorld {
         for index in jobs.indices where jobs[index].key != nil {
             guard let place = core[key(index)]?.gate else { continue }
             let gate = core.gates[place]
-            let passes = jobs.compactMap { job in
+            let running = jobs.compactMap { job in
                 job.key.flatMap { core[$0] }.flatMap {
-                    $0.gate == place && $0.phase == .running && $0.history.round == gate.round ? $0.history.pass : nil
+                    $0.gate == place && $0.phase == .running && $0.history.pass != .free ? $0.history : nil
                 }
             }
+            let passes = running.map { $0.round == gate.round ? $0.pass : .window }
             let canaries = passes.count { $0 == .canary }
             let bypasses = passes.count { $0 == .bypass }
-            let counted = canaries + passes.count { $0 == .window }
+            let counted = passes.count - bypasses
             try check(gate.inFlight == counted && gate.bypassing == bypasses, "the gate counts wrongly: \(passes)", index)
             try check(canaries == (gate.hasCanary ? 1 : 0), "\(canaries) canaries", index)
             try check(bypasses <= setting.release.rules.interactiveBypass, "\(bypasses) bypass", index)

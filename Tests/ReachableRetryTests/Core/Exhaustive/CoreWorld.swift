@@ -27,9 +27,9 @@ struct CoreWorld {
 
             var report: FailureReport {
                 switch self {
-                case .connectivity: .classified(.connectivity)
+                case .connectivity: .classified(.network)
                 case .transient: .classified(.transient)
-                case .server: .classified(.server(retryAfter: .milliseconds(Self.hardDelay)))
+                case .server: .classified(.overload(retryAfter: .milliseconds(Self.hardDelay)))
                 case .permanent: .classified(.permanent)
                 }
             }
@@ -243,7 +243,6 @@ struct CoreWorld {
         case .pass:
             // Rounded up: the core's times are whole milliseconds here, or nothing is due.
             now = max(now, Int((core.nextTime().nanoseconds + 999_999) / 1_000_000))
-            noteLongRuns()
             try apply(core.tick(at: time))
         }
         try settle()

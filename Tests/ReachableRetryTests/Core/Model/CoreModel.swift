@@ -10,6 +10,7 @@ struct CoreModel {
         /// The same, not counting what was there when it was first looked at.
         var epoch = 0
         var isFinished = false
+        var isUnsteady = false
         var isKnown: Bool
         var unknownUntil = 0
         var edgeAt: Int?
@@ -42,10 +43,15 @@ struct CoreModel {
         var started = 0
         var charged = 0
         var connectivityFailures = 0
+        var localFailures = 0
         var failureIndex = 0
         var connectivityIndex = 0
         var previousDelay: Int?
-        var lastWasConnectivity = false
+        var lastFault: AttemptFailure.Fault?
+        /// The scope's epoch in which the system last told it that there is no network.
+        var unreachableIn: Int?
+        /// How many answers there were when no name server answered it.
+        var answersAtNameless: Int?
         var lastWasCharged = false
         var armedEpoch = 0
         var armedScopeEpoch = 0
@@ -61,8 +67,8 @@ struct CoreModel {
         /// Since when it waits for anything, and how long it had waited before.
         var waitSince: Int?
         var waitedBefore = 0
-        /// Whether listeners know that it waits.
-        var hasToldOfWaiting = false
+        /// What it was last said to wait for, since its last start.
+        var toldOf: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
 
@@ -76,6 +82,10 @@ struct CoreModel {
     var allNudges = 0
     /// The scope's epoch in which a destination was reached last.
     var reached: [String: Int] = [:]
+    /// How many answers each scope's jobs have got.
+    var answers: [Int: Int] = [:]
+    /// How many attempts ran when this machine ran out of something, and when.
+    var shortage: (limit: Int, since: Int)?
     /// The gates that are trying the way: nobody has got through since an edge, or a failure of the network.
     var probing: Set<String> = []
     /// The gates that there are.
@@ -151,37 +161,64 @@ struct CoreModel {
     }
 
     var nextTime: Int {
-        let jobs = jobs.map(nextTime).min() ?? .max
-        return min(jobs, self.jobs.contains { $0.state != .ended } ? drainEnd : .max)
+        // Who is ready waits for a place only.
+        let times = jobs.map { isReady($0) ? min($0.deadline, timeOfNextPlace) : nextTime($0) }
+        return min(times.min() ?? .max, self.jobs.contains { $0.state != .ended } ? drainEnd : .max)
+    }
+
+    func isReady(_ job: Job) -> Bool { job.state == .parked && !job.isPaused && isMet(job) && release(job) <= now }
+
+    /// When one more may run; ``now`` if nothing limits them.
+    var timeOfNextPlace: Int {
+        guard let shortage else { return now }
+        let running = jobs.count { $0.state == .running }
+        return max(now, shortage.since + 1000 * (running - shortage.limit + 1))
     }
 
     /// Whose fault a failure is, in the words of the rules.
-    func failureClass(_ job: Job, _ report: FailureReport, isGone: Bool) -> FailureClass {
-        if job.interruptedBy == .unsatisfied { return .connectivity }
+    func fault(_ job: Job, _ report: FailureReport, isGone: Bool) -> AttemptFailure.Fault {
         let scope = conditions[job.scope]
         let overlaps =
             job.variant.mode != .ignore && scope.isLive && (isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied)
-        switch report {
-        case .classified(.permanent): return .permanent
-        case .classified(.server(let delay)): return .server(retryAfter: delay)
-        case .classified(.connectivity), .unreachable: return .connectivity
-        case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
-        case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
+        let isCut = job.interruptedBy == .unsatisfied
+        switch report.evidence {
+        case .classified(.server), .classified(.request), .classified(.overload):
+            guard case .classified(let fault) = report.evidence else { return .unknown }
+            return fault
+        case .classified(.network): return .network
+        case .classified(.local), .shortage: return isCut ? .network : .local
+        case .classified(.unknown), .unclassified: return isCut || overlaps ? .network : .unknown
+        case .unreachable:
+            let isKnown = scope.isLive && job.unreachableIn == scope.epoch
+            return isCut || overlaps || !isKnown ? .network : .unknown
+        case .refused: return isCut || overlaps ? .network : .server
+        case .addressless: return isCut || overlaps ? .network : .local
+        case .nameless:
+            let areFound = job.answersAtNameless.map { answers[job.scope, default: 0] > $0 } ?? false
+            return isCut || overlaps || !areFound ? .network : .server
         case .unanswered, .timedOut:
             let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[place(job)] != scope.epoch
-            return overlaps || isSettling ? .connectivity : .server(retryAfter: nil)
+            return isCut || overlaps || isSettling ? .network : .server
         }
     }
 
-    func isCharged(_ job: Job, _ failure: FailureClass) -> Bool {
-        if job.interruptedBy == .unsatisfied { return false }
-        return failure != .connectivity || job.variant.mode != .wait || !conditions[job.scope].isLive
+    func isCharged(_ job: Job, _ fault: AttemptFailure.Fault) -> Bool {
+        switch fault {
+        case .local: false
+        case .network: job.interruptedBy != .unsatisfied && (job.variant.mode != .wait || !conditions[job.scope].isLive)
+        default: true
+        }
+    }
+
+    mutating func end(_ index: Int) {
+        jobs[index].state = .ended
+        if jobs.allSatisfy({ $0.state == .ended }) { shortage = nil }
     }
 
     /// What is known of a condition goes with it.
     mutating func forget(_ index: Int) {
         (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
-        nudges[index] = nil
+        (nudges[index], answers[index]) = (nil, nil)
         reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
         places = places.filter { !$0.hasPrefix("\(index) ") }
         probing.formIntersection(places)

@@ -28,13 +28,6 @@ extension CoreRun {
         if job.armedScopeEpoch == model.conditions[job.scope].epoch { model.probing.remove(model.place(job)) }
     }
 
-    /// What has run for five seconds has got through.
-    mutating func noteLongRuns() {
-        for index in model.jobs.indices where model.jobs[index].state == .running {
-            if model.jobs[index].startedAt + 5000 <= model.now { notePassage(index) }
-        }
-    }
-
     /// The network failed a job on a path that is there: its gate says until when it waits.
     mutating func heldByGate(_ index: Int, _ judgement: Judgement) throws(Fault) {
         let job = model.jobs[index]
@@ -75,6 +68,7 @@ extension CoreRun {
         for index in model.conditions.indices {
             try play(.know(condition: index))
             try play(.level(condition: index, isSatisfied: true))
+            try play(.calm(condition: index))
         }
         for index in model.jobs.indices { try play(.pause(job: index, isPaused: false)) }
         let end = model.now + 300_000

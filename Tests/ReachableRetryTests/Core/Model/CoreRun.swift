@@ -48,8 +48,10 @@ struct CoreRun {
 
     private func level(_ index: Int) -> Level {
         let condition = model.conditions[index]
-        return Level(
+        var level = Level(
             isSatisfied: condition.isSatisfied, epoch: condition.told, isFinished: condition.isFinished, isKnown: condition.isKnown)
+        level.isUnsteady = condition.isUnsteady
+        return level
     }
 
     private mutating func addCondition(_ index: Int) -> ConditionIndex {
@@ -78,8 +80,9 @@ struct CoreRun {
             try tell(index)
         case .again(let index): try tell(index)
         case .flap(let index, let times):
-            for _ in 0..<times {
+            for time in 1...times {
                 try play(.level(condition: index, isSatisfied: false))
+                if time > 5 { model.conditions[index].isUnsteady = true }
                 try play(.level(condition: index, isSatisfied: true))
             }
         case .suspend(let milliseconds):
@@ -87,7 +90,11 @@ struct CoreRun {
             for scope in 0...1 { try play(.edge(condition: scope)) }
         case .resync: for index in model.conditions.indices { try tell(index) }
         // Whom that delays is left to the oracle.
-        case .distrust: break
+        case .lose: break
+        case .evaluate(let index): try tell(index)
+        case .calm(let index):
+            model.conditions[index].isUnsteady = false
+            try tell(index)
         case .finish(let index):
             model.conditions[index].isFinished = true
             try tell(index)
@@ -103,9 +110,9 @@ struct CoreRun {
         case .forget: try forget()
         case .succeed(let index):
             guard let index = pick(index, .running) else { return }
-            model.reached[model.place(model.jobs[index])] = model.jobs[index].armedScopeEpoch
+            noteAnswer(index)
             notePassage(index)
-            model.jobs[index].state = .ended
+            model.end(index)
             ends.append(index)
             try apply(core.succeed(keys[index], at: now))
         case .fail(let index, let report, let isGone, let isOvertaken):
@@ -226,13 +233,13 @@ struct CoreRun {
         if model.drainEnd <= time {
             for index in model.jobs.indices where model.jobs[index].state == .running { model.jobs[index].isCancelled = true }
         }
-        noteLongRuns()
         try apply(core.tick(at: now))
         if model.drainEnd <= time { model.drainEnd = .max }
     }
 
     private mutating func park(_ index: Int, _ delay: Int) throws(Fault) {
-        model.jobs[index].soft = model.now + max(model.jobs[index].lastWasCharged ? 0 : 500, delay)
+        let last = model.jobs[index]
+        model.jobs[index].soft = model.now + max(last.lastFault == .local ? 1000 : last.lastWasCharged ? 0 : 500, delay)
         model.jobs[index].state = .parked
         model.jobs[index].previousDelay = delay
         let job = model.jobs[index]
@@ -254,11 +261,18 @@ struct CoreRun {
 
     mutating func fail(_ index: Int, _ report: FailureReport, _ isGone: Bool) throws(Fault) {
         let job = model.jobs[index]
-        let failure = model.failureClass(job, report, isGone: isGone)
-        let isCharged = model.isCharged(job, failure)
-        // Somebody has said no for good: the way is there.
-        if failure == .permanent, job.variant.isGated, !job.isCancelled { notePassage(index) }
+        let fault = model.fault(job, report, isGone: isGone)
+        let failure = AttemptFailure(fault, mayRetry: report.mayRetry)
+        let isCharged = model.isCharged(job, fault)
         model.jobs[index].state = .parked
+        // Whatever a server says proves the way.
+        if !job.isCancelled, isAnswer(report, fault) {
+            noteAnswer(index)
+            if job.variant.isGated { notePassage(index) }
+        }
+        if fault == .local, !job.isCancelled {
+            model.shortage = (max(1, model.jobs.count { $0.state == .running }), model.now)
+        }
         let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
         guard !job.isCancelled else {
             try apply(effects)
@@ -268,19 +282,19 @@ struct CoreRun {
             if case .tell(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
         }
         try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
-        model.jobs[index].lastWasConnectivity = failure == .connectivity
+        model.jobs[index].lastFault = fault
         model.jobs[index].lastWasCharged = isCharged
-        if isCharged {
-            model.jobs[index].charged += 1
-            model.jobs[index].failureIndex += 1
-        } else {
-            model.jobs[index].connectivityFailures += 1
-        }
+        if isCharged { model.jobs[index].charged += 1 }
+        if isCharged || fault == .local { model.jobs[index].failureIndex += 1 }
+        if fault == .local { model.jobs[index].localFailures += 1 }
+        if fault == .network, !isCharged { model.jobs[index].connectivityFailures += 1 }
+        if fault == .network, report.evidence == .unreachable { model.jobs[index].unreachableIn = job.armedScopeEpoch }
+        if report.evidence == .nameless { model.jobs[index].answersAtNameless = model.answers[job.scope, default: 0] }
         if let reason = reasonToStop(index, failure) {
             let isCut = reason == .deadline && job.interruptedBy == .deadline
             let isRight = effects.contains { if case .end(_, .gaveUp(reason, _, isCut: isCut)) = $0 { true } else { false } }
             try check(isRight && judgement == .settled, "it should give up for \(reason): \(effects)", index)
-        } else if isCharged {
+        } else if isCharged || fault == .local {
             try expect(judgement, model.jobs[index].failureIndex, index)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries, job.variant.isGated {
             try heldByGate(index, judgement)
@@ -293,20 +307,34 @@ struct CoreRun {
         try apply(effects)
     }
 
+    private func isAnswer(_ report: FailureReport, _ fault: AttemptFailure.Fault) -> Bool {
+        switch report.evidence {
+        case .classified(.server), .classified(.overload), .classified(.request): true
+        case .refused: fault == .server
+        default: false
+        }
+    }
+
+    private mutating func noteAnswer(_ index: Int) {
+        let job = model.jobs[index]
+        model.reached[model.place(job)] = job.armedScopeEpoch
+        model.answers[job.scope, default: 0] += 1
+    }
+
     private mutating func expect(_ judgement: Judgement, _ number: Int, _ index: Int) throws(Fault) {
         let previous = model.jobs[index].previousDelay.map { Duration.milliseconds($0) }
         try check(judgement == .backOff(index: number, previous: previous), "\(judgement), not failure \(number)", index)
         model.jobs[index].state = .judged
     }
 
-    private mutating func reasonToStop(_ index: Int, _ failure: FailureClass) -> GiveUp.Reason? {
+    private mutating func reasonToStop(_ index: Int, _ failure: AttemptFailure) -> GiveUp.Reason? {
         let job = model.jobs[index]
         if job.interruptedBy == .deadline { return .deadline }
-        if failure == .permanent { return .permanent }
+        if !failure.mayRetry { return .permanent }
         if model.isShutDown { return .shutDown }
         if job.deadline <= model.now { return .deadline }
         if let most = job.variant.most, job.charged >= most { return .attempts }
-        if case .server(let delay?) = failure {
+        if case .overload(let delay?) = failure.fault {
             model.jobs[index].hard = max(job.hard, model.now + max(0, Int(delay / .milliseconds(1))))
             if model.jobs[index].hard > job.deadline { return .deadline }
         }

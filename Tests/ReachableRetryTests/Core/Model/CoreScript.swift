@@ -13,8 +13,12 @@ enum CoreStep: Sendable {
     case suspend(milliseconds: Int)
     /// All that is known is told again, as after events were lost.
     case resync
+    /// It has lasted for a while.
+    case calm(condition: Int)
+    /// It is evaluated, and nothing is new.
+    case evaluate(condition: Int)
     /// The kernel says that a scope is gone, which its condition does not know yet.
-    case distrust(condition: Int)
+    case lose(condition: Int)
     case finish(condition: Int)
     case know(condition: Int)
     /// Nobody will look: its jobs go ahead.
@@ -87,9 +91,11 @@ struct Variant: Equatable, Sendable {
 
 extension CoreStep {
     static let reports: [FailureReport] = [
-        .unclassified, .unclassified, .unreachable, .unanswered, .refused, .classified(.transient), .classified(.connectivity),
-        .classified(.server(retryAfter: nil)), .classified(.server(retryAfter: .milliseconds(700))),
-        .classified(.server(retryAfter: .milliseconds(-5))), .classified(.permanent), .timedOut,
+        .unclassified, .unclassified, .unreachable, .unanswered, .nameless, .refused, .addressless, .shortage, .timedOut,
+        .classified(.transient), .classified(.network), .classified(.server), .classified(.server), .classified(.local),
+        .classified(.overload()), .classified(.overload(retryAfter: .milliseconds(700))),
+        .classified(.overload(retryAfter: .milliseconds(-5))), .classified(.request), .classified(.permanent),
+        FailureReport(.unanswered, mayRetry: false), FailureReport(.classified(.server), mayRetry: false),
     ]
 
     static let delays = [0, 1, 100, 500, 1000, 60_000]
@@ -106,7 +112,8 @@ extension CoreStep {
                     priority: number(3))
             case 18..<34: .level(condition: number(4), isSatisfied: Bool.random(using: &random))
             case 34..<37: .edge(condition: number(4))
-            case 37..<39: .again(condition: number(4))
+            case 37: .again(condition: number(4))
+            case 38: .evaluate(condition: number(2))
             case 39: .forget
             case 40: number(4) == 0 ? .finish(condition: number(4)) : .again(condition: number(4))
             case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
@@ -123,8 +130,8 @@ extension CoreStep {
             case 93..<100: .pass(milliseconds: spans[number(spans.count)])
             case 100..<102: .flap(condition: number(4), times: 1 + number(7))
             case 102: .suspend(milliseconds: spans[number(spans.count)])
-            case 103: .resync
-            default: .distrust(condition: number(2))
+            case 103: number(2) == 0 ? .resync : .calm(condition: number(2))
+            default: .lose(condition: number(2))
             }
         }
     }
@@ -143,7 +150,7 @@ extension CoreStep {
                         variant: number(4) == 0 ? number(Variant.all.count) : number(3), scope: number(12) == 0 ? 0 : 1,
                         extra: number(3), destination: number(6) / 4, priority: number(3))
                 case 70..<72: .level(condition: 1, isSatisfied: number(4) > 0)
-                case 72: .edge(condition: 1)
+                case 72: [.edge(condition: 1), .calm(condition: 1), .lose(condition: 1)][number(3)]
                 case 73: .flap(condition: 1, times: 1 + number(7))
                 case 74: number(3) == 0 ? .suspend(milliseconds: 5000) : .nudge(condition: 1)
                 case 75..<80: failure(using: &random)

@@ -21,7 +21,7 @@ extension CoreOracle {
     mutating func succeed(_ index: Int) {
         let job = jobs[index]
         touched.insert(job.gate)
-        gates[job.gate].reachedIn = job.armedScopeEpoch
+        noteAnswer(index)
         notePassage(index)
         if job.variant.isBudgeted { budget?.noteSuccess(refund: job.refund) }
         tell(index, .succeeded)
@@ -74,13 +74,13 @@ extension CoreOracle {
         let old = conditions[index]
         guard level != old.level else { return change(index, since: old) }
         conditions[index].level = level
-        conditions[index].distrustedUntil = .past
+        var evaluated = old.level
+        evaluated.isUnsteady = level.isUnsteady
+        if level != evaluated { conditions[index].lostUntil = nil }
         if level.isKnown, !old.level.isKnown {
             conditions[index].baseline += level.epoch - old.level.epoch
         } else if level.epoch != old.level.epoch {
             conditions[index].edges.append(now)
-            let edges = conditions[index].edges.count { now <= $0 + Self.settling }
-            if edges > Self.mostEdges { conditions[index].calmAt = now + Self.calm }
         }
         change(index, since: old)
     }
@@ -92,7 +92,22 @@ extension CoreOracle {
         change(index, since: old)
     }
 
-    mutating func distrust(_ index: Int) { conditions[index].distrustedUntil = now + .seconds(1) }
+    /// The kernel says that a satisfied scope is gone.
+    mutating func lose(_ index: Int) {
+        let old = conditions[index]
+        guard old.isReachability, old.isLive, old.isSatisfied else { return }
+        conditions[index].lostUntil = now + .seconds(1)
+        change(index, since: old)
+    }
+
+    private mutating func endLosses() {
+        for index in conditions.indices {
+            guard let end = conditions[index].lostUntil, end <= now else { continue }
+            let old = conditions[index]
+            conditions[index].lostUntil = nil
+            change(index, since: old)
+        }
+    }
 
     mutating func nudge(_ scope: Int?) {
         if let scope { conditions[scope].nudges += 1 } else { allNudges += 1 }
@@ -122,9 +137,15 @@ extension CoreOracle {
             if release.hasCanaries, release.spread > .zero {
                 conditions[index].spreadUntil = now + release.spread.scaled(by: Backoff.chance(chance.next()))
             }
-            for gate in gates.indices where gates[gate].scope == index && !gates[gate].isGone { noteEdge(gate) }
         }
-        if new.epoch != old.epoch || isTurned { touched.formUnion(gates.indices.filter { gates[$0].scope == index }) }
+        let hasTurnedUnsteady = new.isUnsteady != old.isUnsteady
+        for gate in gates.indices where gates[gate].scope == index && !gates[gate].isGone {
+            if new.epoch != old.epoch || hasTurnedUnsteady && new.isUnsteady { noteEdge(gate) }
+            if !new.isUnsteady { gates[gate].isUnsteady = false }
+        }
+        if new.epoch != old.epoch || isTurned || hasTurnedUnsteady {
+            touched.formUnion(gates.indices.filter { gates[$0].scope == index })
+        }
         let isLoss = !new.isOpen && (isTurned || new.level.isKnown != old.level.isKnown)
         for job in inOrder(living) where isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
         for job in inOrder(living) { reconsiderInterruption(job) }
@@ -158,12 +179,13 @@ extension CoreOracle {
     mutating func tick() {
         if drainEnd <= now { cancelRunning() }
         while true {
+            endLosses()
             let due = inOrder(living.filter { jobs[$0].alarm <= now })
             let dueGates = gates.indices.filter { gates[$0].alarm <= now }
             for job in due { jobs[job].alarm = .never }
             for gate in dueGates { gates[gate].alarm = .never }
             touched.formUnion(dueGates)
-            guard !due.isEmpty || !touched.isEmpty else { return }
+            guard !due.isEmpty || !touched.isEmpty || timeOfNextPlace <= now else { return }
             for job in due { timeCame(job) }
             letGo()
         }

@@ -16,93 +16,122 @@ extension CoreOracle {
             end(index, .cancelled)
             return .settled
         }
-        let failure = failureClass(jobs[index], report, isGone: isGone)
-        let isCharged = failure != .connectivity || interruption != .unsatisfied && !isFree(jobs[index])
-        note(index, failure, isCharged: isCharged)
-        if let reason = reasonToStop(index, report, failure) {
+        let fault = fault(jobs[index], report, isGone: isGone)
+        let isCharged =
+            switch fault {
+            case .network: interruption != .unsatisfied && !isFree(jobs[index])
+            case .local: false
+            default: true
+            }
+        note(index, fault, report, isCharged: isCharged)
+        if let reason = reasonToStop(index, report, fault) {
             giveUp(index, reason, isCut: reason == .deadline && interruption == .deadline)
             return .settled
         }
         // The next canary is another job.
         if release.hasCanaries { jobs[index].turn = nil }
-        return goOn(index, isCharged: isCharged)
+        return goOn(index, fault, isCharged: isCharged)
     }
 
     /// The delay is known.
     mutating func park(_ index: Int, for delay: Duration) {
+        let job = jobs[index]
         // Failures that are not charged would never end.
-        jobs[index].soft = now + (jobs[index].lastWasCharged ? delay : max(delay, .milliseconds(500)))
+        var least = Duration.zero
+        if job.lastFault == .network, !job.lastWasCharged { least = .milliseconds(500) }
+        if job.lastFault == .local { least = .seconds(1) }
+        jobs[index].soft = now + max(delay, least)
         jobs[index].previousDelay = delay
         advance(index)
         letGo()
     }
 
-    private func failureClass(_ job: Job, _ report: FailureReport, isGone: Bool) -> FailureClass {
-        if job.interruption == .unsatisfied { return .connectivity }
+    /// What the caller says of an answer stands; an attempt that a loss cut, or that overlapped an outage, was the network's.
+    private func fault(_ job: Job, _ report: FailureReport, isGone: Bool) -> AttemptFailure.Fault {
+        if isAnswer(report), case .classified(let fault) = report.evidence { return fault }
+        if job.interruption == .unsatisfied { return .network }
+        if report.evidence == .shortage || report.evidence == .classified(.local) { return .local }
+        if report.evidence == .classified(.network) { return .network }
         let scope = conditions[job.scope]
-        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.level.isSatisfied
-        let overlaps = job.variant.mode != .ignore && scope.isLive && isBroken
+        let isBroken = isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied
+        if job.variant.mode != .ignore, scope.isLive, isBroken { return .network }
         let isSettling = scope.edges.last.map { now <= $0 + Self.settling } ?? false
-        switch report {
-        case .classified(.permanent): return .permanent
-        case .classified(.server(let delay)): return .server(retryAfter: delay)
-        case .classified(.connectivity), .unreachable: return .connectivity
-        case .classified(.transient), .unclassified: return overlaps ? .connectivity : .transient
-        case .refused: return overlaps ? .connectivity : .server(retryAfter: nil)
+        switch report.evidence {
+        // Once for each job and epoch of a scope that somebody watches.
+        case .unreachable: return scope.isLive && job.unreachableIn == scope.epoch ? .unknown : .network
         case .unanswered, .timedOut:
-            let isNews = scope.isLive && isSettling && gates[job.gate].reachedIn != scope.epoch
-            return overlaps || isNews ? .connectivity : .server(retryAfter: nil)
+            return scope.isLive && isSettling && gates[job.gate].reachedIn != scope.epoch ? .network : .server
+        case .nameless:
+            guard let seen = job.answersAtNameless else { return .network }
+            return scope.answers > seen ? .server : .network
+        case .refused: return .server
+        case .addressless: return .local
+        default: return .unknown
         }
+    }
+
+    private func isAnswer(_ report: FailureReport) -> Bool {
+        guard case .classified(let fault) = report.evidence else { return false }
+        return fault != .network && fault != .local && fault != .unknown
     }
 
     /// Whether failures of the network cost the job nothing.
     private func isFree(_ job: Job) -> Bool { job.waitsForScope && conditions[job.scope].isLive }
 
-    private mutating func note(_ index: Int, _ failure: FailureClass, isCharged: Bool) {
-        if isCharged {
-            jobs[index].charged += 1
-            jobs[index].failureIndex += 1
-        } else {
-            jobs[index].connectivityFailures += 1
-        }
-        jobs[index].lastWasConnectivity = failure == .connectivity
+    private mutating func note(_ index: Int, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool) {
+        let job = jobs[index]
+        if isCharged { jobs[index].charged += 1 }
+        if isCharged || fault == .local { jobs[index].failureIndex += 1 }
+        if fault == .network, !isCharged { jobs[index].connectivityFailures += 1 }
+        if fault == .network, report.evidence == .unreachable { jobs[index].unreachableIn = job.armedScopeEpoch }
+        if report.evidence == .nameless { jobs[index].answersAtNameless = conditions[job.scope].answers }
+        jobs[index].lastFault = fault
         jobs[index].lastWasCharged = isCharged
-        if isCharged { noteOtherFailure(index, failure) }
-        tell(index, .failed(failure, isCharged: isCharged))
-        switch failure {
-        case .connectivity, .permanent: break
-        case .transient, .server:
-            if jobs[index].variant.isBudgeted, jobs[index].interruption != .deadline { budget?.noteFailure() }
+        if fault == .local { shortage = (max(1, running.count), now) }
+        let isAnswered = isAnswer(report) || report.evidence == .refused && fault == .server
+        if isAnswered { noteAnswer(index) }
+        if isCharged { noteCharge(index, fault, isAnswered: isAnswered) }
+        tell(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
+        guard report.mayRetry, job.variant.isBudgeted, job.interruption != .deadline else { return }
+        switch fault {
+        case .network, .local, .request: break
+        case .server, .overload, .unknown: budget?.noteFailure()
         }
     }
 
-    private mutating func reasonToStop(_ index: Int, _ report: FailureReport, _ failure: FailureClass) -> GiveUp.Reason? {
+    private mutating func reasonToStop(
+        _ index: Int, _ report: FailureReport, _ fault: AttemptFailure.Fault
+    ) -> GiveUp.Reason? {
         let job = jobs[index]
         if job.interruption == .deadline { return .deadline }
-        if failure == .permanent { return .permanent }
+        if !report.mayRetry { return .permanent }
         if isShutDown { return .shutDown }
         if job.deadline <= now { return .deadline }
         if let most = job.variant.most, job.charged >= most { return .attempts }
-        if case .server(let delay?) = failure {
+        if case .overload(let delay?) = fault {
             jobs[index].hard = max(job.hard, now + max(.zero, delay))
             if jobs[index].hard > job.deadline { return .deadline }
         }
-        guard failure != .connectivity, job.variant.isBudgeted, budget != nil else { return nil }
-        let isTimeout = job.interruption == .timeout || report == .timedOut
+        guard fault != .network, fault != .local, job.variant.isBudgeted, budget != nil else { return nil }
+        let isTimeout = job.interruption == .timeout || report.evidence == .timedOut
         guard let refund = budget?.takeRetry(afterTimeout: isTimeout) else { return .budget }
         jobs[index].refund = refund
         return nil
     }
 
-    private mutating func goOn(_ index: Int, isCharged: Bool) -> Judgement {
+    private mutating func goOn(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> Judgement {
         let job = jobs[index]
-        if isCharged { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
+        if isCharged || fault == .local { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
         if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
+            // A loss that turns out to be none must not make it start at once.
+            if conditions[job.scope].lostUntil != nil, epoch(job) == job.armedEpoch { jobs[index].soft = now + .milliseconds(500) }
             advance(index)
             return .settled
         }
         if release.hasCanaries, job.isGated {
-            jobs[index].soft = noteNetworkFailure(index)
+            let end = noteNetworkFailure(index)
+            // No job fails more than twice a second at no charge.
+            jobs[index].soft = max(end, now + .milliseconds(500))
             if nudges(job) != job.armedNudges { noteNudge(job.gate) }
             advance(index)
             return .settled

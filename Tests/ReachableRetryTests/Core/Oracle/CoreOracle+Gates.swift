@@ -3,8 +3,8 @@
 /// How fast jobs are let go.
 extension CoreOracle {
     /// The numbers of the rules.
-    static let (firstWidth, bulkShare, mostOverloads, mostEdges) = (2, 8, 4, 5)
-    static let (longRun, settling, calm) = (Duration.seconds(5), Duration.seconds(30), Duration.seconds(3))
+    static let (firstWidth, bulkShare, mostFailed) = (2, 8, 4)
+    static let (longRun, settling) = (Duration.seconds(5), Duration.seconds(30))
 
     private func isIn(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
 
@@ -16,7 +16,7 @@ extension CoreOracle {
 
     /// The attempts that count at a gate.
     private func counted(_ gate: Int) -> [Int] {
-        running.filter { isIn(gate, $0) && jobs[$0].pass != .free && jobs[$0].round == gates[gate].round }
+        running.filter { isIn(gate, $0) && jobs[$0].pass != .free }
     }
 
     /// The gate of a scope and destination, which may be new.
@@ -24,7 +24,8 @@ extension CoreOracle {
         if let gate = gates.firstIndex(where: { !$0.isGone && $0.scope == scope && $0.destination == destination }) { return gate }
         gates.append(Gate(scope: scope, destination: destination))
         // What it missed.
-        if let edge = conditions[scope].edges.last, now <= edge + Self.settling { noteEdge(gates.count - 1) }
+        let hasNewEdge = conditions[scope].edges.last.map { now <= $0 + Self.settling } ?? false
+        if conditions[scope].isUnsteady || hasNewEdge { noteEdge(gates.count - 1) }
         return gates.count - 1
     }
 
@@ -35,32 +36,48 @@ extension CoreOracle {
         gates[gate].phase = .probing
         gates[gate].round += 1
         (gates[gate].failures, gates[gate].retryAt, gates[gate].pauseAt) = (0, .past, .past)
-        gates[gate].calmAt = conditions[gates[gate].scope].calmAt
+        gates[gate].isOverloaded = false
+        gates[gate].isUnsteady = conditions[gates[gate].scope].isUnsteady
         gates[gate].spreadUntil = conditions[gates[gate].scope].spreadUntil
     }
 
     mutating func noteNudge(_ gate: Int) {
         gates[gate].failures = 0
         (gates[gate].retryAt, gates[gate].pauseAt) = (.past, .past)
-        (gates[gate].calmAt, gates[gate].spreadUntil) = (.past, .past)
+        (gates[gate].isUnsteady, gates[gate].spreadUntil) = (false, .past)
     }
 
     mutating func noteStart(_ index: Int) {
         let job = jobs[index]
         guard job.isGated else { return }
-        let isPaced = !release.hasCanaries || job.pass == .window && job.priority != .interactive
+        let isPaced = !release.hasCanaries || gates[job.gate].phase != .open && job.priority != .interactive
         if isPaced, let pace = release.pace { gates[job.gate].dueAt = max(gates[job.gate].dueAt, now) + pace.interval }
         gates[job.gate].sinceBulk = job.priority == .bulk ? 0 : gates[job.gate].sinceBulk + 1
     }
 
+    /// The server answered: the way is there.
+    mutating func noteAnswer(_ index: Int) {
+        let job = jobs[index]
+        conditions[job.scope].answers += 1
+        gates[job.gate].reachedIn = job.armedScopeEpoch
+    }
+
+    /// What an answer means to an attempt's gate.
+    private func proven(_ gate: Gate) -> Gate {
+        var gate = gate
+        (gate.failures, gate.retryAt, gate.pauseAt) = (0, .past, .past)
+        if gate.phase == .probing { (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0) }
+        return gate
+    }
+
+    /// An attempt did what it had to: the others may be more.
     mutating func notePassage(_ index: Int) {
-        var gate = gates[jobs[index].gate]
-        guard jobs[index].round == gate.round else { return }
-        (gate.failures, gate.overloads, gate.retryAt, gate.pauseAt) = (0, 0, .past, .past)
-        switch gate.phase {
-        case .open: break
-        case .probing: (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0)
-        case .ramping:
+        let old = gates[jobs[index].gate]
+        guard jobs[index].round == old.round else { return }
+        var gate = old
+        (gate.failed, gate.isOverloaded) = ([], false)
+        gate = proven(gate)
+        if old.phase == .ramping {
             gate.passed += 1
             if gate.passed >= gate.width {
                 let good = gate.goodWidth ?? .max
@@ -78,7 +95,7 @@ extension CoreOracle {
         if gate.phase == .probing, gate.retryAt > now { return gate.retryAt }
         guard job.round == gate.round else { return now + delay(1) }
         let isFirst = gate.failures == 0 && gate.reachedIn == job.armedScopeEpoch
-        gate.phase = .probing
+        (gate.phase, gate.isOverloaded) = (.probing, false)
         gate.failures += 1
         let end = now + delay(gate.failures)
         if !isFirst { gate.retryAt = end }
@@ -86,31 +103,39 @@ extension CoreOracle {
         return end
     }
 
-    /// A failure of which the network is not to blame.
-    mutating func noteOtherFailure(_ index: Int, _ failure: FailureClass) {
+    /// A charged failure.
+    mutating func noteCharge(_ index: Int, _ fault: AttemptFailure.Fault, isAnswered: Bool) {
         let (place, job) = (jobs[index].gate, jobs[index])
         guard release.hasCanaries, job.isGated else { return }
-        if failure == .permanent { return notePassage(index) }
+        if fault == .request { return notePassage(index) }
         var gate = gates[place]
-        var (isOverload, order) = (false, Duration.zero)
+        let isRecent = job.round == gate.round
         // Jobs that name no server may have different ones.
-        if case .server(let delay) = failure, gate.destination != nil { (isOverload, order) = (true, delay ?? .zero) }
-        if job.round == gate.round {
-            if isOverload { gate.overloads += 1 }
-            switch gate.phase {
-            case .ramping where isOverload && gate.width > 1:
+        let isShared = gate.destination != nil
+        var isOverload = false
+        if case .overload = fault { isOverload = isShared }
+        if isRecent, isAnswered, !isOverload, !gate.isOverloaded { gate = proven(gate) }
+        var isWide = gate.isOverloaded && fault == .server
+        var isServers = fault == .server
+        if case .overload = fault { isServers = true }
+        if isServers, isShared {
+            if !gate.failed.contains(index) { gate.failed.append(index) }
+            if gate.failed.count >= Self.mostFailed { (gate.failed, isWide) = ([], true) }
+            if isWide { isOverload = true }
+        }
+        if isRecent, isOverload {
+            if gate.phase == .ramping, gate.width > 1 {
                 gate.width /= 2
                 (gate.goodWidth, gate.passed) = (gate.width, 0)
-            case .ramping where isOverload: gate.phase = .probing
-            case .open where isOverload && gate.overloads >= Self.mostOverloads: gate.phase = .probing
-            default: break
-            }
-            if gate.phase == .probing, gate.retryAt <= now, gate.pauseAt <= now {
-                gate.failures += 1
-                gate.pauseAt = now + delay(gate.failures, isOverload: isOverload)
+            } else if gate.phase != .open || isWide {
+                (gate.phase, gate.isOverloaded) = (.probing, true)
             }
         }
-        if order > .zero {
+        if isRecent, isOverload || !isAnswered, gate.phase == .probing, gate.retryAt <= now, gate.pauseAt <= now {
+            gate.failures += 1
+            gate.pauseAt = now + delay(gate.failures, isOverload: isOverload)
+        }
+        if isShared, case .overload(let order?) = fault, order > .zero {
             gate.throttledUntil = max(gate.throttledUntil, now + order)
             if gate.phase == .open { (gate.phase, gate.width, gate.passed) = (.ramping, Self.firstWidth, 0) }
         }
@@ -125,15 +150,26 @@ extension CoreOracle {
         return full / 2 + (full / 2).scaled(by: Backoff.chance(chance.next()))
     }
 
-    /// What has run for long has got through, and no longer counts.
+    /// What has run for long no longer counts, and proves nothing.
     mutating func retireLongRuns(_ gate: Int) {
         for index in counted(gate) where jobs[index].startedAt + Self.longRun <= now {
             jobs[index].pass = .free
-            notePassage(index)
         }
     }
 
     // MARK: - Letting go
+
+    /// How many attempts may run: since this machine ran out of something as many as ran without it, and one more each second.
+    private var mostRunning: Int {
+        guard let shortage else { return maxConcurrent }
+        return min(maxConcurrent, shortage.limit + Int((now - shortage.since).components.seconds))
+    }
+
+    /// When one more may run than this machine could bear, if somebody waits for that.
+    var timeOfNextPlace: BusTime {
+        guard let shortage, running.count < maxConcurrent, gates.contains(where: { $0.offer != nil }) else { return .never }
+        return shortage.since + .seconds(max(0, running.count - shortage.limit + 1))
+    }
 
     private struct Offer {
         var turn: Turn
@@ -145,7 +181,7 @@ extension CoreOracle {
     mutating func letGo() {
         for gate in touched { renewOffer(gate) }
         touched = []
-        while running.count < maxConcurrent {
+        while running.count < mostRunning {
             let offers = gates.indices.compactMap { gate in gates[gate].offer.map { ($0, gate) } }
             guard let (turn, gate) = offers.min(by: { $0.0 < $1.0 }) else { return }
             gates[gate].offer = nil
@@ -169,15 +205,14 @@ extension CoreOracle {
         }
         guard !isEmpty else { return nil }
         let scope = conditions[gates[gate].scope]
-        let isSeen = scope.isOpen && scope.distrustedUntil <= now
         var offers: [Offer] = []
         var times: [BusTime] = []
         func offerFirst(_ isWanted: (Job) -> Bool) {
             if let first = line(gate, isWanted).first { offers.append(Offer(turn: first.turn, job: first.job, pass: .free)) }
         }
         offerFirst { !$0.waitsForScope }
-        if isSeen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
-        for priority in priorities(gate) where isSeen {
+        if scope.isOpen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
+        for priority in priorities(gate) where scope.isOpen {
             guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
             case .pass(let pass): offers.append(Offer(turn: first.turn, job: first.job, pass: pass))
@@ -185,14 +220,13 @@ extension CoreOracle {
             }
             if offers.last?.job == first.job { break }
         }
-        if scope.isOpen, scope.distrustedUntil > now, !line(gate, \.waitsForScope).isEmpty { times.append(scope.distrustedUntil) }
         if offers.isEmpty { gates[gate].alarm = times.min() ?? .never }
         return offers.min { $0.turn < $1.turn }
     }
 
     /// The order in which a gate looks at its jobs: bulk jobs first when it is their turn.
     private func priorities(_ gate: Int) -> [JobPriority] {
-        let isLimited = release.hasCanaries || release.pace != nil || maxConcurrent < .max
+        let isLimited = release.hasCanaries || release.pace != nil || maxConcurrent < .max || shortage != nil
         let isBulksTurn =
             isLimited && gates[gate].sinceBulk >= Self.bulkShare - 1
             && line(gate, { $0.isGated && $0.priority == .interactive }).isEmpty
@@ -210,14 +244,15 @@ extension CoreOracle {
         let paceTime = release.pace.map { gate.dueAt + (.zero - $0.tolerance) } ?? .past
         guard release.hasCanaries else { return paceTime > now ? .time(paceTime) : .pass(.free) }
         if gate.throttledUntil > now { return .time(gate.throttledUntil) }
-        if gate.phase == .open { return .pass(.free) }
+        if gate.phase == .open { return .pass(.window) }
 
         let runs = counted(place)
-        let canaries = runs.count { jobs[$0].pass == .canary }
-        let bypassing = runs.count { jobs[$0].pass == .bypass }
+        let canaries = runs.count { jobs[$0].pass == .canary && jobs[$0].round == gate.round }
+        let bypassing = runs.count { jobs[$0].pass == .bypass && jobs[$0].round == gate.round }
         var time = BusTime.past
-        if !isInteractive, gate.calmAt > now {
-            time = gate.calmAt
+        if !isInteractive, gate.isUnsteady {
+            // Until it is told that the path has lasted.
+            time = .never
         } else if job.priority == .bulk, gate.spreadUntil > now {
             time = gate.spreadUntil
         } else if gate.phase == .probing ? canaries > 0 : runs.count - bypassing >= gate.width {

@@ -63,29 +63,29 @@ extension CoreOracle {
     }
 
     private mutating func tellOfWaiting(_ index: Int) {
-        guard !jobs[index].hasToldOfWaiting, let condition = unmet(jobs[index]).first, conditions[condition].level.isKnown else {
-            return
-        }
-        jobs[index].hasToldOfWaiting = true
-        tell(index, .waiting)
+        guard let condition = unmet(jobs[index]).first, jobs[index].toldOf != condition, conditions[condition].level.isKnown
+        else { return }
+        jobs[index].toldOf = condition
+        tell(index, .waiting(ConditionIndex(condition)))
     }
 
     mutating func move(_ index: Int, to place: Place) {
         let gate = jobs[index].gate
         (jobs[index].place, jobs[index].limit) = (place, .never)
         if jobs[index].state == .judged { jobs[index].state = .parked }
-        if line(gate).isEmpty { gates[gate].alarm = .never }
+        if line(gate).isEmpty { (gates[gate].alarm, gates[gate].offer) = (.never, nil) }
     }
 
     mutating func start(_ index: Int, _ pass: Pass) {
         move(index, to: .nowhere)
         var job = jobs[index]
         if epoch(job) != job.armedEpoch {
-            let isReset = job.variant.rule == .resetBackoff || job.variant.rule == .automatic && job.lastWasConnectivity
+            let isReset = job.variant.rule == .resetBackoff || job.variant.rule == .automatic && job.lastFault == .network
             if isReset { (job.failureIndex, job.previousDelay) = (0, nil) }
             job.connectivityIndex = 0
         }
         job.state = .running
+        job.toldOf = nil
         job.startedAt = now
         job.started += 1
         (job.armedEpoch, job.armedScopeEpoch, job.armedNudges) = (epoch(job), conditions[job.scope].epoch, nudges(job))
@@ -135,6 +135,7 @@ extension CoreOracle {
     mutating func finish(_ index: Int) {
         move(index, to: .nowhere)
         jobs[index].state = .ended
+        if living.isEmpty { shortage = nil }
         arm(index)
     }
 }

@@ -14,12 +14,14 @@ struct CoreOracle {
         /// Nobody looked in time.
         var isGivenUp = false
         var edges: [BusTime] = []
-        var calmAt = BusTime.past
         var spreadUntil = BusTime.past
-        var distrustedUntil = BusTime.past
+        /// Until when the kernel's word that it is gone counts for more than its level.
+        var lostUntil: BusTime?
         /// Since when it has been as it is, open or closed.
         var since = BusTime.start
         var nudges = 0
+        /// How often a server answered one of its jobs.
+        var answers = 0
 
         init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
             self.level = level
@@ -34,8 +36,10 @@ struct CoreOracle {
         var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
         var isOpen: Bool {
             if isReachability, level.isFinished || (!level.isKnown && isGivenUp) { return true }
-            return level.isKnown && level.isSatisfied
+            return level.isKnown && isSatisfied
         }
+        var isSatisfied: Bool { level.isSatisfied && lostUntil == nil }
+        var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
     }
 
     /// Where a job that does not run is.
@@ -80,7 +84,8 @@ struct CoreOracle {
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
-        var hasToldOfWaiting = false
+        /// What it was last said to wait for, since its last start.
+        var toldOf: Int?
 
         var started = 0
         var charged = 0
@@ -88,7 +93,11 @@ struct CoreOracle {
         var failureIndex = 0
         var connectivityIndex = 0
         var previousDelay: Duration?
-        var lastWasConnectivity = false
+        var lastFault: AttemptFailure.Fault?
+        /// The scope's epoch in which it was last told that there is no network.
+        var unreachableIn: UInt64?
+        /// How many answers there had been when no name server answered it.
+        var answersAtNameless: Int?
         var lastWasCharged = false
         /// What its last retry took from the budget.
         var refund: Int?
@@ -127,11 +136,13 @@ struct CoreOracle {
         var passed = 0
         var goodWidth: Int?
         var failures = 0
-        var overloads = 0
+        /// The jobs that the server has failed since it served one.
+        var failed: [Int] = []
+        var isOverloaded = false
         var retryAt = BusTime.past
         var pauseAt = BusTime.past
         var throttledUntil = BusTime.past
-        var calmAt = BusTime.past
+        var isUnsteady = false
         var spreadUntil = BusTime.past
         /// When the next start is on time at the pace.
         var dueAt = BusTime.past
@@ -147,6 +158,8 @@ struct CoreOracle {
         case interrupt(JobState.Interruption)
         case end(Ending)
         case tell(News, waited: Duration?)
+
+        var isWait: Bool { if case .tell(.waiting, _) = self { true } else { false } }
 
         /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
         static func telling(_ news: News, waited: Duration) -> Deed {
@@ -173,6 +186,8 @@ struct CoreOracle {
     var allNudges = 0
     var drainEnd = BusTime.never
     var isShutDown = false
+    /// How many attempts ran when this machine ran out of something.
+    var shortage: (limit: Int, since: BusTime)?
     var deeds: [(job: Int, deed: Deed)] = []
 
     var running: [Int] { jobs.indices.filter { jobs[$0].state == .running } }
@@ -200,8 +215,8 @@ struct CoreOracle {
 
     /// When something happens next by itself.
     var nextTime: BusTime {
-        let times = living.map { jobs[$0].alarm } + gates.map(\.alarm) + (living.isEmpty ? [] : [drainEnd])
-        return times.min() ?? .never
+        let own = living.map { jobs[$0].alarm } + gates.map(\.alarm) + conditions.compactMap(\.lostUntil)
+        return (own + [timeOfNextPlace] + (living.isEmpty ? [] : [drainEnd])).min() ?? .never
     }
 
     /// When something happens to the job by itself, as things are.

@@ -1,0 +1,76 @@
+import Dispatch
+import Logging
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// A logger that blocks delays neither listeners nor timers, and what waits for it is bounded.
+@Suite(.timeLimit(.minutes(10))) struct BlockedLoggerTests {
+    /// Blocks in its first line until it is let go.
+    private final class Blocking: LogHandler, Sendable {
+        private let state = Mutex((lines: [String](), isBlocked: true))
+        let (entered, enter) = AsyncStream.makeStream(of: Void.self)
+        private let isOpen = DispatchSemaphore(value: 0)
+
+        var lines: [String] { state.withLock(\.lines) }
+        func open() { isOpen.signal() }
+
+        subscript(metadataKey _: String) -> Logger.Metadata.Value? {
+            get { nil }
+            set {}
+        }
+        var metadata: Logger.Metadata {
+            get { [:] }
+            set {}
+        }
+        var logLevel: Logger.Level {
+            get { .trace }
+            set {}
+        }
+
+        func log(event: LogEvent) {
+            let isFirst = state.withLock { state in
+                state.lines.append("\(event.message) \(event.metadata?["retry.dropped"] ?? "")")
+                defer { state.isBlocked = false }
+                return state.isBlocked
+            }
+            guard isFirst else { return }
+            enter.yield()
+            isOpen.wait()
+        }
+    }
+
+    @Test func listenersAndTimersDoNotWaitForIt() async throws {
+        let handler = Blocking()
+        let clock = ManualClock()
+        var configuration = RetryBus.Configuration()
+        configuration.logger = Logger(label: "test") { _ in handler }
+        configuration.bufferedEvents = 100_000
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: clock)
+        let events = bus.events
+        // The main thread blocks in the logger while its attempt runs: the threads of the pool are needed.
+        let first = Task { @MainActor in
+            try await bus.retry(RetryPolicy(.constant(.seconds(5))).attemptTimeout(.seconds(60)), id: "first") { attempt in
+                if attempt.number == 1 { throw CancellationError() }
+            }
+        }
+        for await _ in handler.entered { break }
+        #expect(bus.nextWakeUp == .seconds(60), "the timer of the attempt is armed before the event is published")
+        for _ in 0..<5000 { try await bus.retry { _ in } }
+        var heard = 0
+        for await event in events where event.job != "first" {
+            heard += 1
+            if heard == 10_000 { break }
+        }
+        handler.open()
+        while bus.nextWakeUp != .seconds(5) { await Task.yield() }
+        clock.advance(by: .seconds(5))
+        try await first.value
+        await bus.shutdown(drain: nil)
+        let lines = handler.lines
+        #expect(lines.count < 4200, "\(lines.count)")
+        #expect(lines.contains { $0.hasPrefix("events of jobs were not logged") && !$0.hasSuffix(" ") })
+    }
+}

@@ -1,0 +1,209 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// Requests as values of `Job`, and the options of a request that a bus has to know.
+@Suite(.timeLimit(.minutes(5))) struct JobTests {
+    private static let policy = RetryPolicy.steady.backoff(.immediate)
+
+    @Test func jobHasAValue() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let job = exchange.session.job(for: try exchange.request(), retrying: Self.policy, on: exchange.bus)
+            #expect(exchange.server.requests.isEmpty, "it has not begun")
+            let (data, response) = try await job.value
+            #expect(data == Data("ok".utf8) && response.statusCode == 200)
+        }
+    }
+
+    @Test func eachLifeHasAKey() async throws {
+        try await Exchange.run { request in
+            request.number.isMultiple(of: 2) ? .respond(201) : .respond(503)
+        } _: { exchange in
+            let options = HTTPRetryOptions.with { $0.idempotency = .key }
+            let job = exchange.session.uploadJob(
+                for: try exchange.request("POST"), from: Data([1, 2]), retrying: Self.policy, on: exchange.bus, options: options)
+            _ = try await job.value
+            _ = try await job.value
+            let keys = exchange.server.requests.map { $0.headers["idempotency-key"] }
+            try #require(keys.count == 4 && keys[0] != nil)
+            #expect(keys[0] == keys[1] && keys[2] == keys[3] && keys[0] != keys[2])
+            #expect(exchange.server.requests.map(\.length) == [2, 2, 2, 2])
+        }
+    }
+
+    /// Both lives run at the same time, and their failures are judged each by its own request.
+    @Test func livesAtTheSameTimeDoNotMix() async throws {
+        try await Exchange.run { request in
+            if request.headers["x-life"] == "0" { return .respond(404) }
+            return request.number < 4 ? .respond(503) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let lives = Mutex(0)
+            let options = HTTPRetryOptions.with {
+                $0.adapt = { request, attempt in
+                    var request = request
+                    if attempt.number == 1 {
+                        let life = lives.withLock { lives in
+                            defer { lives += 1 }
+                            return lives
+                        }
+                        request.setValue("\(life)", forHTTPHeaderField: "X-Life")
+                    }
+                    return request
+                }
+            }
+            let job = exchange.session.job(for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
+            async let first = job.value
+            async let second = job.value
+            let statuses = [try await first.1.statusCode, try await second.1.statusCode]
+            #expect(Set(statuses) == [404, 200])
+        }
+    }
+
+    @Test func submittedUploadTellsItsStory() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(201)
+        } _: { exchange in
+            let folder = try TemporaryFolder()
+            let photo = folder.url.appendingPathComponent("photo")
+            try Data([1, 2, 3]).write(to: photo)
+            let (events, told) = AsyncStream.makeStream(of: String.self)
+            let job = exchange.session.uploadJob(
+                for: try exchange.request("PUT"), fromFile: photo, retrying: Self.policy, on: exchange.bus
+            ).onEvent { event in
+                switch event {
+                case .attemptFailed: told.yield("failed")
+                case .succeeded(let (_, response)):
+                    told.yield("succeeded \(response.statusCode)")
+                    told.finish()
+                default: break
+                }
+            }
+            try job.submit()
+            #expect(await events.reduce(into: []) { $0.append($1) } == ["failed", "succeeded 201"])
+            #expect(exchange.server.requests.map(\.length) == [3, 3])
+        }
+    }
+
+    @Test func downloadJobHasAFilePerLife() async throws {
+        try await Exchange.run { request in
+            request.number == 3 ? .respond(404, [:], "no") : .respond(200, [:], "body \(request.number)")
+        } _: { exchange in
+            let folder = try TemporaryFolder()
+            var options = HTTPRetryOptions.with { $0.downloadDirectory = folder.url }
+            let job = exchange.session.downloadJob(
+                for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
+            let first = try await job.value.0
+            let second = try await job.value.0
+            let (third, response) = try await job.value
+            let bodies = try [first, second, third].map { String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
+            #expect(bodies == ["body 1", "body 2", "no"] && response.statusCode == 404)
+            #expect(try folder.contents.count == 3)
+            options.errorStatuses = .thrown
+            exchange.server.stop()
+            let failing = exchange.session.downloadJob(
+                for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
+            await #expect(throws: URLError.self) { _ = try await failing.value }
+            #expect(try folder.contents.count == 3, "a life that gave up leaves no file")
+        }
+    }
+
+    @Test func jobForAnotherSchemeFails() async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            let request = URLRequest(url: try #require(URL(string: "file:///etc/hosts")))
+            let job = exchange.session.job(for: request, retrying: Self.policy, on: exchange.bus)
+            await #expect(throws: URLError(.unsupportedURL)) { _ = try await job.value }
+        }
+    }
+
+    // MARK: - Options
+
+    @Test func callersOfOneNameShareARequest() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let options = HTTPRetryOptions.with { $0.joining = "feed" }
+            let callers = try (1...3).map { _ in
+                Task { [request = try exchange.request()] in
+                    try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options).0
+                }
+            }
+            while exchange.bus.sharers(of: "feed") < 3 { await Task.yield() }
+            _ = try await exchange.bus.parked("feed")
+            exchange.clock.advance(by: .seconds(1))
+            for caller in callers { #expect(try await caller.value == Data("ok".utf8)) }
+            #expect(exchange.server.requests.count == 2)
+        }
+    }
+
+    @Test func callersOfOneNameShareARefusal() async throws {
+        try await Exchange.run { _ in
+            .respond(503, [:], "busy")
+        } _: { exchange in
+            let options = HTTPRetryOptions.with { $0.joining = "feed" }
+            let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 2)
+            let callers = try (1...2).map { _ in
+                Task { [request = try exchange.request()] in
+                    try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
+                }
+            }
+            while exchange.bus.sharers(of: "feed") < 2 { await Task.yield() }
+            _ = try await exchange.bus.parked("feed")
+            exchange.clock.advance(by: .seconds(1))
+            for caller in callers { #expect(try await caller.value.1.statusCode == 503) }
+        }
+    }
+
+    @Test(arguments: [HTTPDestination.hostAndPort, .none, .named("photos")])
+    func destinationIsTheCallersToName(destination: HTTPDestination) async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(200)
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(
+                    for: request, retrying: .steady, on: exchange.bus,
+                    options: .with {
+                        $0.id = "job"
+                        $0.destination = destination
+                    })
+            }
+            let name = try await exchange.bus.parked("job").destination
+            switch destination {
+            case .hostAndPort: #expect(name == "127.0.0.1:\(exchange.server.port)")
+            case .none: #expect(name == nil)
+            default: #expect(name == "photos")
+            }
+            exchange.clock.advance(by: .seconds(1))
+            _ = try await loading.value
+        }
+    }
+
+    @Test func encodedAndUnresumedDownloadsAreOptions() async throws {
+        let body = Array(repeating: UInt8(7), count: 1000)
+        try await Exchange.run { request in
+            request.number.isMultiple(of: 2)
+                ? .respond(200, ["ETag": "\"a\""], body: body) : .breakOff(200, ["ETag": "\"a\""], body: body, after: 500)
+        } _: { exchange in
+            for isResumed in [true, false] {
+                let options = HTTPRetryOptions.with {
+                    ($0.acceptsEncodedDownloads, $0.resumesDownloads) = (isResumed, isResumed)
+                }
+                let (file, _) = try await exchange.session.download(
+                    for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
+                #expect(try Array(Data(contentsOf: file)) == body)
+                try FileManager.default.removeItem(at: file)
+            }
+            let requests = exchange.server.requests
+            #expect(requests.allSatisfy { $0.headers["accept-encoding"] != "identity" })
+            #expect(requests.map { $0.headers["range"] } == [nil, "bytes=500-", nil, nil])
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+@testable import ReachableHTTP
+
+/// Sessions, connections and files, and how long they are open.
+@Suite(.timeLimit(.minutes(5))) struct SessionTests {
+    @Test func requestsOfOneSessionShareAConnection() async throws {
+        try await Exchange.run { _ in
+            .respond(200, [:], "ok")
+        } _: { exchange in
+            for _ in 1...3 {
+                let (file, _) = try await exchange.session.download(
+                    for: try exchange.request(), retrying: .steady, on: exchange.bus)
+                try FileManager.default.removeItem(at: file)
+                _ = try await exchange.session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
+            }
+            #expect(exchange.server.requests.count == 6 && exchange.server.acceptedCount == 1)
+        }
+    }
+
+    @Test func eachValidationOpensAConnection() async throws {
+        let server = try MisbehavingServer { $0.number == 2 ? .respond(302, ["Location": "/login"]) : .respond(200, [:], "ok") }
+        defer { server.stop() }
+        let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/check"))
+        let validator = HTTPPathValidator(url: url, expectedBody: "ok", timeout: .seconds(3600))
+        let findings = [
+            try await validator.validate(.unknown), try await validator.validate(.unknown), try await validator.validate(.unknown),
+        ]
+        let page = "http://127.0.0.1:\(server.port)/login"
+        #expect(findings == [.validated, .captivePortal(page), .validated])
+        #expect(server.requests.count == 3 && server.acceptedCount == 3)
+    }
+
+    @Test func companionLivesAsLongAsItsSession() {
+        var session: URLSession? = URLSession(configuration: .ephemeral)
+        let other = URLSession(configuration: .ephemeral)
+        var companion = session.map { TaskSession.companion(of: $0) }
+        #expect(companion != nil && session.map { TaskSession.companion(of: $0) } === companion)
+        #expect(TaskSession.companion(of: other) !== companion)
+        let isAlive = { [weak companion] in companion != nil }
+        (session, companion) = (nil, nil)
+        // Entries of deallocated sessions go when another one is added.
+        let third = URLSession(configuration: .ephemeral)
+        _ = TaskSession.companion(of: third)
+        #expect(!isAlive())
+        withExtendedLifetime((other, third)) {}
+    }
+
+    @Test func redirectsAreFollowedWithTheirCookies() async throws {
+        try await Exchange.run { request in
+            request.path == "/"
+                ? .respond(302, ["Location": "/there", "Set-Cookie": "a=b; Path=/"]) : .respond(200, [:], "there")
+        } _: { exchange in
+            let (data, response) = try await exchange.session.data(
+                for: try exchange.request(), retrying: .steady, on: exchange.bus)
+            #expect(data == Data("there".utf8) && response.url?.path == "/there")
+            #expect(exchange.server.requests.map { $0.headers["cookie"] } == [nil, "a=b"])
+        }
+    }
+
+    /// Foundation stops the program if a redirect is answered after its task was cancelled.
+    @Test func redirectedRequestCanBeCancelled() async throws {
+        try await Exchange.run { _ in
+            .respond(302, ["Location": "/"])
+        } _: { exchange in
+            for index in 0..<100 {
+                let loading = Task { [request = try exchange.request()] in
+                    try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+                }
+                while exchange.server.requests.count < 2 * index { await Task.yield() }
+                loading.cancel()
+                _ = await loading.result
+            }
+            #expect(exchange.bus.pending.isEmpty)
+        }
+    }
+
+    @Test func delegateOfTheSessionDecidesAboutRedirects() async throws {
+        final class Stayer: NSObject, URLSessionTaskDelegate {
+            func urlSession(
+                _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+                newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+            ) { completionHandler(nil) }
+        }
+        try await Exchange.run { _ in
+            .respond(302, ["Location": "/there"], "moved")
+        } _: { exchange in
+            let session = URLSession(configuration: .ephemeral, delegate: Stayer(), delegateQueue: nil)
+            defer { session.finishTasksAndInvalidate() }
+            let (_, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
+            #expect(response.statusCode == 302 && exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test func sessionMayBeInvalidatedWhileItsJobsArePending() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let session = URLSession(configuration: .ephemeral)
+            let loading = Task { [request = try exchange.request()] in
+                try await session.data(for: request, retrying: .steady, on: exchange.bus, options: .with { $0.id = "job" })
+            }
+            _ = try await exchange.bus.parked("job")
+            session.invalidateAndCancel()
+            exchange.clock.advance(by: .seconds(1))
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    /// In a process of its own, where nothing else opens descriptors.
+    @Test func waitingDownloadsHoldNoDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            try await Exchange.run { _ in
+                .respond(200, [:], "ok")
+            } _: { exchange in
+                func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+                try exchange.network.pull("eth0")
+                let before = try open()
+                let loading = try (0..<1100).map { index in
+                    Task { [request = try exchange.request()] in
+                        try await exchange.session.download(
+                            for: request, retrying: .steady, on: exchange.bus, options: .with { $0.id = JobID("job \(index)") })
+                    }
+                }
+                for index in 0..<1100 { _ = try await exchange.bus.parked(JobID("job \(index)")) }
+                let during = try open()
+                for task in loading { task.cancel() }
+                for task in loading { _ = await task.result }
+                print("descriptors: \(before) before, \(during) with 1100 downloads that wait")
+                try #require(during <= before)
+            }
+        }
+    }
+
+    @Test func interruptedDownloadsHoldNoDescriptors() async throws {
+        let body = Array(repeating: UInt8(7), count: 100_000)
+        try await Exchange.run { request in
+            request.number == 1
+                ? .breakOff(200, ["ETag": "\"a\""], body: body, after: 30_000) : .part(of: body, tag: "\"a\"", request)
+        } _: { exchange in
+            let folder = try TemporaryFolder()
+            let loading = Task { [request = try exchange.request(), folder] in
+                try await exchange.session.download(
+                    for: request, retrying: .steady, on: exchange.bus,
+                    options: .with {
+                        $0.id = "job"
+                        $0.downloadDirectory = folder.url
+                    })
+            }
+            _ = try await exchange.bus.parked("job")
+            #expect(try folder.contents.count == 1)
+            #expect(try folder.openDescriptors == 0)
+            exchange.clock.advance(by: .seconds(1))
+            let (file, response) = try await loading.value
+            #expect(response.statusCode == 206)
+            #expect(try Array(Data(contentsOf: file)) == body)
+            #expect(try folder.openDescriptors == 0)
+        }
+    }
+
+    @Test(arguments: [true, false]) func fileThatWasTidiedAwayStartsAgain(isRemoved: Bool) async throws {
+        let body = Array(repeating: UInt8(7), count: 100_000)
+        try await Exchange.run { request in
+            request.number == 1
+                ? .breakOff(200, ["ETag": "\"a\""], body: body, after: 30_000) : .part(of: body, tag: "\"a\"", request)
+        } _: { exchange in
+            let folder = try TemporaryFolder()
+            let loading = Task { [request = try exchange.request(), folder] in
+                try await exchange.session.download(
+                    for: request, retrying: .steady, on: exchange.bus,
+                    options: .with {
+                        $0.id = "job"
+                        $0.downloadDirectory = folder.url
+                    })
+            }
+            _ = try await exchange.bus.parked("job")
+            let part = try #require(try folder.contents.first)
+            if isRemoved {
+                try FileManager.default.removeItem(at: part)
+            } else {
+                try Data([1, 2, 3]).write(to: part)
+            }
+            exchange.clock.advance(by: .seconds(1))
+            let (file, _) = try await loading.value
+            #expect(try Array(Data(contentsOf: file)) == body)
+            #expect(exchange.server.requests.map(\.firstByte) == [nil, nil])
+        }
+    }
+}
+
+/// A directory that is removed with the object.
+final class TemporaryFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    var contents: [URL] {
+        get throws { try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil) }
+    }
+
+    /// How many files in it this process has open.
+    var openDescriptors: Int {
+        get throws {
+            let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+            return descriptors.count { number in
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+                return target?.hasPrefix(url.path) == true
+            }
+        }
+    }
+}

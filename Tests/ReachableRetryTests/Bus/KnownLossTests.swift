@@ -1,0 +1,122 @@
+import Reachability
+import ReachabilityTesting
+import Synchronization
+import Testing
+
+@testable import ReachableRetry
+
+/// Paths that the kernel says are gone before the monitor has seen it.
+@Suite(.timeLimit(.minutes(10))) struct KnownLossTests {
+    /// A network whose monitor evaluates nothing on request.
+    private final class DeafNetwork: NetworkSource {
+        let network: SimulatedNetwork
+        let wakes = Atomic(0)
+
+        init(_ network: SimulatedNetwork) { self.network = network }
+
+        func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+            try await network.run(deliver: deliver)
+        }
+
+        func wake() { wakes.add(1, ordering: .relaxed) }
+
+        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+
+        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
+    }
+
+    private func removeRouteSilently(_ network: SimulatedNetwork) throws {
+        try network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
+    }
+
+    @Test func aLossHasTheMonitorEvaluate() async throws {
+        try await Scenario().run { scenario in
+            await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
+            try removeRouteSilently(scenario.network)
+            #expect(scenario.monitor.path.isSatisfied)
+            await scenario.advance(to: .milliseconds(100))
+            #expect(scenario.monitor.path.status == .unsatisfied && scenario.monitor.health.missedByEvents == 0)
+            #expect(scenario.bus.nextWakeUp == nil)
+            #expect(scenario.bus.pending.map(\.reason) == ["waits for the network: no route leads there (noRoute)"])
+        }
+    }
+
+    @Test(arguments: [ReleasePolicy.unjittered, .immediate])
+    func withoutAnEvaluationALossLastsOneSecond(release: ReleasePolicy) async throws {
+        try await Scenario(release: release, source: DeafNetwork.init).run { scenario in
+            let policy = RetryPolicy.scenario.backoff(.immediate)
+            await scenario.submit("failed", policy, .fails(), .ok())
+            try removeRouteSilently(scenario.network)
+            await scenario.advance(to: .milliseconds(200))
+            #expect(scenario.bus.pending.first?.charged == 0)
+            await scenario.submit("new", policy, .ok())
+            scenario.bus.retryNow()
+            await scenario.settle()
+            #expect(
+                scenario.bus.pending.map(\.reason)
+                    == Array(repeating: "waits for the network: the kernel says that it is gone", count: 2))
+            #expect(scenario.bus.pending.allSatisfy { $0.state == .waiting })
+            await scenario.advance(to: .milliseconds(1099))
+            #expect(scenario.starts("failed") == [0] && scenario.starts("new").isEmpty)
+            await scenario.advance(to: .milliseconds(1100))
+            #expect(scenario.starts("failed") == [0, 1.1] && scenario.starts("new") == [1.1])
+        }
+    }
+
+    @Test func aBurstOfFailuresAsksOnce() async throws {
+        try await Scenario().run { scenario in
+            let network = scenario.network
+            var before = network.lookups
+            _ = try scenario.monitor.path(to: .internet)
+            let question = network.lookups - before
+            for number in 1...500 { await scenario.submit("\(number)", .scenario.giveUpAfter(maxAttempts: 1), .fails()) }
+            before = network.lookups
+            await scenario.advance(to: .milliseconds(100))
+            let questions = (network.lookups - before) / question
+            #expect((1...16).contains(questions), "asked \(questions) times")
+            #expect(scenario.result("500") == "other")
+        }
+    }
+
+    @Test func anAnswerIsOldAfterAMillisecondOrAnEvent() async throws {
+        try await Scenario().run { scenario in
+            let (monitor, lookups) = (scenario.monitor, RecentLookups())
+            func isGone(_ microseconds: Int) -> Bool {
+                lookups.isGone(.internet, monitor, at: BusTime(.microseconds(microseconds)))
+            }
+            #expect(!isGone(0))
+            try removeRouteSilently(scenario.network)
+            #expect(!isGone(999) && isGone(1000))
+            try scenario.network.changeSilently { kernel throws(SimulationError) in
+                try kernel.addRoute(to: "default", via: "192.0.2.1")
+            }
+            #expect(isGone(1500))
+            monitor.reevaluate(.internet)
+            #expect(!isGone(1500), "the monitor has heard something since")
+        }
+    }
+
+    /// The first job of a bus, and of `withRetry`, finds a path that flapped before there was a bus.
+    @Test func aFreshBusWaitsForAFlappingPathToLast() async throws {
+        try await Scenario().run { scenario in
+            for _ in 1...7 {
+                try scenario.network.pull("eth0")
+                try scenario.network.plug("eth0")
+            }
+            await scenario.submit("job", .scenario, .ok())
+            #expect(scenario.starts("job").isEmpty && scenario.bus.nextWakeUp == nil)
+            await scenario.advance(to: .seconds(5))
+            #expect(scenario.starts("job") == [3])
+        }
+    }
+
+    @Test func interactiveJobsDoNotWaitForItToLast() async throws {
+        try await Scenario().run { scenario in
+            for _ in 1...7 {
+                try scenario.network.pull("eth0")
+                try scenario.network.plug("eth0")
+            }
+            #expect(try await scenario.bus.retry(priority: .interactive) { $0.number } == 1)
+        }
+    }
+}

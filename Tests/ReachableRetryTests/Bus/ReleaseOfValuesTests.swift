@@ -1,0 +1,95 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// What the bus releases of its callers' is released outside of its lock: a `deinit` may use the bus.
+@Suite(.timeLimit(.minutes(10))) struct ReleaseOfValuesTests {
+    /// Uses the bus when it goes.
+    private final class Tattler: Error {
+        private let bus: RetryBus
+        private let count: Counter
+
+        init(_ bus: RetryBus, _ count: Counter) { (self.bus, self.count) = (bus, count) }
+
+        deinit {
+            _ = bus.pending
+            count.value.add(1, ordering: .relaxed)
+        }
+    }
+
+    private final class Counter: Sendable {
+        let value = Atomic(0)
+    }
+
+    @Test func errorsAreReleasedOutsideOfTheLock() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let count = Counter()
+        try await bus.retry(RetryPolicy(.immediate)) { attempt in
+            if attempt.number < 5 { throw Tattler(bus, count) }
+        }
+        _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw Tattler(bus, count) }
+        #expect(count.value.load(ordering: .relaxed) == 6)
+    }
+
+    @Test(arguments: [true, false]) func closuresAreReleasedOutsideOfTheLock(detached: Bool) async throws {
+        try await Scenario(online: false).run { scenario in
+            let bus = scenario.bus
+            let count = Counter()
+            func submit(_ id: JobID) throws {
+                let (held, heard) = (Tattler(bus, count), Tattler(bus, count))
+                let policy = RetryPolicy(.immediate).giveUpOnErrors { _ in withExtendedLifetime(heard) { false } }
+                try bus.job(policy, id: id) { _ in _ = held }.onEvent { _ in _ = heard }.submit(detached: detached)
+            }
+            try submit("cancelled")
+            try submit("shut down")
+            bus.cancel("cancelled")
+            await bus.shutdown(drain: .zero)
+            #expect(bus.pending.isEmpty)
+        }
+    }
+
+    @Test func eventsThatNoListenerReadAreReleasedOutsideOfTheLock() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let count = Counter()
+        do {
+            let events = bus.events
+            _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw Tattler(bus, count) }
+            withExtendedLifetime(events) {}
+        }
+        await bus.shutdown(drain: nil)
+        #expect(count.value.load(ordering: .relaxed) == 2)
+    }
+
+    /// A clock that is set by hand, backwards, too.
+    private struct CrookedClock: Clock {
+        final class Hand: Sendable {
+            let offset = Mutex(Duration.zero)
+        }
+
+        let hand = Hand()
+        var now: ManualClock.Instant { .init(offset: hand.offset.withLock { $0 }) }
+        var minimumResolution: Duration { .nanoseconds(1) }
+
+        func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+            let (never, _) = AsyncStream.makeStream(of: Void.self)
+            for await _ in never {}
+            throw CancellationError()
+        }
+    }
+
+    @Test func theTimeOfTheBusNeverRunsBack() async throws {
+        let clock = CrookedClock()
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: clock)
+        let events = bus.events
+        for seconds in [5, 3, 9, 1] {
+            clock.hand.offset.withLock { $0 = .seconds(seconds) }
+            try await bus.retry { _ in }
+        }
+        await bus.shutdown(drain: nil)
+        var times: [Duration] = []
+        for await event in events { times.append(event.at) }
+        #expect(times == [5, 5, 5, 5, 9, 9, 9, 9].map { .seconds($0) })
+    }
+}
