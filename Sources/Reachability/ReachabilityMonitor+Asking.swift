@@ -117,7 +117,8 @@ extension ReachabilityMonitor {
     }
 
     private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
-        var batch = LookupBatch()
+        // Of many scopes the second lookups would cost more than a round less gains.
+        var batch = LookupBatch(expecting: questions.count == 1 ? table.firstIPv4Source : nil)
         let areAsked = questions.map { question in
             let queries = evaluator.queries(for: question.scope, host: question.host, families: question.families, table)
             batch.append(queries ?? [])

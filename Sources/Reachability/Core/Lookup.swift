@@ -4,6 +4,7 @@
 /// therefore always looked up twice. For IPv6 the second lookup matters only if the first one fails: a route may accept certain
 /// sources only (`from`, ip-route(8)), and the kernel then tries its sources (ip6_dst_lookup_tail, net/ipv6/ip6_output.c).
 package struct Lookup: Sendable {
+    // What is rare lies behind a pointer: lookups are copied between an event and its verdict.
     private enum Phase: Equatable, Sendable {
         /// Without a source.
         case first
@@ -12,11 +13,11 @@ package struct Lookup: Sendable {
         /// IPv6: with the source that a connected socket chose.
         case selection
         /// IPv6, where no such socket can be made, or none at present: with each usable source in turn.
-        case trial(rest: [IPAddress])
+        indirect case trial(rest: [IPAddress])
         /// IPv6, after a datagram socket was refused that asked for another transport: with each usable source in turn.
-        case review(refusal: RouteVerdict, rest: [IPAddress])
+        indirect case review(refusal: RouteVerdict, rest: [IPAddress])
         /// The same source for a datagram: rules may tell transports apart.
-        case comparison(refusal: RouteVerdict, verdict: RouteVerdict, rest: [IPAddress])
+        indirect case comparison(refusal: RouteVerdict, verdict: RouteVerdict, rest: [IPAddress])
         case done
     }
 
@@ -38,6 +39,14 @@ package struct Lookup: Sendable {
     }
 
     package var isDone: Bool { phase == .done }
+
+    /// The query that follows if the first one is answered with this source.
+    fileprivate func confirmation(from source: IPAddress) -> RouteQuery? {
+        phase == .first && query.destination.family == .ipv4 ? query.from(.address(source)) : nil
+    }
+
+    /// If true, ``query`` is the confirmation of a source.
+    fileprivate func confirms(_ source: IPAddress) -> Bool { phase == .confirmation && query.source == .address(source) }
 
     /// Takes in the answer to ``query``.
     ///
@@ -111,7 +120,7 @@ package struct Lookup: Sendable {
             query.source = .address(source)
             phase = .confirmation
         case (.ipv6, .refused):
-            guard !table.usableSources(.ipv6).isEmpty else { return }
+            guard table.hasUsableSource(.ipv6) else { return }
             query.source = .selected
             phase = .selection
         default: break
@@ -152,28 +161,54 @@ extension InterfaceTable {
     fileprivate func usableSources(_ family: IPAddress.Family) -> [IPAddress] {
         var (sources, others): ([IPAddress], [IPAddress]) = ([], [])
         for interface in all where !interface.isLoopback {
-            for held in interface.addresses where held.isReady && held.address.family == family {
-                let address = held.address
-                if address.isLinkLocal || address.isLoopback || address.isUnspecified { continue }
-                if interface.isUsable { sources.append(address) } else { others.append(address) }
+            for held in interface.addresses where held.isSource(family) {
+                if interface.isUsable { sources.append(held.address) } else { others.append(held.address) }
                 if sources.count == Lookup.trialLimit { return sources }
             }
         }
         return sources + others.prefix(Lookup.trialLimit - sources.count)
     }
+
+    /// The IPv4 source that packets to the internet probably come from, on a machine with one.
+    package var firstIPv4Source: IPAddress? {
+        for interface in all where interface.isUsable && !interface.isLoopback {
+            if let held = interface.addresses.first(where: { $0.isSource(.ipv4) }) { return held.address }
+        }
+        return nil
+    }
+
+    /// If false, ``usableSources(_:)`` is empty.
+    fileprivate func hasUsableSource(_ family: IPAddress.Family) -> Bool {
+        all.contains { interface in interface.addresses.contains { $0.isSource(family) } && !interface.isLoopback }
+    }
+}
+
+extension NetworkInterface.Address {
+    /// If true, packets to the internet may come from this address.
+    fileprivate func isSource(_ family: IPAddress.Family) -> Bool {
+        isReady && address.family == family && !address.isLinkLocal && !address.isLoopback && !address.isUnspecified
+    }
 }
 
 /// The lookups of several scopes, asked together: one request carries all queries of a round.
+///
+/// A batch that expects an IPv4 source asks its first and its second lookups in one round: the second ones are void where the
+/// kernel chooses another source.
 package struct LookupBatch: Sendable {
+    private let expectedSource: IPAddress?
     private var lookups: [Lookup] = []
     /// For each scope, where its lookups end.
     private var ends: [Int] = []
     /// The errors that leave a scope's verdict open.
     private var failures: [ReachabilityError?] = []
-    /// The lookups that the last round asked for, by their positions.
+    /// The lookups that the last round asked for, by their positions; one that is there twice has its confirmation in the second
+    /// place.
     private var asked: [Int] = []
 
-    package init() {}
+    /// Makes an empty batch.
+    ///
+    /// - Parameter expectedSource: the IPv4 source that the kernel will probably choose.
+    package init(expecting expectedSource: IPAddress? = nil) { self.expectedSource = expectedSource }
 
     /// Adds a scope by its queries.
     package mutating func append(_ queries: [RouteQuery]) {
@@ -187,13 +222,21 @@ package struct LookupBatch: Sendable {
     package mutating func nextRound() -> [RouteQuery] {
         asked.removeAll(keepingCapacity: true)
         var queries: [RouteQuery] = []
-        queries.reserveCapacity(lookups.count)
         var scope = 0
         for position in lookups.indices {
             while ends[scope] <= position { scope += 1 }
             if failures[scope] != nil || lookups[position].isDone { continue }
+            if queries.isEmpty {
+                // With room for the confirmations.
+                queries.reserveCapacity(2 * (lookups.count - position))
+                asked.reserveCapacity(2 * lookups.count)
+            }
             asked.append(position)
             queries.append(lookups[position].query)
+            if let expectedSource, let confirmation = lookups[position].confirmation(from: expectedSource) {
+                asked.append(position)
+                queries.append(confirmation)
+            }
         }
         return queries
     }
@@ -203,6 +246,9 @@ package struct LookupBatch: Sendable {
         var scope = 0
         for (place, position) in asked.enumerated() {
             while ends[scope] <= position { scope += 1 }
+            if place > 0, asked[place - 1] == position {
+                guard failures[scope] == nil, let expectedSource, lookups[position].confirms(expectedSource) else { continue }
+            }
             do throws(ReachabilityError) {
                 guard place < answers.count else { throw ReachabilityError(.requestFailed, operation: "routes(to:)") }
                 try lookups[position].accept(answers[place], table)

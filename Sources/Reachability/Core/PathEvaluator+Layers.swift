@@ -1,10 +1,11 @@
 extension PathEvaluator {
     /// Why there is no usable route: the layer at which the interface that got furthest stops.
     package func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
-        table.all
-            .filter { !$0.isLoopback && (scope.interface == nil || $0.name == scope.interface) }
-            .map { layer(of: $0, for: destination) }
-            .max() ?? .noInterface
+        var furthest = OfflineReason.noInterface
+        for interface in table.all where !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface) {
+            furthest = max(furthest, layer(of: interface, for: destination))
+        }
+        return furthest
     }
 
     /// The layer that one interface lacks; `noRoute` if it lacks none.
@@ -12,12 +13,19 @@ extension PathEvaluator {
         guard interface.isUp else { return .adminDown }
         guard interface.hasCarrier else { return .noCarrier }
         guard interface.isUsable else { return .dormant }
-        let addresses = interface.addresses.filter { held in
-            guard let destination else { return true }
-            return held.address.family == destination.family && !held.address.isLoopback
-                && (!held.address.isLinkLocal || destination.hasLinkScope)
+        var layer = OfflineReason.noAddress
+        for held in interface.addresses where held.canReach(destination) {
+            if held.isReady { return .noRoute }
+            if held.isTentative && !held.hasFailedDetection { layer = .addressTentative }
         }
-        if addresses.contains(where: \.isReady) { return .noRoute }
-        return addresses.contains { $0.isTentative && !$0.hasFailedDetection } ? .addressTentative : .noAddress
+        return layer
+    }
+}
+
+extension NetworkInterface.Address {
+    /// If true, packets to a destination may come from an address of this kind; `nil` stands for any destination.
+    fileprivate func canReach(_ destination: IPAddress?) -> Bool {
+        guard let destination else { return true }
+        return address.family == destination.family && !address.isLoopback && (!address.isLinkLocal || destination.hasLinkScope)
     }
 }

@@ -215,8 +215,8 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
                 let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.routes(queries) }
                 return isReader ? try request(on: reading.lookups, body) : try request(on: aside.lookups, body)
             } orElse: { () throws(ReachabilityError) in
-                try datagrams.routes(to: queries)
-            }.map(Result.success)
+                try datagrams.routes(to: queries).map(Result.success)
+            }
         } catch {
             return queries.map { _ in .failure(error) }
         }

@@ -12,8 +12,8 @@ struct KernelRequests: ~Copyable {
     }
 
     /// Look-ups, with the answers in the order of the queries.
-    borrowing func routes(_ queries: [RouteQuery]) throws(ReachabilityError) -> [RouteVerdict] {
-        var verdicts: [RouteVerdict] = []
+    borrowing func routes(_ queries: [RouteQuery]) throws(ReachabilityError) -> [Result<RouteVerdict, ReachabilityError>] {
+        var verdicts: [Result<RouteVerdict, ReachabilityError>] = []
         verdicts.reserveCapacity(queries.count)
         let limit = Int(CNL_LOOKUP_LIMIT)
         for start in stride(from: 0, to: queries.count, by: limit) {
@@ -24,7 +24,7 @@ struct KernelRequests: ~Copyable {
 
     /// Look-ups that fit into one call.
     private borrowing func lookUp(
-        _ queries: ArraySlice<RouteQuery>, _ verdicts: inout [RouteVerdict]
+        _ queries: ArraySlice<RouteQuery>, _ verdicts: inout [Result<RouteVerdict, ReachabilityError>]
     ) throws(ReachabilityError) {
         let count = queries.count
         let result = withUnsafeTemporaryAllocation(of: cnl_route_query.self, capacity: count) { requests -> Int32 in
@@ -36,8 +36,7 @@ struct KernelRequests: ~Copyable {
                 let answer = answers.messages + index
                 let isRoute = answer.pointee.kind == CNL_ROUTE
                 verdicts.append(
-                    isRoute
-                        ? RouteVerdict(answer.pointee.route, to: query) : .refused(errno: answer.pointee.error))
+                    .success(isRoute ? RouteVerdict(answer.pointee.route, to: query) : .refused(errno: answer.pointee.error)))
             }
             return 0
         }

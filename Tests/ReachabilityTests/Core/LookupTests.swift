@@ -1,5 +1,6 @@
 import Glibc
 import Reachability
+import ReachabilityTesting
 import Testing
 
 /// The lookups about one destination, and which of them decides.
@@ -96,6 +97,70 @@ import Testing
     @Test(arguments: [nil, "0.0.0.0"]) func withoutASourceThereIsNothingToConfirm(source: String?) {
         let answer = RouteVerdict.through(from: source)
         #expect(run(Self.ipv4, answer, .refused(errno: EACCES)).verdict == answer)
+    }
+
+    // MARK: - An expected source
+
+    /// Asks a kernel, whose answers are in a table, until all is decided.
+    private func decide(
+        _ queries: [RouteQuery], expecting source: IPAddress?, _ kernel: [RouteQuery: Result<RouteVerdict, ReachabilityError>]
+    ) -> (decision: Result<[RouteVerdict], ReachabilityError>, decisive: [RouteQuery], rounds: [Int]) {
+        let table = InterfaceTable([.loopback, .cable])
+        var batch = LookupBatch(expecting: source)
+        batch.append(queries)
+        var rounds: [Int] = []
+        while true {
+            let round = batch.nextRound()
+            if round.isEmpty { break }
+            rounds.append(round.count)
+            batch.accept(round.map { kernel[$0] ?? .success(.refused(errno: ENETUNREACH)) }, table)
+        }
+        do throws(ReachabilityError) {
+            let (decisive, verdicts) = try batch.decision(about: 0)
+            return (.success(verdicts), decisive, rounds)
+        } catch {
+            return (.failure(error), [], rounds)
+        }
+    }
+
+    @Test func theExpectedSourceIsConfirmedInTheFirstRound() {
+        let queries = [Self.ipv4, Self.ipv6]
+        let kernel = [
+            Self.ipv4: Result<RouteVerdict, ReachabilityError>.success(.through()),
+            Self.ipv4.from(Self.held4): .success(.refused(errno: EACCES)), Self.ipv6: .success(Self.route6),
+        ]
+        let right = decide(queries, expecting: ip("192.0.2.10"), kernel)
+        #expect(right.rounds == [3] && right.decision == .success([.refused(errno: EACCES), Self.route6]))
+        #expect(right.decisive == [Self.ipv4.from(Self.held4), Self.ipv6])
+        let wrong = decide(queries, expecting: ip("192.0.2.77"), kernel)
+        #expect(wrong.rounds == [3, 1] && wrong.decision == right.decision && wrong.decisive == right.decisive)
+    }
+
+    @Test(arguments: 1...20) func anExpectationChangesNoDecision(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let sources = ["192.0.2.10", "192.0.2.11", "192.0.2.12"].map { ip($0) }
+        let error = ReachabilityError(.requestFailed, operation: "RTM_GETROUTE")
+        let denied = ReachabilityError(.permissionDenied, operation: "bind")
+        var outcomes: Set<String> = []
+        for _ in 0..<200 {
+            var kernel: [RouteQuery: Result<RouteVerdict, ReachabilityError>] = [:]
+            for source in [RouteQuery.Source.unspecified] + sources.map(RouteQuery.Source.address) {
+                kernel[Self.ipv4.from(source)] =
+                    switch Int.random(in: 0..<8, using: &random) {
+                    case 0: .success(.refused(errno: [ENETUNREACH, EHOSTUNREACH, EINVAL, ENODEV].randomElement(using: &random)!))
+                    case 1: .failure(error)
+                    case 2: .failure(denied)
+                    default: .success(.through(from: sources.randomElement(using: &random)!.description))
+                    }
+            }
+            let plain = decide([Self.ipv4], expecting: nil, kernel)
+            let expecting = decide([Self.ipv4], expecting: sources[0], kernel)
+            #expect(expecting.decision == plain.decision && expecting.decisive == plain.decisive, "seed \(seed): \(kernel)")
+            #expect(expecting.rounds.count <= plain.rounds.count)
+            outcomes.insert("\(plain.rounds.count) \(expecting.rounds.count) \((try? plain.decision.get()) == nil)")
+        }
+        // One round saved, none saved, and errors after the first and the second lookup.
+        #expect(outcomes.isSuperset(of: ["2 1 false", "2 2 false", "2 1 true", "1 1 true"]), "\(outcomes)")
     }
 
     // MARK: - IPv6
