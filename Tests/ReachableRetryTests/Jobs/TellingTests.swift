@@ -151,7 +151,7 @@ import Testing
 
     @Test func progressForgivesNoFailure() async throws {
         try await Scenario().run { scenario in
-            let job = Task {
+            let job = scenario.start {
                 try await scenario.bus.retry(.scenario.giveUpAfter(maxAttempts: 2)) { attempt in
                     attempt.reportProgress()
                     throw attempt.number == 3 ? Trouble.refused : Trouble.other

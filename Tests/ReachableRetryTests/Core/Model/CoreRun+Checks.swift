@@ -88,6 +88,9 @@ extension CoreRun {
         (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (true, interruption)
     }
 
+    /// If true, no job stands in line: what such a one waits for is only known when its turn comes.
+    private var isWithoutLine: Bool { isExact && model.shortage == nil }
+
     private mutating func ended(_ index: Int, _ ending: Ending) throws(Fault) {
         let job = model.jobs[index]
         try check(job.state != .ended, "it ends twice", index)
@@ -95,10 +98,9 @@ extension CoreRun {
         case .cancelled: try check(job.isCancelled, "it is cancelled by nobody", index)
         case .gaveUp(let reason, let tally, _):
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
-            // What a job in line waits for is only known when its turn comes.
             let expected = Tally(
                 started: job.started, charged: job.charged, connectivityFailures: job.connectivityFailures,
-                waited: isExact ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
+                waited: isWithoutLine ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
             try check(tally == expected, "its story is \(tally), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }
@@ -172,8 +174,7 @@ extension CoreRun {
             try check(!model.isShutDown, "it waits after the end", index)
             // What it waits for besides is only looked at when its turn comes, unless nothing holds it.
             let unmet = model.unmet(job)
-            let isKnown =
-                unmet.first.map { model.conditions[$0].isKnown && (isExact && model.shortage == nil || $0 == job.scope) } ?? false
+            let isKnown = unmet.first.map { model.conditions[$0].isKnown && (isWithoutLine || $0 == job.scope) } ?? false
             // Of several that are missing, the one that it waits for was told.
             let isTold = job.toldOf.map(unmet.contains) ?? false
             try check(!isKnown || job.isPaused || isTold, "nobody was told that it waits", index)
