@@ -79,11 +79,16 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
     ) -> Job<Value> {
         bus.job(
-            policy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
+            limited(policy, options), to: options.scope, destination: options.destination.name(for: request),
+            when: options.conditions,
             priority: options.priority, id: options.id
         ) {
             instance(HTTPJob(request, policy, options))
         }
+    }
+
+    private static func limited(_ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) -> RetryPolicy {
+        policy.maxConcurrentPerDestination(options.maxConcurrentPerDestination)
     }
 
     /// Whether the last attempt's exchange failed: an adapter may throw the same kinds of errors.
@@ -154,7 +159,7 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
 
     /// The caller's policy, and what the classifier says after it.
     private var judgedPolicy: RetryPolicy {
-        policy.report { [self] error in
+        Self.limited(policy, options).report { [self] error in
             // The bus broke it off before it began, which leaves the judgement of the attempt before; and an adapter sends nothing.
             if error is CancellationError || !isSent { return nil }
             switch error as? RetryError {

@@ -36,6 +36,11 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     public var scope = Scope.internet
     /// The server that the bus takes the request to go to; by default the host and port of its URL.
     public var destination = HTTPDestination.hostAndPort
+    /// How many requests to the ``destination`` run at a time at most; `nil` leaves that to the bus's configuration.
+    ///
+    /// A client that may open no more connections than that would have further requests wait with their timeouts running. Less
+    /// than 1 counts as 1.
+    public var maxConcurrentPerDestination: Int? = 6
     /// What has to be satisfied besides.
     public var conditions: [Condition] = []
     /// Which job goes first when several may.

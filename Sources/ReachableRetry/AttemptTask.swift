@@ -11,6 +11,7 @@ extension RetryBus {
         let attemptTask = AttemptTask()
         guard attemptBegins(ticket, attemptTask) else { return .failure(CancellationError()) }
         let trace = beginTrace(ticket, attempt)
+        let running = RunningAttempt(bus: ObjectIdentifier(self), attempt: ParentAttempt(ticket.key, attempt.number))
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
@@ -19,7 +20,7 @@ extension RetryBus {
                     // Captured, so that the task is isolated like its caller.
                     _ = isolation
                     attemptTask.begin()
-                    await run.perform(attempt)
+                    await RunningAttempt.$current.withValue(running) { await run.perform(attempt) }
                 }
             }
             attemptTask.keep(task)
@@ -40,6 +41,14 @@ extension RetryBus {
         nil
         #endif
     }
+}
+
+/// The attempt that a task runs in: jobs that it submits to the same bus use its place.
+struct RunningAttempt: Sendable {
+    @TaskLocal static var current: RunningAttempt?
+
+    let bus: ObjectIdentifier
+    let attempt: ParentAttempt
 }
 
 /// Cancels an attempt from any thread, from the operation's first instruction on.

@@ -35,7 +35,10 @@ extension PendingJob: CustomStringConvertible {
         case .full(let count): return "waits for its turn: \(Self.attempts(count)) to \(target)"
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
         case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
-        case .throttled: return "waits \(time ?? ""): \(target) wants to be left alone"
+        case .throttled(let id):
+            return "waits \(time ?? ""): \(target) wants to be left alone\(id.map { ", as it told \($0)" } ?? "")"
+        case .destinationFull(let count):
+            return "waits for its turn: \(Self.attempts(count)) to \(target), as many as may at a time"
         case .unsteady:
             let (most, span, calm) = (Steadiness.mostEdges, Steadiness.span.words, Steadiness.calm.words)
             return "waits for the network to last \(calm): it changed more than \(most) times in \(span)"

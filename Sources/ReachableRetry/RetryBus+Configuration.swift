@@ -13,7 +13,15 @@ extension RetryBus {
         /// How many attempts run at a time at most, of all jobs; `nil` sets no limit.
         ///
         /// Less than 1 counts as 1. The most urgent and oldest job goes first.
+        ///
+        /// While jobs of another destination wait, one destination holds at most half of these places; interactive jobs may exceed
+        /// that. A retried sequence gives its place back with its first element. A job that is submitted from inside a running
+        /// attempt of the same bus uses that attempt's place.
         public var maxConcurrent: Int?
+        /// How many attempts of one destination run at a time at most; `nil` sets no limit.
+        ///
+        /// Less than 1 counts as 1. Jobs without a destination are not limited.
+        public var maxConcurrentPerDestination: Int?
         /// How many ``RetryBus/events`` wait for a listener that is slow; then the oldest are dropped.
         ///
         /// Less than 1 counts as 1.

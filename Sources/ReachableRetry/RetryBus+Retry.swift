@@ -104,7 +104,8 @@ extension RetryBus {
             old = (guarded.desk[key]?.record.failure, guarded.desk[key]?.record.lastError)
             guarded.desk[key]?.record.failure = error
             if !countsForNothing { guarded.desk[key]?.record.lastError = error }
-            (judgement, effects) = guarded.core.fail(key, report, interruption: interruption, isGone: isGone, at: now)
+            (judgement, effects) = guarded.core.fail(
+                key, report, interruption: interruption, isGone: isGone, id: ticket.id, at: now)
             failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
             return refreshed + paused + effects
         }

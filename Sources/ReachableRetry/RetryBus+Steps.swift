@@ -87,11 +87,14 @@ extension RetryBus {
 
     /// An attempt reports that it gets somewhere.
     ///
-    /// - Parameter forgives: Forgets the failures before: charged attempts and the growth of delays.
-    func noteProgress(_ ticket: Ticket, of attempt: Int, forgives: Bool = false) {
+    /// - Parameters:
+    ///   - forgives: Forgets the failures before: charged attempts and the growth of delays.
+    ///   - leavesLimits: Counts no more for the limits of the bus.
+    func noteProgress(_ ticket: Ticket, of attempt: Int, forgives: Bool = false, leavesLimits: Bool = false) {
         change { guarded, now in
             if forgives { guarded.core.forgive(ticket.key) }
-            return guarded.core.noteProgress(ticket.key, of: attempt, at: now)
+            let freed = leavesLimits ? guarded.core.leaveLimits(ticket.key, at: now) : []
+            return freed + guarded.core.noteProgress(ticket.key, of: attempt, at: now)
         }
     }
 

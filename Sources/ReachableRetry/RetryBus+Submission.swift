@@ -43,6 +43,8 @@ extension RetryBus {
         _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<Ticket, RetryError>? {
         var result: Result<Ticket, RetryError>?
+        let running = RunningAttempt.current
+        let parent = running?.bus == ObjectIdentifier(self) ? running?.attempt : nil
         var isUnwatched = false
         change { guarded, now in
             guard !guarded.core.isShutDown else {
@@ -58,7 +60,7 @@ extension RetryBus {
             let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
             let (key, number, effects) = guarded.core.submit(
                 order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
-                notBefore: order.notBefore, at: now)
+                parent: parent, notBefore: order.notBefore, at: now)
             let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
             guarded.desk.add(ticket, order)
             if trace != nil { guarded.desk[key]?.record.trace = trace }

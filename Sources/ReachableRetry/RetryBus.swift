@@ -119,7 +119,8 @@ public final class RetryBus: Sendable {
         guarded = Mutex(
             Guarded(
                 core: RetryBusCore(
-                    release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent, seed: seed),
+                    release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent,
+                    maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed),
                 newsroom: Newsroom(
                     listenerLimit: configuration.bufferedEvents, isMeasured: configuration.metrics != nil,
                     isLogged: configuration.logger != nil)))

@@ -74,6 +74,7 @@ public struct RetryPolicy: Sendable {
         package let interruptionGrace: Duration?
         package let reconnect: ReconnectRule
         package let bypassesGate: Bool
+        package let maxConcurrentPerDestination: Int?
         package let budget: RetryBudget?
         let classification: Classification
         let giveUpHandlers: [@Sendable (GiveUp) -> Void]
@@ -88,6 +89,7 @@ public struct RetryPolicy: Sendable {
             interruptionGrace = draft.interruptionGrace.map { max(.zero, $0) }
             reconnect = draft.reconnect
             bypassesGate = draft.bypassesGate
+            maxConcurrentPerDestination = draft.maxConcurrentPerDestination.map { max(1, $0) }
             budget = draft.budget
             classification = draft.classification
             giveUpHandlers = draft.giveUpHandlers
@@ -104,6 +106,7 @@ public struct RetryPolicy: Sendable {
         var interruptionGrace: Duration?
         var reconnect = ReconnectRule.automatic
         var bypassesGate = false
+        var maxConcurrentPerDestination: Int?
         var budget: RetryBudget?
         var classification = Classification()
         var giveUpHandlers: [@Sendable (GiveUp) -> Void] = []
@@ -128,7 +131,8 @@ public struct RetryPolicy: Sendable {
         var draft = Draft(
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
             connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
-            bypassesGate: rules.bypassesGate, budget: rules.budget, classification: rules.classification,
+            bypassesGate: rules.bypassesGate, maxConcurrentPerDestination: rules.maxConcurrentPerDestination, budget: rules.budget,
+            classification: rules.classification,
             giveUpHandlers: rules.giveUpHandlers, throwsReport: rules.throwsReport)
         change(&draft)
         return RetryPolicy(draft)
@@ -240,6 +244,9 @@ extension RetryPolicy {
     /// For a job that must not wait for others, such as a sign-in that they need.
     /// ``RetryBus/Configuration/maxConcurrent`` holds for it, too.
     public func bypassesGate() -> RetryPolicy { with { $0.bypassesGate = true } }
+
+    /// Waits while so many attempts of the job's destination run; `nil` leaves the limit to the bus.
+    package func maxConcurrentPerDestination(_ count: Int?) -> RetryPolicy { with { $0.maxConcurrentPerDestination = count } }
 
     /// Is told the story of each job that gives up, before its caller gets the error.
     ///

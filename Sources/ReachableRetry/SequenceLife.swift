@@ -84,8 +84,10 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
         switch result {
         case .success(let element?):
             if !iteration.hasBegun || sequence.resetsAfterElement {
+                let isFirst = !iteration.hasBegun
                 iteration.hasBegun = true
-                bus.noteProgress(ticket, of: attempt.number, forgives: sequence.resetsAfterElement)
+                bus.noteProgress(
+                    ticket, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
             }
             return element
         // A stream that the bus has cancelled returns `nil`, which is not the end of its source.

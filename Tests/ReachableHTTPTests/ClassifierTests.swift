@@ -82,7 +82,8 @@ import Testing
 
     @Test func theServersDelayIsHeeded() {
         #expect(opinion("GET", 503, ["Retry-After": "30"]) == .retryAs(.overload(retryAfter: .seconds(30))))
-        #expect(opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"]) == .retryAs(.overload(retryAfter: .seconds(9))))
+        #expect(
+            opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"]) == .retryAs(.overload(retryAfter: .seconds(9))))
         #expect(opinion("GET", 503, ["Retry-After": "soon"]) == .retryAs(.overload(retryAfter: nil)))
         #expect(opinion("GET", 404, ["Retry-After": "30"]) == .noOpinion)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))

@@ -45,6 +45,8 @@ package struct GateState: Sendable {
     private(set) var answerEpoch: UInt64?
     /// How many jobs use it.
     var uses = 0
+    /// How many attempts have a place here, those among them that no longer count for the window.
+    var running = 0
     /// Grows with each edge: attempts that started before it say nothing about what came after.
     private(set) var round: UInt32 = 0
     private(set) var hasCanary = false
@@ -64,8 +66,9 @@ package struct GateState: Sendable {
     private(set) var failed: [JobKey] = []
     /// If true, one job tries for all because the server has too much to do: that it answers is no news then.
     private(set) var isOverloaded = false
-    /// Until when the server does not want to be asked.
+    /// Until when the server does not want to be asked, and the job that it told.
     private(set) var throttledUntil = BusTime.past
+    private(set) var throttledBy: JobID?
     /// If true, jobs that are not interactive wait for the path to last.
     private(set) var isUnsteady = false
     private(set) var spreadUntil = BusTime.past
@@ -219,9 +222,9 @@ package struct GateState: Sendable {
     /// The server wants to be left alone.
     ///
     /// Those who gather meanwhile come back little by little.
-    mutating func throttle(until time: BusTime) {
-        throttledUntil = max(throttledUntil, time)
-        if phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
+    mutating func throttle(until time: BusTime, by id: JobID?, _ rules: ReleaseRules) {
+        if time > throttledUntil { (throttledUntil, throttledBy) = (time, id) }
+        if rules.hasCanaries, phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
     }
 
     /// A person insists: what the server ordered holds no more.
@@ -239,9 +242,9 @@ package struct GateState: Sendable {
     ///
     /// - Parameter hasPaused: whether it is alone here, and has waited for a delay of its own.
     func permission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+        if throttledUntil > now, lane != .bypass { return .later(throttledUntil, .throttled(by: throttledBy)) }
         guard lane.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
-        if throttledUntil > now { return .later(throttledUntil, .throttled) }
         if phase == .open { return .granted(.window) }
         let usual = usualPermission(lane, hasPaused: hasPaused, rules, at: now)
         if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
@@ -308,6 +311,7 @@ package struct GateState: Sendable {
 
 /// The lines of a gate, by lane.
 struct Lines: Sendable {
+    private var nested = Line()
     private var unbound = Line()
     private var bypass = Line()
     private var interactive = Line()
@@ -317,6 +321,7 @@ struct Lines: Sendable {
     subscript(lane: Lane) -> Line {
         _read {
             switch lane {
+            case .nested: yield nested
             case .unbound: yield unbound
             case .bypass: yield bypass
             case .interactive: yield interactive
@@ -326,6 +331,7 @@ struct Lines: Sendable {
         }
         _modify {
             switch lane {
+            case .nested: yield &nested
             case .unbound: yield &unbound
             case .bypass: yield &bypass
             case .interactive: yield &interactive
@@ -338,5 +344,5 @@ struct Lines: Sendable {
     /// How many stand in the lanes that a release policy decides about.
     var gatedCount: Int { interactive.count + normal.count + bulk.count }
 
-    var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty }
+    var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty && nested.isEmpty }
 }

@@ -7,7 +7,8 @@ package enum Hold: Hashable, Sendable {
     /// The network or the server failed those who tried.
     case failed
     /// The server wants to be left alone.
-    case throttled
+    /// The server wants to be left alone: it told this job.
+    case throttled(by: JobID?)
     /// The network has come and gone too often.
     case unsteady
     /// The job's part of the time over which many machines come back.
@@ -16,4 +17,6 @@ package enum Hold: Hashable, Sendable {
     case pace
     /// So many run already, of all jobs of the bus.
     case crowded(Int)
+    /// So many run already to the same destination.
+    case destinationFull(Int)
 }

@@ -6,6 +6,11 @@ package struct JobHistory: Sendable {
     var pass = GateState.Pass.free
     var round: UInt32 = 0
 
+    /// If true, its attempt counts for the limits of the bus and of its destination.
+    var hasPlace = false
+    /// The running attempt that submitted it, and whose place it uses.
+    var parent: ParentAttempt?
+
     package internal(set) var started: Int32 = 0
     var charged: Int32 = 0
     var connectivityFailures: Int32 = 0
@@ -44,4 +49,12 @@ package struct JobHistory: Sendable {
 
     /// That of a job to which nothing has happened.
     static let none = JobHistory()
+}
+
+/// The attempt that submitted a job.
+package struct ParentAttempt: Hashable, Sendable {
+    package let job: JobKey
+    package let number: Int32
+
+    package init(_ job: JobKey, _ number: Int) { (self.job, self.number) = (job, Int32(clamping: number)) }
 }

@@ -2,6 +2,8 @@ internal import HeapModule
 
 /// Where jobs that may start stand in line.
 enum Lane: UInt8, CaseIterable {
+    /// Jobs that were submitted by a running attempt: they use its place, or that attempt could wait for ever.
+    case nested
     /// Jobs that do not wait for their scope: nothing but the bus's own limit holds them.
     case unbound
     /// Jobs that opted out of the release policy.
@@ -13,6 +15,8 @@ enum Lane: UInt8, CaseIterable {
     init(_ job: JobState) {
         if !job.waitsForScope {
             self = .unbound
+        } else if job.history.parent != nil {
+            self = .nested
         } else if job.rules.bypassesGate {
             self = .bypass
         } else {
@@ -28,7 +32,7 @@ enum Lane: UInt8, CaseIterable {
     var waitsForScope: Bool { self != .unbound }
 
     /// Whether the release policy decides.
-    var isGated: Bool { self != .unbound && self != .bypass }
+    var isGated: Bool { self == .interactive || self == .normal || self == .bulk }
 }
 
 /// A job's place in line: the most urgent and oldest first.

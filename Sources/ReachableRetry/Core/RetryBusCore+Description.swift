@@ -32,6 +32,7 @@ extension RetryBusCore {
     private func hold(of job: JobState, at now: BusTime) -> (Hold?, BusTime) {
         let lane = Lane(job)
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
+        if isFull(job.gate, for: job) { return (.destinationFull(gates[job.gate].running), .never) }
         switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
         case .later(let end, let hold): return (hold, end)
         case .granted: return (running >= limit(at: now) ? .crowded(running) : nil, .never)

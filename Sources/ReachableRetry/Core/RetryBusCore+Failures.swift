@@ -5,10 +5,12 @@ extension RetryBusCore {
     /// - Parameters:
     ///   - interruption: why the attempt was cancelled before it ended, as its task saw it; what came later did not touch it.
     ///   - isGone: whether the kernel, asked just now, says that the scope is gone: the event may still be on its way.
+    ///   - id: the job's name, for others that a server's order holds as well.
     /// - Returns: whether a delay has to be computed, with which ``park(_:for:at:)`` is to be called. That is the caller's function
     ///   and must not run where the bus is locked; meanwhile the job may be cancelled, end, and an edge may come.
     package mutating func fail(
-        _ key: JobKey, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, at now: BusTime
+        _ key: JobKey, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, id: JobID? = nil,
+        at now: BusTime
     ) -> (Judgement, [Effect]) {
         guard self[key]?.phase == .running else { return (.settled, []) }
         unregister(key.index)
@@ -18,8 +20,8 @@ extension RetryBusCore {
         guard let job = self[key] else { return (.settled, []) }
         // What has run for long until now has got through, whatever this failure says.
         retireLongRuns(of: job.gate, at: now)
-        noteEndOfAttempt(job)
-        let judgement = judge(key.index, job, report, isGone: isGone, at: now)
+        noteEndOfAttempt(key.index, job)
+        let judgement = judge(key.index, job, report, isGone: isGone, id, at: now)
         letGo(at: now)
         return (judgement, takeEffects())
     }
@@ -54,7 +56,7 @@ extension RetryBusCore {
     }
 
     private mutating func judge(
-        _ index: JobIndex, _ job: JobState, _ report: FailureReport, isGone: Bool, at now: BusTime
+        _ index: JobIndex, _ job: JobState, _ report: FailureReport, isGone: Bool, _ id: JobID?, at now: BusTime
     ) -> Judgement {
         if job.isCancelled {
             end(index, .cancelled, at: now)
@@ -71,6 +73,9 @@ extension RetryBusCore {
         count(index, fault, report, isCharged: isCharged)
         if fault == .local { noteShortage(at: now) }
         tellGate(key(index), job, fault, report, isCharged: isCharged, at: now)
+        if case .overload(let delay?) = fault, delay > .zero, gates.destination(job.gate) != nil {
+            gates[job.gate].throttle(until: now + delay, by: id, release.rules)
+        }
         tell(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
         noteFailure(job, fault, report)
         if let reason = reasonToStop(index, report, fault, at: now) {
@@ -127,11 +132,10 @@ extension RetryBusCore {
             } else if !isAnswer {
                 gates[gate].noteSilence(of: round, rules, &chance, at: now)
             }
-        case .overload(let delay):
+        case .overload:
             guard isShared else { return gates[gate].noteAnswer(of: round, rules) }
             let isOthers = gates[gate].countsAsOverload(key)
             gates[gate].noteOverload(of: round, isShared: isOthers, rules, &chance, at: now)
-            if let delay, delay > .zero { gates[gate].throttle(until: now + delay) }
         case .network, .unknown: gates[gate].noteSilence(of: round, rules, &chance, at: now)
         }
     }

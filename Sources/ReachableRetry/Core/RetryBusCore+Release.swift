@@ -19,16 +19,63 @@ extension RetryBusCore {
 
     /// Lets go what may go: of all gates at which something has happened, the most urgent and oldest jobs first.
     ///
-    /// Costs as much as there are such gates and jobs let go, however many stand in line.
+    /// Costs as much as there are such gates and jobs let go, however many stand in line. A destination that has its share goes
+    /// last.
     mutating func letGo(at now: BusTime) {
-        while let gate = stirred.popLast() { present(gate, at: now) }
-        while running < limit(at: now), let candidate = candidates.popMin() {
-            // Left over: the gate has presented another job since, or has none.
-            guard gates[candidate.gate].ready == candidate.turn else { continue }
-            gates[candidate.gate].ready = .none
-            guard let head = head(of: candidate.gate, at: now) else { continue }
-            if head.turn == candidate.turn { proceed(head.job, head.pass, at: now) }
-            present(candidate.gate, at: now)
+        while let gate = stirred.popLast() {
+            startNested(of: gate, at: now)
+            present(gate, at: now)
+        }
+        for mustShare in [true, false] {
+            var later: [Candidate] = []
+            while running < limit(at: now), let candidate = candidates.popMin() {
+                // Left over: the gate has presented another job since, or has none.
+                guard gates[candidate.gate].ready == candidate.turn else { continue }
+                if mustShare, candidate.turn.priority != .interactive, hasItsShare(candidate.gate) {
+                    later.append(candidate)
+                    continue
+                }
+                gates[candidate.gate].ready = .none
+                guard let head = head(of: candidate.gate, at: now) else { continue }
+                if head.turn == candidate.turn { proceed(head.job, head.pass, at: now) }
+                present(candidate.gate, at: now)
+            }
+            if later.isEmpty { return }
+            for candidate in later { candidates.insert(candidate) }
+        }
+    }
+
+    /// If true, a destination holds half of the places, and another one that has less goes first.
+    private func hasItsShare(_ gate: Int32) -> Bool {
+        maxConcurrent < .max && gates[gate].running >= max(1, maxConcurrent / 2) && gates.destination(gate) != nil
+    }
+
+    /// If true, a destination has as many attempts as this job's bus and policy allow.
+    func isFull(_ gate: Int32, for job: JobState) -> Bool {
+        let limit = min(maxConcurrentPerDestination, job.rules.maxConcurrentPerDestination ?? .max)
+        return limit < .max && gates[gate].running >= limit && gates.destination(gate) != nil
+    }
+
+    // MARK: - Nested jobs
+
+    /// If true, the attempt that submitted the job runs, and lends it its place.
+    func usesPlaceOfParent(_ job: JobState) -> Bool {
+        guard let parent = job.history.parent, let other = self[parent.job] else { return false }
+        return other.phase == .running && other.history.started == parent.number
+    }
+
+    /// Starts the jobs that running attempts wait for; those whose attempts have ended stand in line like others.
+    private mutating func startNested(of gate: Int32, at now: BusTime) {
+        guard !gates[gate].lines[.nested].isEmpty, conditions[Int(gates.scope(gate))]?.isOpen == true else { return }
+        while let entry = gates[gate].lines[.nested].first(isCurrent: { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }) {
+            guard let job = jobs[Int(entry.job)] else { return }
+            if usesPlaceOfParent(job) {
+                proceed(entry.job, .free, at: now)
+            } else {
+                leave(entry.job, at: now)
+                jobs[Int(entry.job)]?.history.parent = nil
+                advance(entry.job, at: now)
+            }
         }
     }
 
@@ -73,8 +120,10 @@ extension RetryBusCore {
         for lane in gates[gate].lanes(isLimited: isLimited) where !lane.waitsForScope || record.isOpen {
             let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
             guard let entry else { continue }
+            // The end of another attempt tells when there is a place.
+            guard let job = jobs[Int(entry.job)], !isFull(gate, for: job) else { continue }
             // Alone, it has only its own delays to keep.
-            let hasPaused = gates[gate].uses == 1 && jobs[Int(entry.job)]?.lastWasCharged == true
+            let hasPaused = gates[gate].uses == 1 && job.lastWasCharged
             switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
             case .granted(let pass):
                 let head = Head(turn: entry.turn, job: entry.job, pass: pass)
@@ -110,9 +159,22 @@ extension RetryBusCore {
     }
 
     /// A running attempt has ended: what it held is free.
-    mutating func noteEndOfAttempt(_ job: JobState) {
-        running -= 1
+    mutating func noteEndOfAttempt(_ index: JobIndex, _ job: JobState) {
+        givePlaceBack(index, job)
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
         stirred.append(job.gate)
+    }
+
+    mutating func takePlace(_ index: JobIndex, _ gate: Int32) {
+        running += 1
+        gates[gate].running += 1
+        jobs[Int(index)]?.history.hasPlace = true
+    }
+
+    mutating func givePlaceBack(_ index: JobIndex, _ job: JobState) {
+        guard job.history.hasPlace else { return }
+        running -= 1
+        gates[job.gate].running -= 1
+        jobs[Int(index)]?.history.hasPlace = false
     }
 }

@@ -36,7 +36,8 @@ extension RetryBusCore {
         if endIfOver(index, job, at: now) { return }
         if job.isPaused { return rest(index, at: now) }
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return standInLine(index, at: now) }
-        if !hold(index, at: now) { standInLine(index, at: now) }
+        if hold(index, at: now) { return }
+        if usesPlaceOfParent(job) { start(index, .free, at: now) } else { standInLine(index, at: now) }
     }
 
     /// Waits for nothing but to be told to go on.
@@ -165,7 +166,6 @@ extension RetryBusCore {
         }
         job.phase = .running
         (job.history.pass, job.history.round) = (pass, gates[job.gate].round)
-        running += 1
         job.history.started = job.history.started.saturatingIncrement()
         job.history.armedEpoch = epoch
         job.history.armedScopeEpoch = scopeEpoch(of: job)
@@ -176,6 +176,7 @@ extension RetryBusCore {
         job.interruption = nil
         job.toldOf = -1
         jobs[Int(index)] = job
+        if !usesPlaceOfParent(job) { takePlace(index, job.gate) }
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruptionGrace != nil { watchForLosses(index) }
         arm(index)

@@ -28,9 +28,10 @@ package struct RetryBusCore: Sendable {
     /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
     var stirred: [Int32] = []
     var candidates = Heap<Candidate>()
-    /// How many attempts run, and how many may.
+    /// How many attempts have a place, and how many may: in all, and of each destination.
     package internal(set) var running = 0
     let maxConcurrent: Int
+    let maxConcurrentPerDestination: Int
     /// How many attempts may run since this machine ran out of something; `nil` if it has not.
     var shortage: Shortage?
     var chance: SplitMix64
@@ -46,10 +47,14 @@ package struct RetryBusCore: Sendable {
 
     /// - Parameters:
     ///   - maxConcurrent: how many attempts may run at a time; `nil` sets no limit, and less than 1 counts as 1.
+    ///   - maxConcurrentPerDestination: the same of the attempts of one destination.
     ///   - seed: where chance begins.
-    package init(release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, seed: UInt64 = 0) {
+    package init(
+        release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, maxConcurrentPerDestination: Int? = nil, seed: UInt64 = 0
+    ) {
         self.release = release
         self.maxConcurrent = max(1, maxConcurrent ?? .max)
+        self.maxConcurrentPerDestination = max(1, maxConcurrentPerDestination ?? .max)
         chance = SplitMix64(seed: seed)
     }
 
@@ -86,10 +91,12 @@ package struct RetryBusCore: Sendable {
 
     /// Takes in a job.
     ///
-    /// - Parameter notBefore: when its life begins, if that is later than now.
+    /// - Parameters:
+    ///   - parent: the attempt that submits it.
+    ///   - notBefore: when its life begins, if that is later than now.
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
-        priority: JobPriority = .normal, notBefore: BusTime = .past, at now: BusTime
+        priority: JobPriority = .normal, parent: ParentAttempt? = nil, notBefore: BusTime = .past, at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -101,6 +108,7 @@ package struct RetryBusCore: Sendable {
         let (key, rank) = (key(index), takeTurn(priority))
         jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: max(now, notBefore))
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
+        if let parent { jobs[Int(index)]?.history.parent = parent }
         count += 1
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
@@ -123,7 +131,7 @@ package struct RetryBusCore: Sendable {
     /// The running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
-        noteEndOfAttempt(job)
+        noteEndOfAttempt(key.index, job)
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
@@ -141,6 +149,15 @@ package struct RetryBusCore: Sendable {
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
+        stirred.append(job.gate)
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// The running attempt leaves the limits: a sequence that has begun may go on for ever.
+    package mutating func leaveLimits(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running else { return [] }
+        givePlaceBack(key.index, job)
         stirred.append(job.gate)
         letGo(at: now)
         return takeEffects()

@@ -27,7 +27,7 @@ final class MonitorTap: FilteringSource {
     /// How many marks have passed.
     var marks: Int { guarded.withLock(\.marks) }
 
-    /// Whether the monitor has nothing left to do but wait for events.
+    /// Whether the monitor has nothing left to do but wait for events, or for a path to have lasted, which takes seconds.
     ///
     /// That is so if it does not audit.
     var isWaiting: Bool { guarded.withLock(\.isWaiting) }
@@ -37,7 +37,7 @@ final class MonitorTap: FilteringSource {
             let wait = deliver(batch)
             guarded.withLock { guarded in
                 guarded.marks += batch.events.count(where: Self.isMark)
-                guarded.isWaiting = wait == nil && !batch.hasMore
+                guarded.isWaiting = (wait ?? .seconds(1)) >= .milliseconds(200) && !batch.hasMore
             }
             beat.yield()
             return wait

@@ -26,8 +26,12 @@ struct CoreBench {
     let scope: ConditionIndex = 0
 
     /// A scope that has been satisfied, or not, since its baseline.
-    init(online: Bool = true, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, seed: UInt64 = 0) {
-        core = RetryBusCore(release: release, maxConcurrent: maxConcurrent, seed: seed)
+    init(
+        online: Bool = true, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil,
+        maxConcurrentPerDestination: Int? = nil, seed: UInt64 = 0
+    ) {
+        core = RetryBusCore(
+            release: release, maxConcurrent: maxConcurrent, maxConcurrentPerDestination: maxConcurrentPerDestination, seed: seed)
         _ = add(Level(isSatisfied: online, epoch: online ? 1 : 0), isReachability: true)
     }
 
@@ -118,16 +122,21 @@ struct CoreBench {
 
     mutating func submit(
         _ policy: RetryPolicy = .plain, to scope: ConditionIndex = 0, when conditions: [ConditionIndex] = [],
-        destination: String? = nil, priority: JobPriority = .normal
+        destination: String? = nil, priority: JobPriority = .normal, in parent: JobKey? = nil
     ) -> JobKey {
+        let attempt = parent.flatMap { core[$0] }.map { Int($0.history.started) }
         let (key, _, effects) = core.submit(
-            policy.rules, scope: scope, conditions: conditions, destination: destination, priority: priority, at: time)
+            policy.rules, scope: scope, conditions: conditions, destination: destination, priority: priority,
+            parent: parent.flatMap { parent in attempt.map { ParentAttempt(parent, $0) } }, at: time)
         lives[key] = Life()
         note(effects)
         return key
     }
 
     mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
+
+    /// A sequence has its first element.
+    mutating func leaveLimits(_ job: JobKey) { note(core.leaveLimits(job, at: time)) }
 
     mutating func cancel(_ job: JobKey) { note(core.cancel(job, at: time)) }
 

@@ -13,6 +13,8 @@ import Testing
         .init(name: "immediate, two at a time", release: .immediate, maxConcurrent: 2),
         .init(name: "gated", release: .gated, budget: .bucket(most: 12, cost: 5, timeoutCost: 10, reward: 1)),
         .init(name: "gated, three at a time", release: .gated, maxConcurrent: 3),
+        .init(name: "gated, six at a time, two of a destination", release: .gated, maxConcurrent: 6, maxPerDestination: 2),
+        .init(name: "immediate, six at a time", release: .immediate, maxConcurrent: 6),
         .init(
             name: "gated, narrow, slow and spread",
             release: .gated(maxInFlight: 3, interactiveBypass: 1, rate: 2, spread: .seconds(10))),

@@ -66,7 +66,9 @@ extension CoreOracle {
     private func proven(_ gate: Gate) -> Gate {
         var gate = gate
         (gate.failures, gate.retryAt, gate.pauseAt) = (0, .past, .past)
-        if gate.phase == .probing { (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0) }
+        if gate.phase == .probing {
+            (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0)
+        }
         return gate
     }
 
@@ -106,6 +108,7 @@ extension CoreOracle {
     /// A charged failure.
     mutating func noteCharge(_ index: Int, _ fault: AttemptFailure.Fault, isAnswered: Bool) {
         let (place, job) = (jobs[index].gate, jobs[index])
+        defer { noteOrder(place, fault) }
         guard release.hasCanaries, job.isGated else { return }
         if fault == .request { return notePassage(index) }
         var gate = gates[place]
@@ -135,11 +138,16 @@ extension CoreOracle {
             gate.failures += 1
             gate.pauseAt = now + delay(gate.failures, isOverload: isOverload)
         }
-        if isShared, case .overload(let order?) = fault, order > .zero {
-            gate.throttledUntil = max(gate.throttledUntil, now + order)
-            if gate.phase == .open { (gate.phase, gate.width, gate.passed) = (.ramping, Self.firstWidth, 0) }
-        }
         gates[place] = gate
+    }
+
+    /// A server's order holds its destination, whatever the release.
+    private mutating func noteOrder(_ place: Int, _ fault: AttemptFailure.Fault) {
+        guard gates[place].destination != nil, case .overload(let order?) = fault, order > .zero else { return }
+        gates[place].throttledUntil = max(gates[place].throttledUntil, now + order)
+        if release.hasCanaries, gates[place].phase == .open {
+            (gates[place].phase, gates[place].width, gates[place].passed) = (.ramping, Self.firstWidth, 0)
+        }
     }
 
     /// The gate's delay after so many failures: doubled each time, up to a limit, of which chance takes off up to half.
@@ -183,13 +191,20 @@ extension CoreOracle {
         touched = []
         while running.count < mostRunning {
             let offers = gates.indices.compactMap { gate in gates[gate].offer.map { ($0, gate) } }
-            guard let (turn, gate) = offers.min(by: { $0.0 < $1.0 }) else { return }
+            let modest = offers.filter { $0.0.priority == .interactive || !hasHalf($0.1) }
+            guard let (turn, gate) = (modest.isEmpty ? offers : modest).min(by: { $0.0 < $1.0 }) else { return }
             gates[gate].offer = nil
             guard let offer = look(gate) else { continue }
             if offer.turn == turn, !endIfOver(offer.job), !hold(offer.job) { start(offer.job, offer.pass) }
             renewOffer(gate)
         }
     }
+
+    /// How many attempts run to a gate's destination; none if it has no name.
+    private func ofDestination(_ gate: Int) -> Int { gates[gate].destination == nil ? 0 : running.count { isIn(gate, $0) } }
+
+    /// Half of all places: while others wait, a destination gets no more.
+    private func hasHalf(_ gate: Int) -> Bool { maxConcurrent < .max && ofDestination(gate) >= max(1, maxConcurrent / 2) }
 
     private mutating func renewOffer(_ gate: Int) {
         if let offer = look(gate) { gates[gate].offer = offer.turn }
@@ -207,12 +222,19 @@ extension CoreOracle {
         let scope = conditions[gates[gate].scope]
         var offers: [Offer] = []
         var times: [BusTime] = []
+        let (isFull, throttledUntil) = (ofDestination(gate) >= maxPerDestination, gates[gate].throttledUntil)
         func offerFirst(_ isWanted: (Job) -> Bool) {
+            if isFull { return }
             if let first = line(gate, isWanted).first { offers.append(Offer(turn: first.turn, job: first.job, pass: .free)) }
         }
-        offerFirst { !$0.waitsForScope }
+        // What the server ordered holds all but those who opted out.
+        if throttledUntil <= now {
+            offerFirst { !$0.waitsForScope }
+        } else if !isFull, line(gate).contains(where: { !jobs[$0.job].waitsForScope }) {
+            times.append(throttledUntil)
+        }
         if scope.isOpen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
-        for priority in priorities(gate) where scope.isOpen {
+        for priority in priorities(gate) where scope.isOpen && !isFull {
             guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
             case .pass(let pass): offers.append(Offer(turn: first.turn, job: first.job, pass: pass))
@@ -242,8 +264,8 @@ extension CoreOracle {
         let (gate, job) = (gates[place], jobs[index])
         let isInteractive = job.priority == .interactive
         let paceTime = release.pace.map { gate.dueAt + (.zero - $0.tolerance) } ?? .past
-        guard release.hasCanaries else { return paceTime > now ? .time(paceTime) : .pass(.free) }
         if gate.throttledUntil > now { return .time(gate.throttledUntil) }
+        guard release.hasCanaries else { return paceTime > now ? .time(paceTime) : .pass(.free) }
         if gate.phase == .open { return .pass(.window) }
 
         let runs = counted(place)

@@ -174,6 +174,7 @@ struct CoreOracle {
 
     let release: ReleaseRules
     let maxConcurrent: Int
+    let maxPerDestination: Int
     var budget: OracleBudget?
     var chance: SplitMix64
     var now = BusTime.start

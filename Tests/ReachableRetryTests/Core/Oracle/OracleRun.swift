@@ -9,6 +9,7 @@ struct OracleRun {
         var name: String
         var release: ReleasePolicy
         var maxConcurrent: Int?
+        var maxPerDestination: Int?
         var budget: OracleBudget.Rule?
 
         var testDescription: String { name }
@@ -26,11 +27,13 @@ struct OracleRun {
     private var deeds: [(job: Int, deed: CoreOracle.Deed)] = []
 
     init(_ setting: Setting, seed: UInt64) {
-        core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: seed)
+        core = RetryBusCore(
+            release: setting.release, maxConcurrent: setting.maxConcurrent,
+            maxConcurrentPerDestination: setting.maxPerDestination, seed: seed)
         let budget = setting.budget.map(OracleBudget.init)
         oracle = CoreOracle(
-            release: setting.release.rules, maxConcurrent: setting.maxConcurrent ?? .max, budget: budget,
-            chance: SplitMix64(seed: seed))
+            release: setting.release.rules, maxConcurrent: setting.maxConcurrent ?? .max,
+            maxPerDestination: setting.maxPerDestination ?? .max, budget: budget, chance: SplitMix64(seed: seed))
         self.budget = budget?.subject
         levels = [
             Level(isSatisfied: false, isKnown: false), Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1),

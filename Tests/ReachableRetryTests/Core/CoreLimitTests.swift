@@ -1,0 +1,145 @@
+import Testing
+
+@testable import ReachableRetry
+
+/// How many attempts run at a time: of the bus, of a destination, and of an attempt that submits jobs itself.
+struct CoreLimitTests {
+    private func running(_ bench: CoreBench, _ jobs: [JobKey]) -> [Int] {
+        jobs.indices.filter { bench.state(jobs[$0]) == .running }
+    }
+
+    // MARK: - Destinations
+
+    @Test func aDestinationRunsNoMoreThanItsLimit() {
+        var bench = CoreBench(maxConcurrentPerDestination: 2)
+        let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
+        let jobs = (0..<4).map { _ in bench.submit(slow, destination: "nas") }
+        let others = [bench.submit(destination: "web"), bench.submit(), bench.submit(), bench.submit()]
+        #expect(running(bench, jobs) == [0, 1] && running(bench, others) == [0, 1, 2, 3])
+        #expect(bench.core.description(of: jobs[2], at: .start)?.hold == .destinationFull(2))
+        bench.succeed(jobs[1])
+        #expect(running(bench, jobs) == [0, 2])
+        bench.fail(jobs[0])
+        #expect(running(bench, jobs) == [2, 3])
+    }
+
+    @Test func aJobMayAllowItsDestinationLess() {
+        var bench = CoreBench(maxConcurrentPerDestination: 3)
+        let jobs = (0..<3).map { _ in bench.submit(.plain.maxConcurrentPerDestination(1), destination: "nas") }
+        #expect(running(bench, jobs) == [0])
+        bench.succeed(jobs[0])
+        #expect(running(bench, jobs) == [1])
+    }
+
+    @Test func theLimitHoldsForUrgentJobsAndThoseThatOptOut() {
+        var bench = CoreBench(.gated, maxConcurrentPerDestination: 1)
+        let first = bench.submit(destination: "nas")
+        let others = [
+            bench.submit(destination: "nas", priority: .interactive), bench.submit(.plain.bypassesGate(), destination: "nas"),
+            bench.submit(.plain.connectivity(.ignore), destination: "nas"),
+        ]
+        #expect(running(bench, others).isEmpty)
+        bench.succeed(first)
+        #expect(running(bench, others).count == 1)
+    }
+
+    @Test func aDestinationHoldsHalfWhileAnotherWaits() {
+        var bench = CoreBench(online: false, maxConcurrent: 4)
+        let slow = (0..<6).map { _ in bench.submit(destination: "slow") }
+        let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
+        bench.up()
+        #expect(running(bench, slow) == [0, 1] && running(bench, idle) == [0, 1])
+        bench.succeed(idle[0])
+        #expect(running(bench, slow) == [0, 1] && running(bench, idle) == [1, 2])
+        bench.succeed(idle[1])
+        #expect(running(bench, slow) == [0, 1, 2], "nobody else waits")
+        bench.succeed(idle[2])
+        #expect(running(bench, slow) == [0, 1, 2, 3])
+        let late = bench.submit(destination: "idle")
+        bench.succeed(slow[0])
+        #expect(running(bench, slow) == [1, 2, 3] && bench.state(late) == .running)
+    }
+
+    @Test func aPersonMayExceedTheHalf() {
+        var bench = CoreBench(online: false, maxConcurrent: 4)
+        let urgent = (0..<3).map { _ in bench.submit(destination: "slow", priority: .interactive) }
+        let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
+        bench.up()
+        #expect(running(bench, urgent) == [0, 1, 2] && running(bench, idle) == [0])
+    }
+
+    @Test(arguments: [ReleasePolicy.immediate, .gated, .paced(perSecond: 100, burst: 100)])
+    func aServersOrderHoldsItsDestinationAfterItsJob(release: ReleasePolicy) {
+        var bench = CoreBench(release)
+        let told = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
+        bench.fail(told, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
+        #expect(bench.result(told) != nil)
+        let jobs = [
+            bench.submit(destination: "nas"), bench.submit(destination: "nas", priority: .interactive),
+            bench.submit(.plain.connectivity(.ignore), destination: "nas"),
+        ]
+        let free = [bench.submit(destination: "web"), bench.submit(.plain.bypassesGate(), destination: "nas")]
+        #expect(running(bench, jobs).isEmpty && running(bench, free) == [0, 1])
+        bench.pass(to: 29.9)
+        #expect(running(bench, jobs).isEmpty)
+        bench.pass(to: 30)
+        #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
+    }
+
+    // MARK: - Sequences and nested jobs
+
+    @Test func aSequenceThatHasBegunLeavesTheLimits() {
+        var bench = CoreBench(maxConcurrent: 1, maxConcurrentPerDestination: 1)
+        let (sequence, next) = (bench.submit(destination: "nas"), bench.submit(destination: "nas"))
+        #expect(bench.state(next) == .queued)
+        bench.leaveLimits(sequence)
+        #expect(bench.state(next) == .running && bench.state(sequence) == .running)
+        let third = bench.submit(destination: "nas")
+        bench.succeed(sequence)
+        #expect(bench.state(third) == .queued, "what it had given back is not given back again")
+        bench.succeed(next)
+        #expect(bench.state(third) == .running)
+    }
+
+    @Test func aNestedJobUsesThePlaceOfItsAttempt() {
+        var bench = CoreBench(online: false, .gated, maxConcurrent: 1, maxConcurrentPerDestination: 1)
+        let outer = bench.submit(destination: "nas")
+        bench.up()
+        let inner = bench.submit(destination: "nas", in: outer)
+        let innermost = bench.submit(destination: "nas", in: inner)
+        let other = bench.submit(destination: "nas")
+        #expect([outer, inner, innermost].allSatisfy { bench.state($0) == .running } && bench.state(other) == .queued)
+        bench.succeed(innermost)
+        bench.succeed(inner)
+        #expect(bench.state(other) == .queued)
+        bench.succeed(outer)
+        #expect(bench.state(other) == .running)
+    }
+
+    @Test func aNestedJobWaitsForTheNetwork() {
+        var bench = CoreBench(.gated, maxConcurrent: 1)
+        let outer = bench.submit()
+        bench.down()
+        let inner = bench.submit(.plain.backoff(.constant(.seconds(10))), in: outer)
+        #expect(bench.state(inner) == .waiting)
+        bench.up()
+        #expect(bench.state(inner) == .running)
+        bench.fail(inner)
+        #expect(bench.state(inner) == .backingOff)
+        bench.pass(to: 10)
+        #expect(bench.state(inner) == .running, "its second attempt, too")
+    }
+
+    @Test func aNestedJobOfAnEndedAttemptStandsInLine() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let outer = bench.submit()
+        bench.down()
+        let (inner, other) = (bench.submit(in: outer), bench.submit())
+        bench.succeed(outer)
+        bench.up()
+        #expect([bench.state(inner), bench.state(other)] == [.running, .queued])
+        let late = bench.submit(in: outer)
+        bench.succeed(inner)
+        #expect([bench.state(other), bench.state(late)] == [.running, .queued])
+    }
+}
