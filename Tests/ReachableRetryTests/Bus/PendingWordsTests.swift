@@ -219,7 +219,8 @@ import Testing
             }
             try await bus.parked("first")
             let second = Task { try await bus.retry(.scenario, destination: "api.example.org", id: "second") { _ in } }
-            #expect(try await bus.parked("second").reason == "waits 30 s: api.example.org wants to be left alone")
+            #expect(
+                try await bus.parked("second").reason == "waits 30 s: api.example.org wants to be left alone, as it told first")
             for job in [first, second] {
                 job.cancel()
                 _ = await job.result

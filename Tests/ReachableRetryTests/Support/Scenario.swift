@@ -61,7 +61,8 @@ final class Scenario: Sendable {
 
     init(
         online: Bool = true, seed: UInt64 = 1, auditInterval: Duration? = nil, release: ReleasePolicy = .unjittered,
-        validator: (any PathValidator)? = nil, source: (SimulatedNetwork) -> any NetworkSource = { $0 }
+        maxConcurrent: Int? = nil, validator: (any PathValidator)? = nil,
+        source: (SimulatedNetwork) -> any NetworkSource = { $0 }
     ) {
         let network = SimulatedNetwork.online()
         if !online { try? network.pull("eth0") }
@@ -71,6 +72,7 @@ final class Scenario: Sendable {
         configuration.validator = validator
         var busConfiguration = RetryBus.Configuration()
         busConfiguration.releasePolicy = release
+        (busConfiguration.maxConcurrent, busConfiguration.maxConcurrentPerDestination) = (maxConcurrent, maxConcurrent)
         world = TestWorld(
             network, monitorConfiguration: configuration, busConfiguration: busConfiguration,
             generator: SeededGenerator(seed: seed), source: source)

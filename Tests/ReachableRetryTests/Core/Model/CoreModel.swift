@@ -86,6 +86,8 @@ struct CoreModel {
     var answers: [Int: Int] = [:]
     /// How many attempts ran when this machine ran out of something, and when.
     var shortage: (limit: Int, since: Int)?
+    /// Until when servers want to be left alone, by place.
+    var orders: [String: Int] = [:]
     /// The gates that are trying the way: nobody has got through since an edge, or a failure of the network.
     var probing: Set<String> = []
     /// The gates that there are.
@@ -162,11 +164,19 @@ struct CoreModel {
 
     var nextTime: Int {
         // Who is ready waits for a place only.
-        let times = jobs.map { isReady($0) ? min($0.deadline, timeOfNextPlace) : nextTime($0) }
+        let times = jobs.map { isReady($0) ? min($0.deadline, timeOfStart($0)) : nextTime($0) }
         return min(times.min() ?? .max, self.jobs.contains { $0.state != .ended } ? drainEnd : .max)
     }
 
     func isReady(_ job: Job) -> Bool { job.state == .parked && !job.isPaused && isMet(job) && release(job) <= now }
+
+    /// When a job that is ready starts; ``now`` if nothing holds it.
+    func timeOfStart(_ job: Job) -> Int { max(timeOfNextPlace, endOfOrder(job)) }
+
+    /// Until when the job's server wants to be left alone.
+    func endOfOrder(_ job: Job) -> Int {
+        job.destination == nil || job.variant.mode == .wait && job.variant.bypassesGate ? .min : orders[place(job), default: .min]
+    }
 
     /// When one more may run; ``now`` if nothing limits them.
     var timeOfNextPlace: Int {
@@ -220,6 +230,7 @@ struct CoreModel {
         (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
         (nudges[index], answers[index]) = (nil, nil)
         reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
+        orders = orders.filter { !$0.key.hasPrefix("\(index) ") }
         places = places.filter { !$0.hasPrefix("\(index) ") }
         probing.formIntersection(places)
     }

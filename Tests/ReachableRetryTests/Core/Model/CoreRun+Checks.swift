@@ -54,6 +54,7 @@ extension CoreRun {
         try check(!job.isPaused, "it starts though it is paused", index)
         try check(model.isMet(job), "it starts though something is missing", index)
         try check(model.release(job) <= model.now, "it starts too early", index)
+        try check(model.endOfOrder(job) <= model.now, "its server wants to be left alone", index)
         try check(job.deadline > model.now, "it starts after its deadline", index)
         try check(!model.isShutDown, "it starts after the end", index)
         try checkGate(index)
@@ -89,7 +90,9 @@ extension CoreRun {
     }
 
     /// If true, no job stands in line: what such a one waits for is only known when its turn comes.
-    private var isWithoutLine: Bool { isExact && model.shortage == nil }
+    private var isWithoutLine: Bool {
+        isExact && model.shortage == nil && !model.orders.values.contains { $0 > model.now }
+    }
 
     private mutating func ended(_ index: Int, _ ending: Ending) throws(Fault) {
         let job = model.jobs[index]
@@ -156,8 +159,8 @@ extension CoreRun {
         guard isExact else { return }
         let (next, wanted) = (core.nextTime(), model.nextTime)
         let expected = wanted == .max ? BusTime.never : BusTime(.milliseconds(wanted))
-        // Jobs that a shortage holds back stand in line, where their limits are looked at now and then.
-        let isRight = model.shortage == nil ? next == expected : next <= expected
+        // Jobs that a shortage or a server holds back stand in line, where their limits are looked at now and then.
+        let isRight = isWithoutLine ? next == expected : next <= expected
         try check(isRight, "the next time is \(next), not \(expected)")
         try check(core.count == model.jobs.count { $0.state != .ended }, "\(core.count) jobs")
     }
@@ -168,7 +171,7 @@ extension CoreRun {
         guard job.state != .ended else { return }
         if job.state == .parked {
             try check(
-                !isExact || !model.isReady(job) || model.timeOfNextPlace > model.now, "its wake-up was lost", index)
+                !isExact || !model.isReady(job) || model.timeOfStart(job) > model.now, "its wake-up was lost", index)
             try check(job.deadline > model.now, "it outlives its deadline", index)
             try check(!model.isHopeless(job), "it waits for what cannot come", index)
             try check(!model.isShutDown, "it waits after the end", index)

@@ -282,6 +282,10 @@ struct CoreRun {
             if case .tell(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
         }
         try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
+        if case .overload(let delay?) = fault, delay > .zero, job.destination != nil {
+            let end = model.now + Int(delay / .milliseconds(1))
+            model.orders[model.place(job)] = max(model.orders[model.place(job), default: .min], end)
+        }
         model.jobs[index].lastFault = fault
         model.jobs[index].lastWasCharged = isCharged
         if isCharged { model.jobs[index].charged += 1 }
