@@ -129,6 +129,7 @@ struct PolicyTests {
         "budget": { $0.budget(.standard()) },
         "reconnect": { $0.onReconnect(.keepBackoff) },
         "bypassesGate": { $0.bypassesGate() },
+        "maxConcurrentPerDestination": { $0.maxConcurrentPerDestination(3) },
         "giveUp": { $0.giveUpOnErrors { _ in false } },
         "retry": { $0.retryOnErrors { _ in true } },
         "classifiers": { $0.classify { _ in nil } },
