@@ -123,6 +123,7 @@ package struct RetryBusCore: Sendable {
     /// The running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
+        dropSources(key.index)
         noteEndOfAttempt(job)
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
