@@ -24,7 +24,7 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
     init(_ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) {
         var request = request
         request.add(options.idempotency)
-        (self.request, self.policy, self.options) = (request, policy, options)
+        (self.request, self.policy, self.options) = (request, policy.heedingItsSource, options)
     }
 
     /// Runs it on a bus, or joins the job that the options name.
@@ -79,8 +79,8 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
     ) -> Job<Value> {
         bus.job(
-            policy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
-            priority: options.priority, id: options.id
+            policy.heedingItsSource, to: options.scope, destination: options.destination.name(for: request),
+            when: options.conditions, priority: options.priority, id: options.id
         ) {
             instance(HTTPJob(request, policy, options))
         }
@@ -166,4 +166,10 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
             return judged.withLock { $0.report }
         }
     }
+}
+
+extension RetryPolicy {
+    /// The policy, with the rule of HTTP for lost source addresses unless it has a rule: servers and clients wait for minutes before
+    /// they give up a connection that is dead.
+    fileprivate var heedingItsSource: RetryPolicy { interruptsAttempt(unlessSet: .whenSourceIsLost(grace: .seconds(5))) }
 }
