@@ -24,7 +24,7 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
     init(_ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) {
         var request = request
         request.add(options.idempotency)
-        (self.request, self.policy, self.options) = (request, policy, options)
+        (self.request, self.policy, self.options) = (request, Self.completed(policy, options), options)
     }
 
     /// Runs it on a bus, or joins the job that the options name.
@@ -79,16 +79,18 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
     ) -> Job<Value> {
         bus.job(
-            limited(policy, options), to: options.scope, destination: options.destination.name(for: request),
-            when: options.conditions,
-            priority: options.priority, id: options.id
+            completed(policy, options), to: options.scope, destination: options.destination.name(for: request),
+            when: options.conditions, priority: options.priority, id: options.id
         ) {
             instance(HTTPJob(request, policy, options))
         }
     }
 
-    private static func limited(_ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) -> RetryPolicy {
-        policy.maxConcurrentPerDestination(options.maxConcurrentPerDestination)
+    /// The policy with the rules of HTTP that it leaves open: servers and clients wait for minutes before they give up a connection
+    /// that is dead.
+    private static func completed(_ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) -> RetryPolicy {
+        policy.interruptsAttempt(unlessSet: .whenSourceIsLost(grace: .seconds(5)))
+            .maxConcurrentPerDestination(options.maxConcurrentPerDestination)
     }
 
     /// Whether the last attempt's exchange failed: an adapter may throw the same kinds of errors.
@@ -159,7 +161,7 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
 
     /// The caller's policy, and what the classifier says after it.
     private var judgedPolicy: RetryPolicy {
-        Self.limited(policy, options).report { [self] error in
+        policy.report { [self] error in
             // The bus broke it off before it began, which leaves the judgement of the attempt before; and an adapter sends nothing.
             if error is CancellationError || !isSent { return nil }
             switch error as? RetryError {

@@ -11,6 +11,8 @@ public import ReachableRetry
 /// Times are the policy's: `RetryPolicy.attemptTimeout(_:)` limits an attempt, `giveUpAfter(elapsed:)` the whole, waiting included,
 /// both exactly. Without the former an attempt ends when the server is silent for the request's `timeoutInterval`, rounded up to
 /// whole seconds. `timeoutIntervalForResource` has no effect on Linux.
+/// An attempt is cancelled when this machine has lost the source address of the path for 5 s, unless the policy has another rule
+/// (`RetryPolicy.interruptsAttempt(_:)`).
 ///
 /// The attempts run in a companion of the session, which is made with its first job and lives as long as the session: with the
 /// same configuration, and so the same cookies, cache and credentials. The session's delegate is asked about challenges and

@@ -84,7 +84,7 @@ extension RetryBus {
         let cut: RetryError? =
             switch interruption {
             case .timeout: .attemptTimedOut
-            case .unsatisfied: .attemptInterrupted
+            case .loss: .attemptInterrupted
             case .deadline, .cancelled, nil: nil
             }
         let report = policy.rules.classification.report(error, cut: cut)

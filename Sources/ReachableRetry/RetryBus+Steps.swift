@@ -19,7 +19,10 @@ extension RetryBus {
     ///   - plan: Returns ``Step/left`` instead of suspending; this plan makes the next driver.
     func nextStep(_ ticket: Ticket, isPulled: Bool = false, leaving plan: AnyJobPlan? = nil) async -> Step {
         while true {
-            if let step = takeStep(ticket, isPulled: isPulled) { return step }
+            if let step = takeStep(ticket, isPulled: isPulled) {
+                if case .start = step { watchSources(ticket) }
+                return step
+            }
             if let plan {
                 if leave(ticket, plan) { return .left }
             } else {
@@ -58,6 +61,19 @@ extension RetryBus {
             return (guarded.desk[ticket.key]?.interruption != nil, old)
         }
         return !isInterrupted
+    }
+
+    /// Follows the addresses that a new attempt's connections will come from, if its policy heeds them.
+    private func watchSources(_ ticket: Ticket) {
+        guard let scope = guarded.withLock({ $0.scopeOfSources(ticket.key) }) else { return }
+        // Not under the lock: the monitor has its own. A verdict may be older than the addresses: one that is gone is no source.
+        let sources = monitor.sources(to: scope).map(monitor.condition(holding:)).filter(\.state.isSatisfied)
+        guard !sources.isEmpty else { return }
+        change { guarded, now in
+            let indices = sources.map { guarded.index(of: $0, self, at: now) }
+            let effects = guarded.core.setSources(indices, of: ticket.key, at: now)
+            return effects + indices.flatMap { guarded.refresh($0, at: now) }
+        }
     }
 
     private func suspend(_ ticket: Ticket) async {
@@ -127,6 +143,12 @@ extension RetryBus.Guarded {
             number: start.number, previousFailure: desk[key]?.record.lastError, deadline: start.limit, epoch: start.epoch)
         attempt.progress = { [weak bus] in bus?.noteProgress(ticket, of: start.number) }
         return .start(attempt)
+    }
+
+    /// The scope whose path's source addresses the job's attempt depends on; `nil` if its policy does not heed them.
+    fileprivate func scopeOfSources(_ key: JobKey) -> Scope? {
+        guard let job = core[key], job.rules.interruption?.heedsSource == true else { return nil }
+        return followed[job.scope]?.scope
     }
 
     /// What a job waits for.

@@ -186,7 +186,7 @@ public final class RetryBus: Sendable {
     /// Replaces the conditions that a job needs besides its scope, and looks at once whether it may start.
     ///
     /// For a setting that is changed while jobs wait, such as "only by night". A running attempt goes on, unless
-    /// ``RetryPolicy/interruptsAttemptWhenUnsatisfied(grace:)`` says otherwise. Returns at once, and does nothing if there is no
+    /// ``RetryPolicy/interruptsAttempt(_:)`` says otherwise. Returns at once, and does nothing if there is no
     /// such job.
     public func setConditions(_ conditions: [Condition], of id: JobID) {
         change { guarded, now in

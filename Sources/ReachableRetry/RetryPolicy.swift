@@ -33,7 +33,7 @@
 /// - ``systemErrors(_:)``
 /// ### The network's absence
 /// - ``connectivity(_:)``
-/// - ``interruptsAttemptWhenUnsatisfied(grace:)``
+/// - ``interruptsAttempt(_:)``
 /// - ``onReconnect(_:)``
 public struct RetryPolicy: Sendable {
     /// What becomes of the network's absence.
@@ -50,6 +50,41 @@ public struct RetryPolicy: Sendable {
         case accelerate
         /// The network is not looked at, and a reconnect changes nothing. All failures are charged.
         case ignore
+    }
+
+    /// The losses that cancel a running attempt.
+    ///
+    /// A cancelled attempt is awaited, not charged and repeated, unless ``RetryPolicy/classify(_:)`` says of
+    /// ``RetryError/attemptInterrupted`` that it may not be.
+    public enum InterruptionRule: Hashable, Sendable {
+        /// No loss cancels an attempt.
+        case never
+        /// A condition that the job needs has been unsatisfied for longer than the grace.
+        ///
+        /// The attempt goes on if the condition comes back within the grace. The scope counts only with
+        /// ``RetryPolicy/Connectivity/wait(upTo:)``, other conditions always.
+        case whenUnsatisfied(grace: Duration)
+        /// No interface has had the path's source address for longer than the grace.
+        ///
+        /// The address is the one that the scope's path had when the attempt started: without it the attempt's connections are dead,
+        /// and no error reports that. A second cable, a renewed lease and a lost carrier are no loss. Of a path with an IPv4 and an
+        /// IPv6 source both have to be lost. An attempt that started without a path, or that no running monitor watches, is not
+        /// cancelled.
+        case whenSourceIsLost(grace: Duration)
+
+        /// How long a loss may last; `nil` if no loss counts.
+        package var grace: Duration? {
+            switch self {
+            case .never: nil
+            case .whenUnsatisfied(let grace), .whenSourceIsLost(let grace): max(.zero, grace)
+            }
+        }
+
+        /// If true, the loss of a condition cancels the attempt.
+        var heedsConditions: Bool { if case .whenUnsatisfied = self { true } else { false } }
+
+        /// If true, the loss of the source address cancels the attempt.
+        var heedsSource: Bool { if case .whenSourceIsLost = self { true } else { false } }
     }
 
     /// What becomes of the growth of delays when a reconnect cut one short.
@@ -71,7 +106,8 @@ public struct RetryPolicy: Sendable {
         package let elapsed: Duration?
         package let attemptTimeout: Duration?
         package let connectivity: Connectivity
-        package let interruptionGrace: Duration?
+        /// `nil` if the policy does not say.
+        package let interruption: InterruptionRule?
         package let reconnect: ReconnectRule
         package let bypassesGate: Bool
         package let maxConcurrentPerDestination: Int?
@@ -86,7 +122,7 @@ public struct RetryPolicy: Sendable {
             elapsed = draft.elapsed.map { max(.zero, $0) }
             attemptTimeout = draft.attemptTimeout.map { max(.zero, $0) }
             connectivity = draft.connectivity
-            interruptionGrace = draft.interruptionGrace.map { max(.zero, $0) }
+            interruption = draft.interruption
             reconnect = draft.reconnect
             bypassesGate = draft.bypassesGate
             maxConcurrentPerDestination = draft.maxConcurrentPerDestination.map { max(1, $0) }
@@ -103,7 +139,7 @@ public struct RetryPolicy: Sendable {
         var elapsed: Duration?
         var attemptTimeout: Duration?
         var connectivity = Connectivity.wait(upTo: nil)
-        var interruptionGrace: Duration?
+        var interruption: InterruptionRule?
         var reconnect = ReconnectRule.automatic
         var bypassesGate = false
         var maxConcurrentPerDestination: Int?
@@ -130,10 +166,9 @@ public struct RetryPolicy: Sendable {
     private func with(_ change: (inout Draft) -> Void) -> RetryPolicy {
         var draft = Draft(
             backoff: rules.backoff, maxAttempts: rules.maxAttempts, elapsed: rules.elapsed, attemptTimeout: rules.attemptTimeout,
-            connectivity: rules.connectivity, interruptionGrace: rules.interruptionGrace, reconnect: rules.reconnect,
+            connectivity: rules.connectivity, interruption: rules.interruption, reconnect: rules.reconnect,
             bypassesGate: rules.bypassesGate, maxConcurrentPerDestination: rules.maxConcurrentPerDestination, budget: rules.budget,
-            classification: rules.classification,
-            giveUpHandlers: rules.giveUpHandlers, throwsReport: rules.throwsReport)
+            classification: rules.classification, giveUpHandlers: rules.giveUpHandlers, throwsReport: rules.throwsReport)
         change(&draft)
         return RetryPolicy(draft)
     }
@@ -229,12 +264,16 @@ extension RetryPolicy {
     /// Decides what becomes of the network's absence.
     public func connectivity(_ connectivity: Connectivity) -> RetryPolicy { with { $0.connectivity = connectivity } }
 
-    /// Cancels a running attempt when what the job waits for has been lost for longer than this; `nil` lets it run.
+    /// Cancels a running attempt when the network that it uses is lost, as the rule says.
     ///
-    /// Such an attempt is awaited, not charged, and repeated when all is there again, unless ``classify(_:)`` says of
-    /// ``RetryError/attemptInterrupted`` that it may not be. If what was lost comes back within the
-    /// grace, the attempt goes on. The scope counts only with ``Connectivity/wait(upTo:)``, other conditions always.
-    public func interruptsAttemptWhenUnsatisfied(grace: Duration?) -> RetryPolicy { with { $0.interruptionGrace = grace } }
+    /// Without this modifier a bus uses ``InterruptionRule/never``, and `ReachableHTTP` uses
+    /// ``InterruptionRule/whenSourceIsLost(grace:)`` with 5 s.
+    public func interruptsAttempt(_ rule: InterruptionRule) -> RetryPolicy { with { $0.interruption = rule } }
+
+    /// Sets the rule for a policy that has none.
+    package func interruptsAttempt(unlessSet rule: InterruptionRule) -> RetryPolicy {
+        rules.interruption == nil ? interruptsAttempt(rule) : self
+    }
 
     /// Decides what becomes of the growth of delays when a reconnect cut one short.
     public func onReconnect(_ rule: ReconnectRule) -> RetryPolicy { with { $0.reconnect = rule } }

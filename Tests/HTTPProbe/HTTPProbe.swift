@@ -10,8 +10,8 @@ import AsyncHTTPClient
 
 /// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
 ///
-///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--validate]
-///         [--transitions] [--times N]
+///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
+///         [--validate] [--transitions] [--times N]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -57,7 +57,10 @@ import AsyncHTTPClient
         func option(_ name: String) -> String? { words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first } }
         var policy = RetryPolicy(.constant(.milliseconds(50)))
             .giveUpAfter(maxAttempts: option("--attempts").flatMap { Int($0) } ?? 5)
-        if words.contains("--interrupt") { policy = policy.interruptsAttemptWhenUnsatisfied(grace: .zero) }
+        if let grace = option("--source-grace").flatMap({ Int($0) }) {
+            policy = policy.interruptsAttempt(.whenSourceIsLost(grace: .milliseconds(grace)))
+        }
+        if words.contains("--interrupt") { policy = policy.interruptsAttempt(.whenUnsatisfied(grace: .zero)) }
         let errand = Errand(
             kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0,
             times: option("--times").flatMap { Int($0) } ?? 1, policy: policy, bus: bus,

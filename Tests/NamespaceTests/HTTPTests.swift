@@ -180,6 +180,42 @@ struct HTTPTests {
         #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
     }
 
+    /// The server falls silent in the midst of the body; meanwhile the machine's lease is renewed and a second cable plugged in.
+    @Test(arguments: HTTPClientKind.allCases) func onlyALostAddressEndsADownload(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        try await network.far.ip("addr add 198.51.100.1/24 dev remote1")
+        let server = try network.serve { request in
+            request.number == 1
+                ? .stallAfter(200, ["ETag": "\"a\""], body: Self.body, count: 70_000) : .part(of: Self.body, tag: "\"a\"", request)
+        }
+        defer { server.stop() }
+        let child = try network.request(
+            "download", by: client, "192.0.2.1", "--attempts", "1", "--source-grace", "1000", "--transitions")
+        defer { child.signal(SIGKILL) }
+        try await server.untilRequests(1)
+        var lines = child.lines.makeAsyncIterator()
+        var story: [String] = []
+        // Sees the machine go offline and come back with its address, in a fraction of the grace.
+        try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+        while let line = await lines.next(isolation: #isolation), line != "offline" { story.append(line) }
+        try await network.addIPv4()
+        while let line = await lines.next(isolation: #isolation), line != "online" { story.append(line) }
+        try await network.addIPv4(1, metric: 50)
+        let clock = ContinuousClock()
+        let start = clock.now
+        try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
+        while let line = await lines.next(isolation: #isolation) {
+            story.append(line)
+            if line.hasPrefix("failed") { break }
+        }
+        #expect(clock.now - start >= .seconds(1), "what came before was no loss")
+        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
+        let status = server.requests.last?.firstByte == nil ? 200 : 206
+        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged 0"], "\(story)")
+        #expect(story.contains("ok \(status) 200000 \(sum)") && server.requests.count == 2, "\(story)")
+    }
+
     /// Half of them in sessions that come and go, whose connections over TLS are open when they go.
     @Test(arguments: HTTPClientKind.allCases) func downloadsOverTLSComeAndGo(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()

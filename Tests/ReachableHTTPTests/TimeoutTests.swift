@@ -31,6 +31,75 @@ import Testing
         }
     }
 
+    @Test func aDeadConnectionIsGivenUpAfterFiveSeconds() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            try await exchange.server.untilRequests(1)
+            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            exchange.clock.advance(by: .milliseconds(4999))
+            #expect(exchange.bus.pending.map(\.state) == [.running])
+            exchange.clock.advance(by: .milliseconds(1))
+            let parked = try await exchange.bus.parked("job")
+            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.lastError == nil)
+            try exchange.network.addAddress("eth0", "192.0.2.10/24")
+            try exchange.network.replaceRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    @Test func aDeadConnectionIsKeptIfThePolicySaysSo() async throws {
+        try await Exchange.run { _ in
+            .stall
+        } _: { exchange in
+            let policy = RetryPolicy.steady.interruptsAttempt(.never).attemptTimeout(.seconds(60)).giveUpAfter(maxAttempts: 1)
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: Self.job)
+            }
+            try await exchange.server.untilRequests(1)
+            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            exchange.clock.advance(by: .milliseconds(59_999))
+            #expect(exchange.bus.pending.map(\.state) == [.running])
+            exchange.bus.cancel("job")
+            await #expect(throws: CancellationError.self) { _ = try await loading.value }
+        }
+    }
+
+    @Test func aJobGivesUpADeadConnection() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .stall : .respond(200, [:], "ok")
+        } _: { exchange in
+            let job = exchange.session.job(
+                for: try exchange.request(), retrying: .steady, on: exchange.bus, options: Self.job)
+            let loading = Task { try await job.value }
+            try await exchange.server.untilRequests(1)
+            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            exchange.clock.advance(by: .seconds(5))
+            #expect(try await exchange.bus.parked("job").charged == 0)
+            try exchange.network.addAddress("eth0", "192.0.2.10/24")
+            try exchange.network.replaceRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    @Test func whatADeadConnectionMayHaveSentIsSentOnce() async throws {
+        try await Exchange.run { _ in
+            .stall
+        } _: { exchange in
+            let loading = Task { [request = try exchange.request("POST")] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+            }
+            try await exchange.server.untilRequests(1)
+            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            exchange.clock.advance(by: .seconds(5))
+            await #expect(throws: RetryError.attemptInterrupted) { _ = try await loading.value }
+            #expect(exchange.server.requests.count == 1)
+        }
+    }
+
     @Test func whatTimedOutAndMayNotBeSentTwiceIsSentOnce() async throws {
         try await Exchange.run { _ in
             .stall

@@ -125,7 +125,7 @@ struct PolicyTests {
         "elapsed": { $0.giveUpAfter(elapsed: .seconds(60)) },
         "attemptTimeout": { $0.attemptTimeout(.seconds(5)) },
         "connectivity": { $0.connectivity(.accelerate) },
-        "interruptionGrace": { $0.interruptsAttemptWhenUnsatisfied(grace: .seconds(2)) },
+        "interruption": { $0.interruptsAttempt(.whenUnsatisfied(grace: .seconds(2))) },
         "budget": { $0.budget(.standard()) },
         "reconnect": { $0.onReconnect(.keepBackoff) },
         "bypassesGate": { $0.bypassesGate() },
@@ -164,7 +164,7 @@ struct PolicyTests {
             (1...8).map { rules.backoff.delay(afterFailure: $0, using: &half) }
                 == [0.25, 0.5, 1, 2, 4, 8, 15, 15].map { .seconds($0) })
         #expect(rules.maxAttempts == 10 && rules.connectivity == .wait(upTo: nil) && rules.reconnect == .automatic)
-        #expect(rules.elapsed == nil && rules.attemptTimeout == nil && rules.interruptionGrace == nil)
+        #expect(rules.elapsed == nil && rules.attemptTimeout == nil && rules.interruption == nil)
     }
 
     @Test func limitsAreHeldWithinReason() {
@@ -173,7 +173,7 @@ struct PolicyTests {
         #expect(RetryPolicy.default.giveUpAfter(maxAttempts: nil).rules.maxAttempts == nil)
         #expect(RetryPolicy.default.giveUpAfter(elapsed: .seconds(-1)).rules.elapsed == .zero)
         #expect(RetryPolicy.default.attemptTimeout(.seconds(-1)).rules.attemptTimeout == .zero)
-        #expect(RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: .seconds(-1)).rules.interruptionGrace == .zero)
+        #expect(RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: .seconds(-1))).rules.interruption?.grace == .zero)
     }
 
     @Test func numbersOfTheSystemAreUnderstood() {

@@ -112,7 +112,7 @@ private final class Crowd: Sendable {
     ///
     /// Interactive ones, for the others wait for a while if there are many reconnects in a row.
     private func submit(to bus: RetryBus) -> [Task<Void, any Error>] {
-        let policy = RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: .zero)
+        let policy = RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: .zero))
         return (0..<count).map { _ in
             Task {
                 try await bus.retry(policy, priority: .interactive) { [self] _ in

@@ -6,7 +6,7 @@ extension RetryPolicy {
     /// What has lost its network, its login or its cheap way for two seconds is broken off, and begun anew when all is back.
     public static let photos = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(60)).jitter(.full))
         .giveUpAfter(maxAttempts: 10)
-        .interruptsAttemptWhenUnsatisfied(grace: .seconds(2))
+        .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
         .classify { error in
             guard let refusal = error as? Refusal else { return nil }
             switch refusal.status {

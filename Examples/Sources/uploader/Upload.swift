@@ -37,5 +37,5 @@ extension RetryPolicy {
     /// An attempt whose network is gone for two seconds ends there and then, instead of after a minute of silence.
     static let upload = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(300)).jitter(.full))
         .giveUpAfter(maxAttempts: nil)
-        .interruptsAttemptWhenUnsatisfied(grace: .seconds(2))
+        .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
 }

@@ -16,6 +16,8 @@ public typealias HTTPClientRetryOptions = HTTPRequestRetryOptions<HTTPClientRequ
 /// An attempt lasts until the body of its response has arrived. Without a timeout of the policy's it ends when the server is silent
 /// for the client's `timeout.read`, which nobody sets but ``AsyncHTTPClient/HTTPClient/Configuration/leavingRetriesToBus()``; an
 /// upload that gets no further has no other limit than the policy's.
+/// An attempt is cancelled when this machine has lost the source address of the path for 5 s, unless the policy has another rule
+/// (`RetryPolicy.interruptsAttempt(_:)`).
 ///
 /// Cancelling the calling task cancels the request. Do not shut down a client while its jobs are pending: they fail.
 extension HTTPClient {

@@ -33,7 +33,7 @@ package struct ConditionRecord: Sendable {
     /// The jobs that wait for something else, and are to be looked at when this changes: an edge ends a delay, a loss a wait
     /// that was for another condition.
     var attentive: Set<JobIndex> = []
-    /// The jobs whose running attempt is to be interrupted if it is lost.
+    /// The jobs whose running attempt is to be interrupted if it is lost: as a condition, or as a source address.
     var interruptible: Set<JobIndex> = []
 
     init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {

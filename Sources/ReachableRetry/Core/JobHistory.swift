@@ -31,6 +31,8 @@ package struct JobHistory: Sendable {
     var previousDelay: Duration?
     /// When it has taken too long: the wait, or the attempt.
     var limit = BusTime.never
+    /// The addresses that the running attempt's connections come from, as conditions.
+    var sources: [ConditionIndex] = []
     /// When the attempt is cancelled because something was lost.
     var interruptAt = BusTime.never
     /// For how long it has waited for conditions.

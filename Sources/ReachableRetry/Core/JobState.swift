@@ -18,7 +18,8 @@ package struct JobState: Sendable {
         case cancelled
         case deadline
         case timeout
-        case unsatisfied
+        /// Something that it needs was lost for too long.
+        case loss
     }
 
     /// The fault of the last failure, as far as it matters to what follows.

@@ -38,7 +38,7 @@ extension RetryBusCore {
         }
         switch job.phase {
         case .running:
-            if job.rules.interruptionGrace != nil {
+            if job.rules.interruption?.heedsConditions == true {
                 watchForLosses(key.index)
                 reconsiderInterruption(key.index, at: now)
             }
@@ -47,5 +47,29 @@ extension RetryBusCore {
         }
         letGo(at: now)
         return takeEffects()
+    }
+
+    /// Tells from which addresses the running attempt connects; once for each attempt, and only with a rule that heeds them.
+    package mutating func setSources(_ sources: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running, job.rules.interruption?.heedsSource == true,
+            job.history.sources.isEmpty, !sources.isEmpty
+        else { return [] }
+        jobs[Int(key.index)]?.history.sources = sources
+        for source in sources {
+            conditions[Int(source)]?.uses += 1
+            conditions[Int(source)]?.interruptible.insert(key.index)
+        }
+        reconsiderInterruption(key.index, at: now)
+        return takeEffects()
+    }
+
+    /// The attempt is over, and its connections with it.
+    mutating func dropSources(_ index: JobIndex) {
+        guard let sources = jobs[Int(index)]?.history.sources, !sources.isEmpty else { return }
+        jobs[Int(index)]?.history.sources = []
+        for source in sources {
+            conditions[Int(source)]?.interruptible.remove(index)
+            release(source)
+        }
     }
 }

@@ -120,13 +120,20 @@ extension RetryBusCore {
 
     /// An attempt is cancelled when something it needs has been gone for longer than the grace.
     mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
-        guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruptionGrace else { return }
-        if unmet(job) == nil {
+        guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruption?.grace else { return }
+        let hasLoss = job.rules.interruption?.heedsSource == true ? hasLostSource(job) : unmet(job) != nil
+        if !hasLoss {
             jobs[Int(index)]?.history.interruptAt = .never
         } else if job.history.interruptAt.isNever {
             jobs[Int(index)]?.history.interruptAt = now + grace
         }
-        if grace == .zero, unmet(job) != nil { return interrupt(index, .unsatisfied) }
+        if grace == .zero, hasLoss { return interrupt(index, .loss) }
         arm(index)
+    }
+
+    /// If true, this machine has none of the addresses that the attempt's connections come from.
+    private func hasLostSource(_ job: JobState) -> Bool {
+        !job.history.sources.isEmpty
+            && job.history.sources.allSatisfy { conditions[Int($0)].map { $0.isLive && !$0.isSatisfied } ?? false }
     }
 }

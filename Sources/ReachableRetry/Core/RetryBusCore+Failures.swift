@@ -14,6 +14,7 @@ extension RetryBusCore {
     ) -> (Judgement, [Effect]) {
         guard self[key]?.phase == .running else { return (.settled, []) }
         unregister(key.index)
+        dropSources(key.index)
         timers.cancel(key.index)
         jobs[Int(key.index)]?.phase = .judged
         jobs[Int(key.index)]?.interruption = interruption
@@ -28,7 +29,7 @@ extension RetryBusCore {
 
     /// Whether a failure would be charged as things look, and might not be if the scope turned out to be gone.
     package func wouldCharge(_ key: JobKey, _ report: FailureReport) -> Bool {
-        guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .unsatisfied else { return false }
+        guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .loss else { return false }
         if case .classified(let fault) = report.evidence, fault != .unknown { return false }
         let now = BusTime.never
         switch fault(report, job, isGone: false, at: now) {
@@ -63,7 +64,7 @@ extension RetryBusCore {
             return .settled
         }
         let fault = fault(report, job, isGone: isGone, at: now)
-        let isInterrupted = job.interruption == .unsatisfied
+        let isInterrupted = job.interruption == .loss
         let isCharged =
             switch fault {
             case .network: !isInterrupted && !isUncharged(job)
@@ -190,7 +191,7 @@ extension RetryBusCore {
     private func fault(_ report: FailureReport, _ job: JobState, isGone: Bool, at now: BusTime) -> AttemptFailure.Fault {
         switch report.evidence {
         case .classified(let fault) where report.evidence.isAnswer: return fault
-        case _ where job.interruption == .unsatisfied: return .network
+        case _ where job.interruption == .loss: return .network
         case .classified(let fault) where fault != .unknown: return fault
         case .shortage: return .local
         default: break

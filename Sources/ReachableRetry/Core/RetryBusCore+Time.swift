@@ -44,7 +44,7 @@ extension RetryBusCore {
             } else if job.limit <= now {
                 interrupt(index, .timeout)
             } else if job.history.interruptAt <= now {
-                interrupt(index, .unsatisfied)
+                interrupt(index, .loss)
             }
         case .waiting where job.deadline > now:
             guard job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)] else { return arm(index) }

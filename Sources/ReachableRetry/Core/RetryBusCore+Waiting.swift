@@ -178,7 +178,7 @@ extension RetryBusCore {
         jobs[Int(index)] = job
         if !usesPlaceOfParent(job) { takePlace(index, job.gate) }
         gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
-        if job.rules.interruptionGrace != nil { watchForLosses(index) }
+        if job.rules.interruption?.heedsConditions == true { watchForLosses(index) }
         arm(index)
         tell(index, .started(Int(job.history.started), departure))
         effects.append(.start(key(index)))
@@ -239,7 +239,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.waitsFor = -1
         case .backingOff:
             for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.remove(index) }
-        case .running where job.rules.interruptionGrace != nil:
+        case .running where job.rules.interruption?.heedsConditions == true:
             for condition in CollectionOfOne(job.scope) + job.conditions {
                 conditions[Int(condition)]?.interruptible.remove(index)
             }

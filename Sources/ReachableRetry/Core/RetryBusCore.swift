@@ -131,6 +131,7 @@ package struct RetryBusCore: Sendable {
     /// The running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
+        dropSources(key.index)
         noteEndOfAttempt(key.index, job)
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)

@@ -16,7 +16,7 @@ struct Backup: Sendable {
     /// An hour for an attempt, a week for the whole; an upload whose network is lost ends at once and waits.
     private var policy: RetryPolicy {
         .default.attemptTimeout(.seconds(3600)).giveUpAfter(elapsed: .seconds(604_800))
-            .interruptsAttemptWhenUnsatisfied(grace: .seconds(5))
+            .interruptsAttempt(.whenUnsatisfied(grace: .seconds(5)))
     }
 
     private var options: HTTPClientRetryOptions {

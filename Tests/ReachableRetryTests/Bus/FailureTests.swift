@@ -24,7 +24,7 @@ import Testing
         try await Scenario().run { scenario in
             let network = scenario.network
             // The attempt has failed, and while the policy looks at its error the path is lost.
-            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero)
+            let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: .zero))
             let lost = policy.giveUpOnErrors { _ in
                 try? network.pull("eth0")
                 return true

@@ -12,7 +12,7 @@ import Testing
     @Test(arguments: Turn.allCases) func anAttemptThatIsOverBeforeItBeganDoesNotBegin(turn: Turn) async throws {
         try await Scenario(online: false).run { @MainActor scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).attemptTimeout(.seconds(2))
-                .interruptsAttemptWhenUnsatisfied(grace: .zero).giveUpAfter(maxAttempts: 1)
+                .interruptsAttempt(.whenUnsatisfied(grace: .zero)).giveUpAfter(maxAttempts: 1)
             var attempts = 0
             let job = Task { try await scenario.bus.retry(policy, id: "job") { _ in attempts += 1 } }
             try await scenario.bus.parked("job")

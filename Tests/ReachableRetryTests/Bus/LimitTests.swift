@@ -93,7 +93,7 @@ import Testing
 
     @Test(arguments: [Duration.zero, .seconds(1)]) func aLossInterruptsAnAttemptAfterItsGrace(grace: Duration) async throws {
         try await Scenario().run { scenario in
-            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: grace).giveUpAfter(maxAttempts: 1)
+            let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: grace)).giveUpAfter(maxAttempts: 1)
             await scenario.submit("job", policy, .ok(after: .seconds(100)), .ok())
             try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
             await scenario.advance(to: .seconds(2) + grace)
@@ -107,7 +107,7 @@ import Testing
 
     @Test func anInterruptedAttemptLeavesNoError() async throws {
         try await Scenario().run { scenario in
-            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .zero).giveUpAfter(elapsed: .seconds(5))
+            let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: .zero)).giveUpAfter(elapsed: .seconds(5))
             await scenario.submit("first", policy, .ok(after: .seconds(100)))
             await scenario.submit("second", policy, .fails(), .ok(after: .seconds(100)))
             try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
@@ -120,7 +120,7 @@ import Testing
 
     @Test func aLossWithinItsGraceInterruptsNothing() async throws {
         try await Scenario().run { scenario in
-            let policy = RetryPolicy.scenario.interruptsAttemptWhenUnsatisfied(grace: .seconds(1))
+            let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
             await scenario.submit("job", policy, .ok(after: .seconds(100)))
             try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
             try await scenario.at(.milliseconds(2900)) { try $0.plug("eth0") }

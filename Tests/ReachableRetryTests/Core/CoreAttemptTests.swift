@@ -51,7 +51,7 @@ struct CoreAttemptTests {
 
     // MARK: - Interruption
 
-    private func interrupted(after grace: Duration) -> RetryPolicy { .plain.interruptsAttemptWhenUnsatisfied(grace: grace) }
+    private func interrupted(after grace: Duration) -> RetryPolicy { .plain.interruptsAttempt(.whenUnsatisfied(grace: grace)) }
 
     @Test(arguments: [0, 0.5, 3]) func aLossInterruptsTheAttemptAfterItsGrace(grace: Double) {
         var bench = CoreBench()
@@ -59,7 +59,7 @@ struct CoreAttemptTests {
         bench.pass(to: 1)
         bench.down()
         bench.pass(to: 5)
-        #expect(bench.interruptions(job) == ["unsatisfied at \(1 + grace)"])
+        #expect(bench.interruptions(job) == ["loss at \(1 + grace)"])
         bench.fail(job, .unclassified)
         #expect(bench.failures(job) == ["network"] && bench.state(job) == .waiting, "its error counts for nothing")
         bench.pass(to: 9)
@@ -85,7 +85,7 @@ struct CoreAttemptTests {
         bench.pass(to: 5)
         bench.down()
         bench.pass(to: 10)
-        #expect(bench.interruptions(job) == ["unsatisfied at 7.0"], "each loss has its own grace")
+        #expect(bench.interruptions(job) == ["loss at 7.0"], "each loss has its own grace")
     }
 
     @Test func anAttemptThatWasInterruptedStartsAgainAtOnceIfAllIsBack() {
@@ -118,11 +118,11 @@ struct CoreAttemptTests {
         bench.pass(to: 1)
         bench.down()
         bench.pass(to: 3)
-        #expect(jobs.map { bench.interruptions($0) } == [["unsatisfied at 2.0"], [], []], "two do not wait for the network")
+        #expect(jobs.map { bench.interruptions($0) } == [["loss at 2.0"], [], []], "two do not wait for the network")
         bench.up()
         bench.down(login)
         bench.pass(to: 6)
-        #expect(jobs.map { bench.interruptions($0).last } == ["unsatisfied at 2.0", "unsatisfied at 4.0", "unsatisfied at 4.0"])
+        #expect(jobs.map { bench.interruptions($0).last } == ["loss at 2.0", "loss at 4.0", "loss at 4.0"])
         bench.fail(jobs[1])
         #expect(bench.failures(jobs[1]) == ["network"] && bench.state(jobs[1]) == .waiting)
     }

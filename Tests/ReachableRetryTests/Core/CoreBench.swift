@@ -133,6 +133,11 @@ struct CoreBench {
         return key
     }
 
+    /// The running attempt's connections come from these addresses.
+    mutating func connect(_ job: JobKey, from sources: ConditionIndex...) {
+        note(core.setSources(sources, of: job, at: time))
+    }
+
     mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
 
     /// A sequence has its first element.
@@ -159,6 +164,11 @@ struct CoreBench {
         let backoff = core[job]?.rules.backoff
         guard case .backOff(let index, let previous) = judge(job, report, isGone: isGone), let backoff else { return }
         park(job, for: backoff.delay(afterFailure: index, previous: previous, chance: 0))
+    }
+
+    /// The job needs a condition from now on.
+    mutating func need(_ condition: ConditionIndex, _ job: JobKey) {
+        note(core.setConditions([condition], of: job, at: time))
     }
 
     mutating func takeIdleConditions() -> [ConditionIndex] { core.takeIdleConditions() }

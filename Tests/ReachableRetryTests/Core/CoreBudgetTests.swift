@@ -116,7 +116,7 @@ struct CoreBudgetTests {
 
     @Test func anInterruptedAttemptDoesNotCount() {
         var bench = CoreBench()
-        let job = bench.submit(.plain.interruptsAttemptWhenUnsatisfied(grace: .zero).budget(throttle))
+        let job = bench.submit(.plain.interruptsAttempt(.whenUnsatisfied(grace: .zero)).budget(throttle))
         bench.down()
         bench.pass(to: 1)
         bench.fail(job, .unclassified)

@@ -7,7 +7,7 @@ struct CoreEndingTests {
     /// Jobs in each state: waiting, waiting for something else, backing off, with a delay that is being computed, running.
     private func crowd(_ bench: inout CoreBench) -> [JobKey] {
         let (down, login) = (bench.add(Level(isSatisfied: false), isReachability: true), bench.add(isSatisfied: false))
-        let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(600)).interruptsAttemptWhenUnsatisfied(grace: .seconds(1))
+        let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(600)).interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
         let jobs = [
             bench.submit(policy, to: down), bench.submit(policy, when: [login]), bench.submit(policy), bench.submit(policy),
             bench.submit(policy.attemptTimeout(.seconds(60))),

@@ -330,7 +330,7 @@ struct CoreReconnectTests {
 
     @Test func aLossInterruptsAsAnUnsatisfiedScopeDoes() {
         var bench = CoreBench()
-        let job = bench.submit(.plain.interruptsAttemptWhenUnsatisfied(grace: .milliseconds(500)))
+        let job = bench.submit(.plain.interruptsAttempt(.whenUnsatisfied(grace: .milliseconds(500))))
         bench.lose()
         bench.pass(to: 0.25)
         bench.evaluate()
@@ -338,7 +338,7 @@ struct CoreReconnectTests {
         #expect(bench.interruptions(job).isEmpty)
         bench.lose()
         bench.pass(to: 2)
-        #expect(bench.interruptions(job) == ["unsatisfied at 1.5"])
+        #expect(bench.interruptions(job) == ["loss at 1.5"])
     }
 
     @Test func scopesOfJobsThatALateTimerStartsAreAskedAbout() {

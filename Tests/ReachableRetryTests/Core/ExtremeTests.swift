@@ -26,7 +26,7 @@ import Testing
             RetryPolicy(.fibonacci(unit: duration)).giveUpAfter(elapsed: duration),
             RetryPolicy(.custom { _ in duration }).giveUpAfter(maxAttempts: .min).attemptTimeout(duration),
             RetryPolicy(.constant(duration).jitter(.decorrelated)).connectivity(.wait(upTo: duration)),
-            RetryPolicy.default.interruptsAttemptWhenUnsatisfied(grace: duration).attemptTimeout(duration),
+            RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: duration)).attemptTimeout(duration),
         ]
     }
 

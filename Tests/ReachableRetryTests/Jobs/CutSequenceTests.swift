@@ -51,7 +51,7 @@ import Testing
     @Test func interruptedByALossItIteratesAgain() async throws {
         try await Scenario().run { scenario in
             let source = Source()
-            let policy = Self.policy.interruptsAttemptWhenUnsatisfied(grace: .seconds(1))
+            let policy = Self.policy.interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
             let reader = await elements(source, policy, on: scenario)
             try scenario.network.pull("eth0")
             scenario.clock.advance(by: .seconds(1))

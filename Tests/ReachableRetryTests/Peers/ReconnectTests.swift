@@ -56,7 +56,8 @@ import Testing
         try await Scenario(release: .immediate).run { scenario in
             try scenario.network.addLink("wlan0", kind: .wireless)
             try scenario.network.addAddress("wlan0", "198.51.100.10/24")
-            let policy = Self.long.giveUpAfter(maxAttempts: 1).interruptsAttemptWhenUnsatisfied(grace: grace)
+            let policy = Self.long.giveUpAfter(maxAttempts: 1).interruptsAttempt(
+                grace.map { .whenUnsatisfied(grace: $0) } ?? .never)
             let first = succeeds ? Act.ok(after: .seconds(10)) : .fails(after: .seconds(10))
             await scenario.submit("job", policy, first, .ok(after: .seconds(10)))
             try await scenario.at(.seconds(5)) { try $0.replaceRoute(to: "default", via: "198.51.100.1", dev: "wlan0") }

@@ -76,7 +76,7 @@ import Testing
             let login = ConditionSource("login", isSatisfied: true)
             let policy = RetryPolicy.peer(Self.slots, attempts: 3).giveUpAfter(elapsed: .seconds(12)).onReconnect(rule)
             await scenario.submit(
-                "job", policy.interruptsAttemptWhenUnsatisfied(grace: .zero), when: [login.condition],
+                "job", policy.interruptsAttempt(.whenUnsatisfied(grace: .zero)), when: [login.condition],
                 .fails(), .ok(after: .seconds(100)), .fails(), .ok(after: .seconds(100)))
             try await scenario.at(.seconds(2)) { _ in login.set(false) }
             #expect(scenario.bus.pending.first?.state == .waiting && scenario.bus.pending.first?.charged == 1)

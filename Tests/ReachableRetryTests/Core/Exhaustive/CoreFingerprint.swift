@@ -100,7 +100,7 @@ struct CoreFingerprint: Hashable {
                 case .cancelled: 1
                 case .deadline: 2
                 case .timeout: 3
-                case .unsatisfied: 4
+                case .loss: 4
                 }
             number(phase << 4 | interruption)
             let isRunning = job.phase == .running

@@ -59,7 +59,7 @@ extension CoreWorld {
         let job = jobs[index]
         let scope = scopes[scope(index)]
         // What a server answered is never overruled.
-        let isInterrupted = job.interruptedBy == .unsatisfied && failure != .server
+        let isInterrupted = job.interruptedBy == .loss && failure != .server
         let overlaps = mode(index) != .ignore && (scope.epoch != job.armedScope || !scope.isUp)
         let isNetworks = isInterrupted || failure == .connectivity || failure != .server && overlaps
         let isCharged = !isInterrupted && (!isNetworks || mode(index) != .wait)

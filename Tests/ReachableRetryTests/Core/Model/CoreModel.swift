@@ -61,7 +61,9 @@ struct CoreModel {
         var isCancelled = false
         var isPaused = false
         var interruptedBy: JobState.Interruption?
-        /// Since when it waits for its scope, and since when something that it needs is missing.
+        /// The addresses that its attempt's connections come from.
+        var sources: [Int] = []
+        /// Since when it waits for its scope, and since when its attempt lacks what its policy says.
         var scopeWaitSince: Int?
         var missingSince: Int?
         /// Since when it waits for anything, and how long it had waited before.
@@ -71,6 +73,8 @@ struct CoreModel {
         var toldOf: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
+
+        func needs(_ condition: Int) -> Bool { scope == condition || extras.contains(condition) || sources.contains(condition) }
 
         var deadline: Int { variant.elapsed.map { submitted + $0 } ?? .max }
     }
@@ -106,6 +110,12 @@ struct CoreModel {
             && job.extras.allSatisfy { conditions[$0].isOpen(at: now) }
     }
 
+    /// Whether the running attempt lacks a condition, or all of the addresses that it started with, as its policy says.
+    private func isCutOff(_ job: Job) -> Bool {
+        guard job.variant.heedsSource else { return !isMet(job) }
+        return !job.sources.isEmpty && job.sources.allSatisfy { conditions[$0].isLive && !conditions[$0].isSatisfied }
+    }
+
     /// When the job's delays end.
     func release(_ job: Job) -> Int {
         let isVoided = epoch(job) != job.armedEpoch || nudges(job) != job.armedNudges
@@ -135,8 +145,9 @@ struct CoreModel {
                 jobs[index].waitSince = nil
             }
             if job.state == .parked, !job.isPaused, !isMet(job), job.waitSince == nil { jobs[index].waitSince = now }
-            if job.state != .running || isMet(job) { jobs[index].missingSince = nil }
-            if job.state == .running, !isMet(job), job.missingSince == nil { jobs[index].missingSince = now }
+            if job.state != .running { jobs[index].sources = [] }
+            if job.state != .running || !isCutOff(job) { jobs[index].missingSince = nil }
+            if job.state == .running, isCutOff(job), job.missingSince == nil { jobs[index].missingSince = now }
         }
     }
 
@@ -190,7 +201,7 @@ struct CoreModel {
         let scope = conditions[job.scope]
         let overlaps =
             job.variant.mode != .ignore && scope.isLive && (isGone || scope.epoch != job.armedScopeEpoch || !scope.isSatisfied)
-        let isCut = job.interruptedBy == .unsatisfied
+        let isCut = job.interruptedBy == .loss
         switch report.evidence {
         case .classified(.server), .classified(.request), .classified(.overload):
             guard case .classified(let fault) = report.evidence else { return .unknown }
@@ -215,7 +226,7 @@ struct CoreModel {
     func isCharged(_ job: Job, _ fault: AttemptFailure.Fault) -> Bool {
         switch fault {
         case .local: false
-        case .network: job.interruptedBy != .unsatisfied && (job.variant.mode != .wait || !conditions[job.scope].isLive)
+        case .network: job.interruptedBy != .loss && (job.variant.mode != .wait || !conditions[job.scope].isLive)
         default: true
         }
     }

@@ -21,7 +21,8 @@ extension CoreRun {
             try check(isOwn(model.jobs[index]), "it has nothing to do with \(effect)", index)
             if case .start = effect { starts.append(index) }
         }
-        guard isExact else { return }
+        // In a line, bulk has its share.
+        guard isWithoutLine else { return }
         let order = starts.sorted { left, right in
             let (first, second) = (model.jobs[left].priority, model.jobs[right].priority)
             return first == second ? left < right : first > second
@@ -65,7 +66,7 @@ extension CoreRun {
             if isReset { (model.jobs[index].failureIndex, model.jobs[index].previousDelay) = (0, nil) }
             model.jobs[index].connectivityIndex = 0
         }
-        model.jobs[index].state = .running
+        (model.jobs[index].state, model.jobs[index].sources) = (.running, [])
         model.jobs[index].started += 1
         model.jobs[index].startedAt = model.now
         model.jobs[index].soft = .min
@@ -83,7 +84,7 @@ extension CoreRun {
             case .cancelled: job.isCancelled
             case .deadline: job.deadline <= model.now
             case .timeout: job.variant.timeout.map { job.startedAt + $0 <= model.now } ?? false
-            case .unsatisfied: job.variant.grace.map { (job.missingSince ?? .max) <= model.now - $0 } ?? false
+            case .loss: job.variant.grace.map { (job.missingSince ?? .max) <= model.now - $0 } ?? false
             }
         try check(isRight, "it is interrupted because \(interruption)", index)
         (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (true, interruption)
@@ -146,6 +147,7 @@ extension CoreRun {
     /// Lets happen what is due, and checks what must be true between any two events.
     mutating func settle() throws(Fault) {
         var rounds = 0
+        try connect()
         while core.nextTime() <= now {
             try pass(to: model.now)
             rounds += 1

@@ -27,6 +27,9 @@ struct CoreRun {
         model = CoreModel(conditions: [
             .init(isReachability: true, isKnown: false, unknownUntil: 2000), .init(isReachability: true, isKnown: true),
             .init(isReachability: false, isSatisfied: true, told: 1, isKnown: true), .init(isReachability: false, isKnown: true),
+            // Two addresses of this machine.
+            .init(isReachability: true, isSatisfied: true, told: 1, isKnown: true),
+            .init(isReachability: true, isSatisfied: true, told: 1, isKnown: true),
         ])
         for index in model.conditions.indices { _ = addCondition(index) }
     }
@@ -163,6 +166,9 @@ struct CoreRun {
 
     static let extras = [[], [], [], [2], [3], [2, 3]]
 
+    /// The addresses that an attempt's connections come from: one of either family, or both.
+    static func sources(of index: Int, attempt: Int) -> [Int] { [[4], [5], [4, 5]][(index + attempt) % 3] }
+
     private func pickLiving(_ number: Int) -> Int? {
         let candidates = model.jobs.indices.filter { model.jobs[$0].state != .ended }
         return candidates.isEmpty ? nil : candidates[number % candidates.count]
@@ -177,6 +183,19 @@ struct CoreRun {
         try apply(core.setConditions(extras.map { ConditionIndex($0) }, of: keys[index], at: now))
     }
 
+    /// Tells the core where the connections of new attempts come from; what it is told after that changes nothing.
+    mutating func connect() throws(Fault) {
+        for index in model.jobs.indices where model.jobs[index].state == .running {
+            let job = model.jobs[index]
+            let sources = Self.sources(of: index, attempt: job.started)
+            if job.variant.heedsSource {
+                model.jobs[index].sources = sources
+                used.formUnion(sources)
+            }
+            try apply(core.setSources(sources.map { ConditionIndex($0) }, of: keys[index], at: now))
+        }
+    }
+
     // MARK: - Conditions
 
     private mutating func advanceEpoch(_ index: Int) {
@@ -188,7 +207,7 @@ struct CoreRun {
 
     private mutating func tell(_ index: Int) throws(Fault) {
         let effects = core.update(ConditionIndex(index), level(index), at: now)
-        try check(effects) { $0.scope == index || $0.extras.contains(index) }
+        try check(effects) { $0.needs(index) }
         try apply(effects)
     }
 
@@ -196,7 +215,7 @@ struct CoreRun {
     private mutating func forget() throws(Fault) {
         idle.formUnion(core.takeIdleConditions().map { Int($0) })
         for index in model.conditions.indices where used.contains(index) {
-            let isUsed = model.jobs.contains { $0.state != .ended && ($0.scope == index || $0.extras.contains(index)) }
+            let isUsed = model.jobs.contains { $0.state != .ended && $0.needs(index) }
             try check(isUsed || idle.contains(index), "nobody said that condition \(index) is no longer used")
             if index == 0 { continue }
             try check(core.removeCondition(ConditionIndex(index)) != isUsed, "condition \(index) is used: \(isUsed)")
@@ -205,9 +224,7 @@ struct CoreRun {
             try check(addCondition(index) == index, "its place was not free")
         }
         idle = []
-        used = used.filter { index in
-            model.jobs.contains { $0.state != .ended && ($0.scope == index || $0.extras.contains(index)) }
-        }
+        used = used.filter { index in model.jobs.contains { $0.state != .ended && $0.needs(index) } }
     }
 
     // MARK: - Jobs

@@ -55,6 +55,8 @@ struct Variant: Equatable, Sendable {
     var waitLimit: Int?
     var timeout: Int?
     var grace: Int?
+    /// Whether the grace is that of the source's loss.
+    var heedsSource = false
     var rule = RetryPolicy.ReconnectRule.automatic
     var bypassesGate = false
     /// Whether it shares the budget, if there is one.
@@ -74,9 +76,13 @@ struct Variant: Equatable, Sendable {
             }
         let policy = RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: most)
             .giveUpAfter(elapsed: elapsed.map { .milliseconds($0) }).attemptTimeout(timeout.map { .milliseconds($0) })
-            .connectivity(connectivity).interruptsAttemptWhenUnsatisfied(grace: grace.map { .milliseconds($0) }).onReconnect(rule)
-            .budget(isBudgeted ? budget : nil)
+            .connectivity(connectivity).interruptsAttempt(interruption).onReconnect(rule).budget(isBudgeted ? budget : nil)
         return bypassesGate ? policy.bypassesGate() : policy
+    }
+
+    private var interruption: RetryPolicy.InterruptionRule {
+        guard let grace = grace.map({ Duration.milliseconds($0) }) else { return .never }
+        return heedsSource ? .whenSourceIsLost(grace: grace) : .whenUnsatisfied(grace: grace)
     }
 
     static let all: [Variant] = [
@@ -85,7 +91,8 @@ struct Variant: Equatable, Sendable {
         Variant(rule: .resetBackoff), Variant(mode: .accelerate, elapsed: 2000, timeout: 500),
         Variant(most: nil, elapsed: 5000, waitLimit: 1500, timeout: 800, grace: 100), Variant(mode: .ignore, elapsed: 1500),
         Variant(most: 1), Variant(elapsed: 0), Variant(bypassesGate: true), Variant(most: nil, isBudgeted: true),
-        Variant(timeout: 900, isBudgeted: true),
+        Variant(timeout: 900, isBudgeted: true), Variant(grace: 0, heedsSource: true), Variant(grace: 300, heedsSource: true),
+        Variant(mode: .ignore, elapsed: 4000, timeout: 700, grace: 400, heedsSource: true),
     ]
 }
 
@@ -110,12 +117,12 @@ extension CoreStep {
                 .submit(
                     variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3),
                     priority: number(3))
-            case 18..<34: .level(condition: number(4), isSatisfied: Bool.random(using: &random))
-            case 34..<37: .edge(condition: number(4))
-            case 37: .again(condition: number(4))
+            case 18..<34: .level(condition: number(6), isSatisfied: Bool.random(using: &random))
+            case 34..<37: .edge(condition: number(6))
+            case 37: .again(condition: number(6))
             case 38: .evaluate(condition: number(2))
             case 39: .forget
-            case 40: number(4) == 0 ? .finish(condition: number(4)) : .again(condition: number(4))
+            case 40: number(4) == 0 ? .finish(condition: number(6)) : .again(condition: number(6))
             case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
             case 44..<50: .succeed(job: number(100))
             case 50..<66: failure(using: &random)
@@ -128,7 +135,7 @@ extension CoreStep {
             case 91: .need(job: number(100), extra: number(6))
             case 92: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
             case 93..<100: .pass(milliseconds: spans[number(spans.count)])
-            case 100..<102: .flap(condition: number(4), times: 1 + number(7))
+            case 100..<102: .flap(condition: number(6), times: 1 + number(7))
             case 102: .suspend(milliseconds: spans[number(spans.count)])
             case 103: number(2) == 0 ? .resync : .calm(condition: number(2))
             default: .lose(condition: number(2))

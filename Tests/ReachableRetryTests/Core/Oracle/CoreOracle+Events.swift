@@ -53,6 +53,13 @@ extension CoreOracle {
         letGo()
     }
 
+    /// The attempt connects from these addresses until its end.
+    mutating func setSources(_ sources: [Int], _ index: Int) {
+        guard jobs[index].variant.heedsSource, jobs[index].sources.isEmpty else { return }
+        jobs[index].sources = sources
+        reconsiderInterruption(index)
+    }
+
     mutating func shutDown(drainEnd end: BusTime) {
         isShutDown = true
         drainEnd = min(drainEnd, end)
@@ -201,7 +208,7 @@ extension CoreOracle {
             } else if let timeout = job.variant.timeout, job.startedAt + .milliseconds(timeout) <= now {
                 interrupt(index, .timeout)
             } else if job.interruptAt <= now {
-                interrupt(index, .unsatisfied)
+                interrupt(index, .loss)
             }
         case (_, .inLine) where job.deadline > now: turnIsLate(index, waitsFor: job.scope)
         case (_, .waiting(let condition)) where job.deadline > now: turnIsLate(index, waitsFor: condition)

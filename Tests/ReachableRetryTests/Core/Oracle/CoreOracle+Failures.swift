@@ -19,7 +19,7 @@ extension CoreOracle {
         let fault = fault(jobs[index], report, isGone: isGone)
         let isCharged =
             switch fault {
-            case .network: interruption != .unsatisfied && !isFree(jobs[index])
+            case .network: interruption != .loss && !isFree(jobs[index])
             case .local: false
             default: true
             }
@@ -49,7 +49,7 @@ extension CoreOracle {
     /// What the caller says of an answer stands; an attempt that a loss cut, or that overlapped an outage, was the network's.
     private func fault(_ job: Job, _ report: FailureReport, isGone: Bool) -> AttemptFailure.Fault {
         if isAnswer(report), case .classified(let fault) = report.evidence { return fault }
-        if job.interruption == .unsatisfied { return .network }
+        if job.interruption == .loss { return .network }
         if report.evidence == .shortage || report.evidence == .classified(.local) { return .local }
         if report.evidence == .classified(.network) { return .network }
         let scope = conditions[job.scope]

@@ -89,7 +89,7 @@ extension CoreOracle {
         job.startedAt = now
         job.started += 1
         (job.armedEpoch, job.armedScopeEpoch, job.armedNudges) = (epoch(job), conditions[job.scope].epoch, nudges(job))
-        (job.soft, job.interruption, job.interruptAt) = (.past, nil, .never)
+        (job.soft, job.interruption, job.interruptAt, job.sources) = (.past, nil, .never, [])
         (job.pass, job.round) = (pass, gates[job.gate].round)
         jobs[index] = job
         noteStart(index)
@@ -105,16 +105,23 @@ extension CoreOracle {
         deeds.append((index, .interrupt(interruption)))
     }
 
+    /// If true, an attempt lacks what its policy says: a condition, or every address that it started with.
+    private func isCutOff(_ job: Job) -> Bool {
+        guard job.variant.heedsSource else { return !unmet(job).isEmpty }
+        let isHeld = job.sources.map { conditions[$0].isSatisfied || conditions[$0].level.isFinished }
+        return !isHeld.isEmpty && !isHeld.contains(true)
+    }
+
     /// An attempt is cancelled when something it needs has been gone for the grace.
     mutating func reconsiderInterruption(_ index: Int) {
         let job = jobs[index]
         guard job.state == .running, job.interruption == nil, let grace = job.variant.grace else { return }
-        if unmet(job).isEmpty {
+        if !isCutOff(job) {
             jobs[index].interruptAt = .never
         } else if job.interruptAt.isNever {
             jobs[index].interruptAt = now + .milliseconds(grace)
         }
-        if grace == 0, !unmet(job).isEmpty { return interrupt(index, .unsatisfied) }
+        if grace == 0, isCutOff(job) { return interrupt(index, .loss) }
         arm(index)
     }
 

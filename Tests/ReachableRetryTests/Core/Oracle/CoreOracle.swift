@@ -106,6 +106,8 @@ struct CoreOracle {
         var hard = BusTime.past
         /// When its wait in line has been too long if its scope was away all the time.
         var limit = BusTime.never
+        /// The addresses that its attempt started with.
+        var sources: [Int] = []
         var interruptAt = BusTime.never
         var startedAt = BusTime.start
         var waited = Duration.zero

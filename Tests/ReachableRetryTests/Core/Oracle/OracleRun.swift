@@ -37,7 +37,7 @@ struct OracleRun {
         self.budget = budget?.subject
         levels = [
             Level(isSatisfied: false, isKnown: false), Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1),
-            Level(isSatisfied: false),
+            Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1), Level(isSatisfied: true, epoch: 1),
         ]
         for index in levels.indices {
             _ = addCondition(index)
@@ -187,11 +187,11 @@ struct OracleRun {
     }
 
     private mutating func addCondition(_ index: Int) -> ConditionIndex {
-        core.addCondition(levels[index], isReachability: index < 2, unknownUntil: now + .seconds(2))
+        core.addCondition(levels[index], isReachability: index < 2 || index > 3, unknownUntil: now + .seconds(2))
     }
 
     private func condition(_ index: Int) -> CoreOracle.Condition {
-        CoreOracle.Condition(levels[index], isReachability: index < 2, unknownUntil: now + .seconds(2))
+        CoreOracle.Condition(levels[index], isReachability: index < 2 || index > 3, unknownUntil: now + .seconds(2))
     }
 
     /// Lets go of the conditions that no job needs; one, as the bus its monitor's own, is kept.
@@ -231,6 +231,11 @@ struct OracleRun {
 
     /// Lets happen what is due, and compares.
     private mutating func settle() throws(CoreRun.Fault) {
+        for job in oracle.running {
+            let sources = CoreRun.sources(of: job, attempt: oracle.jobs[job].started)
+            note(core.setSources(sources.map { ConditionIndex($0) }, of: keys[job], at: now))
+            oracle.setSources(sources, job)
+        }
         var rounds = 0
         while min(core.nextTime(), oracle.nextTime) <= now, rounds < 100 {
             tick()
