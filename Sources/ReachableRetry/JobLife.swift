@@ -176,7 +176,8 @@ extension RetryBus {
         change { guarded, now in
             let cancelled = guarded.cancel(ticket.key, at: now)
             // It may have been let go without anybody starting it.
-            let (_, failed) = guarded.core.fail(ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
+            let (_, failed) = guarded.core.fail(
+                ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
             return cancelled + failed
         }
         // Its error is released outside of the lock.

@@ -15,7 +15,7 @@ extension ConnectionFault {
     package init(_ error: any Error) {
         switch error {
         case let error as HTTPClientError: self.init(error)
-        case let error as IOError: self.init(systemError: error.errnoCode)
+        case let error as IOError: self.init(systemError: error.errnoCode, isConnecting: error.isOfConnecting)
         case let error as NIOConnectionError: self.init(error)
         case let error as ChannelError: self.init(error)
         case let error as HTTPParserError: self.init(error == .invalidEOFState ? Self.lost : Self.unreadable)
@@ -73,5 +73,15 @@ extension ConnectionFault {
     private static let lost = URLError.Code.networkConnectionLost.rawValue
     private static let unreadable = URLError.Code.cannotParseResponse.rawValue
     private static let untrusted = URLError.Code.serverCertificateUntrusted.rawValue
+}
+
+extension IOError {
+    /// Whether it was thrown while a connection was made: for a literal address the client throws the error of connect(2) itself.
+    ///
+    /// The call is named in the words only: the functions of NIOPosix, and what its `Socket.finishConnect` says of SO_ERROR.
+    fileprivate var isOfConnecting: Bool {
+        let words = description
+        return ["socket(", "connect(", "finishing a non-blocking connect"].contains { words.hasPrefix($0) }
+    }
 }
 #endif

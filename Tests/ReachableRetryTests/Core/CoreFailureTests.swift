@@ -83,7 +83,8 @@ struct CoreFailureTests {
         let accelerated = failure(row.report, during: overlap, .plain.connectivity(.accelerate))
         #expect(accelerated == [text(row.overlapping, isCharged: row.overlapping != .local)])
         // What happened during the attempt does not count; that a network comes up does.
-        let isSettling = [.unanswered, .timedOut].contains(row.report.evidence) && (overlap == .lostAndBack || overlap == .switched)
+        let isSettling =
+            [.unanswered, .timedOut].contains(row.report.evidence) && (overlap == .lostAndBack || overlap == .switched)
         let ignored = failure(row.report, during: overlap, .plain.connectivity(.ignore))
         #expect(ignored == [text(isSettling ? .network : row.stable, isCharged: row.stable != .local)])
     }

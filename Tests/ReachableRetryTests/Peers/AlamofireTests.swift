@@ -53,7 +53,8 @@ import Testing
             changes: [(0.05, .down), (4, .up), (4.05, .down), (8, .up)], starts: [0, 4, 8], ends: 8.1),
         // It repeats at once and without end if the path is there. Ours backs off, and charges nothing either.
         PeerCase(
-            name: "an outage on a path that is there", policy: policy(retries: 0).classify { _ in .network }
+            name: "an outage on a path that is there",
+            policy: policy(retries: 0).classify { _ in .network }
                 .giveUpAfter(elapsed: .seconds(6)),
             acts: [.fails(Trouble.unreachable, after: .zero)],
             starts: [0, 0.5, 1.5, 3.5], ends: 6, result: "unreachable", reason: .deadline),

@@ -66,7 +66,9 @@ extension CoreOracle {
     private func proven(_ gate: Gate) -> Gate {
         var gate = gate
         (gate.failures, gate.retryAt, gate.pauseAt) = (0, .past, .past)
-        if gate.phase == .probing { (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0) }
+        if gate.phase == .probing {
+            (gate.phase, gate.width, gate.passed) = (.ramping, min(Self.firstWidth, release.maxInFlight), 0)
+        }
         return gate
     }
 
