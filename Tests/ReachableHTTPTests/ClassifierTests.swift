@@ -92,6 +92,7 @@ import Testing
         #expect(evidence(.timedOut, wasSent: true) == .unclassified, "a silent server has any reason")
         #expect(evidence(.notConnectedToInternet) == .unreachable)
         #expect(evidence(.unknown) == .unclassified && evidence(.networkConnectionLost) == .unclassified)
+        #expect(evidence(.unknown, wasSent: false) == .unanswered, "no route, or no answer on the way")
     }
 
     @Test func systemErrorTellsTheFaultBeforeTheCode() {

@@ -40,7 +40,7 @@ extension ConnectionFault {
         // EAGAIN: it is this machine that has no connection left.
         case .getConnectionFromPoolTimeout: self.init(URLError.Code.timedOut.rawValue, systemError: 11, wasSent: false)
         case .remoteConnectionClosed, .uncleanShutdown: self.init(Self.lost)
-        case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue)
+        case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue, wasSent: false)
         // What the caller has to change.
         default: self.init(nil)
         }
@@ -66,6 +66,7 @@ extension ConnectionFault {
         case .unableToValidateCertificate, .noCertificateToValidate: self.init(Self.untrusted)
         // The reason is in the words only.
         case .handshakeFailed(let reason) where "\(reason)".contains("CERTIFICATE_VERIFY_FAILED"): self.init(Self.untrusted)
+        case .handshakeFailed: self.init(URLError.Code.secureConnectionFailed.rawValue, wasSent: false)
         default: self.init(URLError.Code.secureConnectionFailed.rawValue)
         }
     }
