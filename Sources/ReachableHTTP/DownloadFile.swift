@@ -25,10 +25,10 @@ final class DownloadFile: Sendable {
     /// - Throws: `POSIXError` if the system is short of something; `CocoaError` if the file cannot be opened otherwise.
     func open() throws -> Int64 {
         let descriptor = Glibc.open(location.path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Self.failure(errno) }
+        guard descriptor >= 0 else { throw fileError(errno, isReading: false) }
         let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw Self.failure(errno) }
+        guard fstat(descriptor, &status) == 0 else { throw fileError(errno, isReading: false) }
         handle.withLock { $0 = opened }
         return Int64(status.st_size)
     }
@@ -55,15 +55,32 @@ final class DownloadFile: Sendable {
         guard let handle = handle.withLock({ $0 }) else { throw CocoaError(.fileWriteUnknown) }
         return handle
     }
+}
 
-    private static func failure(_ number: Int32) -> any Error {
-        let error = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
-        switch number {
-        // These pass: another attempt may find a descriptor or memory.
-        case EMFILE, ENFILE, ENOMEM: return error
-        case ENOSPC, EDQUOT: return CocoaError(.fileWriteOutOfSpace, userInfo: [NSUnderlyingErrorKey: error])
-        case EACCES, EPERM: return CocoaError(.fileWriteNoPermission, userInfo: [NSUnderlyingErrorKey: error])
-        default: return CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: error])
-        }
+/// Opens a file that an attempt uploads.
+///
+/// - Throws: `POSIXError` if the system is short of something; `CocoaError` if the file cannot be opened otherwise.
+func openUpload(_ location: URL) throws -> FileHandle {
+    let descriptor = open(location.path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw fileError(errno, isReading: true) }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw fileError(errno, isReading: true) }
+    // open(2) opens a folder, too.
+    guard status.st_mode & S_IFMT != S_IFDIR else { throw fileError(EISDIR, isReading: true) }
+    return file
+}
+
+/// Makes the error of a file that could not be opened: of a shortage, which passes, the system's, otherwise Foundation's.
+private func fileError(_ number: Int32, isReading: Bool) -> any Error {
+    let error = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
+    let code: CocoaError.Code
+    switch number {
+    case EMFILE, ENFILE, ENOMEM: return error
+    case ENOSPC, EDQUOT: code = .fileWriteOutOfSpace
+    case ENOENT where isReading: code = .fileReadNoSuchFile
+    case EACCES, EPERM: code = isReading ? .fileReadNoPermission : .fileWriteNoPermission
+    default: code = isReading ? .fileReadUnknown : .fileWriteUnknown
     }
+    return CocoaError(code, userInfo: [NSUnderlyingErrorKey: error])
 }

@@ -14,12 +14,15 @@ public struct HTTPFailure: Sendable {
     /// error is of another kind.
     public var errorCode: Int?
     /// The system's error behind ``errorCode``, an `errno` or one of getaddrinfo(3)'s, which are negative; `nil` if the client does
-    /// not tell it, as `URLSession` never does.
+    /// not tell it.
+    ///
+    /// Of requests of `URLSession` only a shortage of descriptors or memory is known.
     public var systemError: Int32?
     /// If false, the request was never sent: no connection was made; `nil` if the client cannot tell, as `URLSession` cannot of a
     /// timeout.
     ///
-    /// Known by the ``errorCode`` if the host was not found, or refused the connection.
+    /// Known by the ``errorCode`` if the host was not found, or refused the connection, and by the words of `URLSession`'s error if
+    /// there was no connection for another reason.
     public var wasSent: Bool?
     /// The error; `nil` if there was a response.
     public var error: (any Error)?
@@ -75,6 +78,8 @@ extension HTTPFailure {
         // A silence on a connection that is there may have any reason.
         case -1001: return wasSent == true ? .unclassified : .timedOut
         case -1009: return .unreachable
+        // What URLSession calls unknown, if there was no connection: no route, or no answer on the way.
+        case -1 where wasSent == false: return .unanswered
         default: return .unclassified
         }
     }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import Glibc
 internal import ReachableRetry
 
 extension URLRequest: RepeatableRequest {
@@ -14,9 +15,24 @@ extension URLRequest: RepeatableRequest {
     mutating func setField(_ name: String, _ value: String) { setValue(value, forHTTPHeaderField: name) }
 
     static func fault(of error: any Error) -> ConnectionFault {
-        // This machine is short of something: a download could not open its file.
+        // This machine is short of something: a file could not be opened.
         if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
-        return ConnectionFault((error as? URLError)?.errorCode)
+        guard let error = error as? URLError else { return ConnectionFault(nil) }
+        // Foundation calls all but a refusal unknown; libcurl's words tell that there was no connection.
+        guard error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else {
+            return ConnectionFault(error.errorCode)
+        }
+        return ConnectionFault(error.errorCode, systemError: Self.shortage, wasSent: false)
+    }
+
+    /// The system's error if it has no descriptor left for a connection, which Foundation does not tell; otherwise `nil`.
+    private static var shortage: Int32? {
+        let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        guard descriptor < 0 else {
+            close(descriptor)
+            return nil
+        }
+        return [EMFILE, ENFILE, ENOMEM].contains(errno) ? errno : nil
     }
 
     /// Whether it is a request of HTTP.

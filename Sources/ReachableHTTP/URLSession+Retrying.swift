@@ -84,7 +84,9 @@ extension URLSession {
     /// Makes attempts whose response is kept in memory.
     func loading(_ body: Upload) -> @Sendable (URLRequest) async throws -> HTTPExchange<Data, HTTPStatusError> {
         { [self] request in
-            try await TaskSession.companion(of: self).run(DataReceiver(), for: self) { session in
+            // Of a file that cannot be opened Foundation tells nothing: the request would be silent until it times out.
+            if case .file(let file) = body { try openUpload(file).close() }
+            return try await TaskSession.companion(of: self).run(DataReceiver(), for: self) { session in
                 switch body {
                 case .none: session.dataTask(with: request)
                 case .bytes(let data): session.uploadTask(with: request, from: data)

@@ -9,7 +9,7 @@ struct Classification: Sendable {
 
     /// The report about an attempt that failed, before the state of the network is looked at.
     ///
-    /// - Parameter cut: the bus's own reason, if it cut the attempt. An answer of the server that came just before is not overruled.
+    /// - Parameter cut: The bus's own reason, if it cut the attempt. It does not overrule an answer that came just before.
     func report(_ error: any Error, cut: RetryError?) -> FailureReport {
         guard let cut else { return report(error) }
         // The cancellation is the bus's own.

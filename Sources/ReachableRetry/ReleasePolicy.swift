@@ -16,9 +16,9 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// all share; so a network that is up but leads nowhere yet costs a few attempts, not one of each job. Once an attempt has
     /// succeeded, two run at a time, then four, and so on; when none is left to wait, nothing is limited any more. An attempt that
     /// has been running for five seconds counts as having got through, and no longer limits the others. A failure of the network
-    /// starts it all over. A server that says when to come again (``AttemptFailure/Fault/overload(retryAfter:)``) is left alone until then by
-    /// all jobs that name it as their destination, and one that fails several times in a row is tried by one for all, at intervals
-    /// that grow to a minute. Of jobs that name none it is not known whether they share a server.
+    /// starts it all over. A server that says when to come again (``AttemptFailure/Fault/overload(retryAfter:)``) is left alone
+    /// until then by all jobs that name it as their destination, and one that fails several times in a row is tried by one for all,
+    /// at intervals that grow to a minute. Of jobs that name none it is not known whether they share a server.
     ///
     /// A path that was lost and found more than five times within 30 seconds has to last for three before others than interactive
     /// jobs try it. The monitor counts, so that it holds for the first job of a new bus, too.

@@ -18,7 +18,7 @@ extension RetryBus: Service {
             await shutdown(drain: .zero)
             return
         }
-        await withTaskCancellationHandler {
+        _ = await withTaskCancellationHandler {
             await shutdown(drain: nil)
         } onCancel: {
             beginShutdown(drain: .zero)

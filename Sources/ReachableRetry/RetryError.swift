@@ -72,7 +72,7 @@ extension RetryError: CustomStringConvertible {
         case .conditionEnded: "A condition of the job ended without being satisfied. Submit the job again when it can be."
         case .attemptTimedOut: "The attempt took too long. Allow more: RetryPolicy.attemptTimeout(_:)."
         case .attemptInterrupted:
-            "The network was lost during an attempt that must not be repeated. Find out if it was carried out before you submit it again."
+            "The network was lost during an attempt that must not be repeated. See if it was carried out, then submit it again."
         case .budget: "The retry budget was spent. Wait until the server is well, or allow more: RetryPolicy.budget(_:)."
         case .duplicateID: "A job of the same name is pending. Cancel that one first: RetryBus.cancel(_:)."
         case .shutDown: "The bus was shut down. Create another one."

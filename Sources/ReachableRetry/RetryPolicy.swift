@@ -11,8 +11,8 @@
 /// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
 ///
 /// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
-/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. About an attempt that the bus cut, all but
-/// the second are asked with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
+/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. About an attempt that the bus cut, all
+/// but the second are asked with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
 ///
 /// ## Topics
 /// ### Making a policy
@@ -221,8 +221,8 @@ extension RetryPolicy {
     ///
     /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. The faults `server`, `overload` and
     /// `request` say that the server answered, and are never overruled, also if the attempt was cut at the same moment. An error
-    /// without an opinion, here or from ``systemErrors(_:)``, is taken for one of the network if the path changed or was gone during
-    /// the attempt, and for an unknown one otherwise; another attempt may be made.
+    /// without an opinion, here or from ``systemErrors(_:)``, is taken for one of the network if the path changed or was gone
+    /// during the attempt, and for an unknown one otherwise; another attempt may be made.
     public func classify(_ classifier: @escaping @Sendable (any Error) -> AttemptFailure?) -> RetryPolicy {
         report { error in classifier(error).map(FailureReport.init) }
     }

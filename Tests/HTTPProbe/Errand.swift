@@ -21,6 +21,10 @@ struct Errand {
     let bus: RetryBus
     /// What a request for data waits for, besides the network.
     let conditions: [Condition]
+    /// The method of a request for data.
+    let method: String
+    /// Whether there is no descriptor left when its first attempt starts.
+    let isStarved: Bool
 
     /// What an upload sends of.
     private static let byte: UInt8 = 7
@@ -43,8 +47,15 @@ struct Errand {
             }
             return description
         default:
+            request.httpMethod = method
             var options = HTTPRetryOptions()
             options.conditions = conditions
+            if isStarved {
+                options.adapt = { request, attempt in
+                    if attempt.number == 1 { Shortage.begin() }
+                    return request
+                }
+            }
             let (data, response) = try await URLSession.shared.data(for: request, retrying: policy, on: bus, options: options)
             return "\(response.statusCode) \(data.count)"
         }
@@ -79,8 +90,15 @@ struct Errand {
             }
             return description
         default:
+            request.method = HTTPMethod(rawValue: method)
             var options = HTTPClientRetryOptions()
             options.conditions = conditions
+            if isStarved {
+                options.adapt = { request, attempt in
+                    if attempt.number == 1 { Shortage.begin() }
+                    return request
+                }
+            }
             let response = try await client.execute(request, retrying: policy, on: bus, options: options)
             return "\(response.status.code) \(try await response.body.collect(upTo: .max).readableBytes)"
         }

@@ -11,7 +11,7 @@ import AsyncHTTPClient
 /// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
 ///
 ///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
-///         [--validate] [--transitions] [--times N]
+///         [--validate] [--transitions] [--times N] [--method NAME] [--starve]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -64,7 +64,8 @@ import AsyncHTTPClient
         let errand = Errand(
             kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0,
             times: option("--times").flatMap { Int($0) } ?? 1, policy: policy, bus: bus,
-            conditions: isValidated ? [monitor.validatedCondition] : [])
+            conditions: isValidated ? [monitor.validatedCondition] : [], method: option("--method") ?? "GET",
+            isStarved: words.contains("--starve"))
         switch option("--client") {
         case nil, "urlSession": return try await errand.runByURLSession()
         #if AsyncHTTPClient
@@ -76,6 +77,7 @@ import AsyncHTTPClient
 
     private static func tell(_ event: RetryEvent) {
         guard let failure = event.failure else { return tell("\(event.kind.rawValue) \(event.attempt)") }
+        Shortage.end()
         let fault =
             switch failure.fault {
             case .overload(let delay): delay.map { "overload \($0.components.seconds)" } ?? "overload"

@@ -18,6 +18,26 @@ struct HTTPTests {
         #expect(story.contains { $0.hasPrefix("error -1004") }, "\(story)")
     }
 
+    /// The request was never sent, so that it is repeated whatever its method is.
+    @Test(arguments: HTTPClientKind.allCases) func shortageOfDescriptorsIsThisMachinesFault(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let server = try network.serve { _ in .respond(200, [:], "hello") }
+        defer { server.stop() }
+        let story = try await network.request("get", by: client, "192.0.2.1", "--method", "POST", "--starve", "--attempts", "1")
+            .story()
+        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 local uncharged -1"], "\(story)")
+        #expect(story.contains("ok 200 5") && server.requests.map(\.method) == ["POST"], "\(story)")
+    }
+
+    /// The far end has no route back: the kernel gives up, and nobody has got the request.
+    @Test(arguments: HTTPClientKind.allCases) func postWithoutConnectionIsRepeated(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        try await network.near.ip("route add unreachable 203.0.113.1/32")
+        let story = try await network.request("get", by: client, "203.0.113.1", "--method", "POST", "--attempts", "2").story()
+        #expect(story.count { $0.hasPrefix("attemptStarted") } == 2, "\(story)")
+        #expect(story.contains { $0.hasPrefix("failed 2 server charged") }, "\(story)")
+    }
+
     @Test(arguments: HTTPClientKind.allCases) func aServersDelayIsWaitedOut(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { $0.number == 1 ? .respond(503, ["Retry-After": "1"]) : .respond(200, [:], "hello") }

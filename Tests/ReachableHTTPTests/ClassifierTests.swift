@@ -1,8 +1,9 @@
 import Foundation
 import FoundationNetworking
-import ReachableHTTP
 import ReachableRetry
 import Testing
+
+@testable import ReachableHTTP
 
 /// Which failures are followed by another attempt.
 @Suite struct ClassifierTests {
@@ -80,10 +81,36 @@ import Testing
         for code in lasting { #expect(opinion(code: code) == .noOpinion, "\(code)") }
     }
 
+    /// The bus judges by it, together with what became of the network.
+    @Test func codeTellsTheFault() {
+        func evidence(_ code: URLError.Code, wasSent: Bool? = nil) -> FailureReport.Evidence {
+            HTTPFailure(method: "GET", errorCode: code.rawValue, wasSent: wasSent, time: .zero).evidence
+        }
+        #expect(evidence(.cannotConnectToHost) == .refused)
+        #expect(evidence(.cannotFindHost) == .unanswered && evidence(.dnsLookupFailed) == .unanswered)
+        #expect(evidence(.timedOut) == .timedOut && evidence(.timedOut, wasSent: false) == .timedOut)
+        #expect(evidence(.timedOut, wasSent: true) == .unclassified, "a silent server has any reason")
+        #expect(evidence(.notConnectedToInternet) == .unreachable)
+        #expect(evidence(.unknown) == .unclassified && evidence(.networkConnectionLost) == .unclassified)
+        #expect(evidence(.unknown, wasSent: false) == .unanswered, "no route, or no answer on the way")
+    }
+
+    @Test func systemErrorTellsTheFaultBeforeTheCode() {
+        for (number, expected) in [
+            (ENETUNREACH, FailureReport.Evidence.unreachable), (EHOSTUNREACH, .unanswered), (ECONNREFUSED, .refused),
+            (ETIMEDOUT, .timedOut), (EADDRNOTAVAIL, .addressless), (EMFILE, .shortage), (ENOBUFS, .shortage),
+            (ECONNRESET, .unclassified),
+        ] {
+            let failure = HTTPFailure(
+                method: "GET", errorCode: URLError.Code.cannotConnectToHost.rawValue, systemError: number, time: .zero)
+            #expect(failure.evidence == expected, "\(number)")
+        }
+    }
+
     @Test func theServersDelayIsHeeded() {
         #expect(opinion("GET", 503, ["Retry-After": "30"]) == .retryAs(.overload(retryAfter: .seconds(30))))
-        #expect(
-            opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"]) == .retryAs(.overload(retryAfter: .seconds(9))))
+        let nine = opinion("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"])
+        #expect(nine == .retryAs(.overload(retryAfter: .seconds(9))))
         #expect(opinion("GET", 503, ["Retry-After": "soon"]) == .retryAs(.overload(retryAfter: nil)))
         #expect(opinion("GET", 404, ["Retry-After": "30"]) == .noOpinion)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))

@@ -113,6 +113,41 @@ import Testing
         }
     }
 
+    /// The system refuses to connect to a broadcast address: nothing leaves this machine.
+    @Test func requestWithoutConnectionIsRepeatedWhateverItsMethod() async throws {
+        try await Exchange.run { _ in
+            .respond(200)
+        } _: { exchange in
+            let events = exchange.bus.events
+            var request = try exchange.request("POST")
+            request.url = URL(string: "http://255.255.255.255/")
+            let loading = Task { [request] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+            }
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect((failed.error as? URLError)?.code == .unknown && failed.mayRetry && failed.fault == .server, "\(failed)")
+            loading.cancel()
+            _ = await loading.result
+        }
+    }
+
+    @Test func uploadOfFileThatCannotBeReadEndsAtOnce() async throws {
+        try await Exchange.run { _ in
+            .respond(201)
+        } _: { exchange in
+            let folder = try TemporaryFolder()
+            for (name, code) in [("missing", CocoaError.Code.fileReadNoSuchFile), (".", .fileReadUnknown)] {
+                let error = try await #require(throws: CocoaError.self) {
+                    _ = try await exchange.session.upload(
+                        for: try exchange.request("PUT"), fromFile: folder.url.appendingPathComponent(name), retrying: .steady,
+                        on: exchange.bus)
+                }
+                #expect(error.code == code)
+            }
+            #expect(exchange.server.requests.isEmpty)
+        }
+    }
+
     /// Nobody listens at the port, and the name is longer than any may be, so that looking it up needs no network.
     @Test(arguments: [true, false]) func aRefusalOrALostNameInAnOutageIsNotCharged(isRefusal: Bool) async throws {
         try await Exchange.run { _ in

@@ -15,7 +15,7 @@ extension ConnectionFault {
     package init(_ error: any Error) {
         switch error {
         case let error as HTTPClientError: self.init(error)
-        case let error as IOError: self.init(systemError: error.errnoCode)
+        case let error as IOError: self.init(systemError: error.errnoCode, isConnecting: error.isOfConnecting)
         case let error as NIOConnectionError: self.init(error)
         case let error as ChannelError: self.init(error)
         case let error as HTTPParserError: self.init(error == .invalidEOFState ? Self.lost : Self.unreadable)
@@ -40,7 +40,7 @@ extension ConnectionFault {
         // EAGAIN: it is this machine that has no connection left.
         case .getConnectionFromPoolTimeout: self.init(URLError.Code.timedOut.rawValue, systemError: 11, wasSent: false)
         case .remoteConnectionClosed, .uncleanShutdown: self.init(Self.lost)
-        case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue)
+        case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue, wasSent: false)
         // What the caller has to change.
         default: self.init(nil)
         }
@@ -66,6 +66,7 @@ extension ConnectionFault {
         case .unableToValidateCertificate, .noCertificateToValidate: self.init(Self.untrusted)
         // The reason is in the words only.
         case .handshakeFailed(let reason) where "\(reason)".contains("CERTIFICATE_VERIFY_FAILED"): self.init(Self.untrusted)
+        case .handshakeFailed: self.init(URLError.Code.secureConnectionFailed.rawValue, wasSent: false)
         default: self.init(URLError.Code.secureConnectionFailed.rawValue)
         }
     }
@@ -73,5 +74,15 @@ extension ConnectionFault {
     private static let lost = URLError.Code.networkConnectionLost.rawValue
     private static let unreadable = URLError.Code.cannotParseResponse.rawValue
     private static let untrusted = URLError.Code.serverCertificateUntrusted.rawValue
+}
+
+extension IOError {
+    /// Whether it was thrown while a connection was made: for a literal address the client throws the error of connect(2) itself.
+    ///
+    /// The call is named in the words only: the functions of NIOPosix, and what its `Socket.finishConnect` says of SO_ERROR.
+    fileprivate var isOfConnecting: Bool {
+        let words = description
+        return ["socket(", "connect(", "finishing a non-blocking connect"].contains { words.hasPrefix($0) }
+    }
 }
 #endif

@@ -49,7 +49,7 @@ extension HTTPClientRequest.Body {
     /// A file's contents, as they are now.
     static func file(_ location: URL) async throws -> Self {
         let (file, length) = try await NIOThreadPool.singleton.runIfActive {
-            let file = try FileHandle(forReadingFrom: location)
+            let file = try openUpload(location)
             let length = try file.seekToEnd()
             try file.seek(toOffset: 0)
             return (file, Int(length))

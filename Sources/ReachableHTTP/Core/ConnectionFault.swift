@@ -14,10 +14,12 @@ package struct ConnectionFault: Hashable, Sendable {
     }
 
     /// What the system reported to a client.
-    package init(systemError: Int32) {
+    ///
+    /// - Parameter isConnecting: If true, the system reported it before there was a connection.
+    package init(systemError: Int32, isConnecting: Bool = false) {
         self.systemError = systemError
-        // Of a connection that is there, the system says neither: EADDRNOTAVAIL, ECONNREFUSED.
-        wasSent = systemError == 99 || systemError == 111 ? false : nil
+        // The system never says these of a connection that is there: ENFILE, EMFILE, EADDRNOTAVAIL, ECONNREFUSED.
+        wasSent = isConnecting || [23, 24, 99, 111].contains(systemError) ? false : nil
         errorCode =
             switch systemError {
             case 100, 101: -1009  // ENETDOWN, ENETUNREACH

@@ -34,6 +34,14 @@ extension CabledNetwork {
     /// - Returns: The server, which listens, and the file with the certificate.
     func serveTLS() async throws -> (server: Child, certificate: String) {
         let (certificate, key) = (marker("cert.pem"), marker("key.pem"))
+        let missing = ["openssl", "python3"].filter { name in
+            let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+            return !folders.contains { FileManager.default.isExecutableFile(atPath: "\($0)/\(name)") }
+        }
+        guard missing.isEmpty else {
+            throw Child.Failure(
+                description: "no server over TLS without \(missing); next: Scripts/bootstrap installs what is missing")
+        }
         try await Child.run([
             "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj",
             "/CN=192.0.2.1", "-addext", "subjectAltName=IP:192.0.2.1",
@@ -59,7 +67,9 @@ extension CabledNetwork {
         var lines = server.lines.makeAsyncIterator()
         let first = await lines.next(isolation: #isolation)
         unlink(key)
-        guard first == "listening" else { throw Child.Failure(description: "no server over TLS; it takes python3 with ssl") }
+        guard first == "listening" else {
+            throw Child.Failure(description: "no server over TLS; next: install a python3 that has the module ssl")
+        }
         return (server, certificate)
     }
 

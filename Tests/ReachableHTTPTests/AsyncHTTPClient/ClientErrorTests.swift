@@ -16,14 +16,15 @@ import Testing
         ConnectionFault(error).errorCode.flatMap { URLError.Code(rawValue: $0) }
     }
 
+    private func opinion(_ method: String, on error: any Error) -> HTTPRetryOpinion {
+        let fault = ConnectionFault(error)
+        return HTTPRetryClassifier.standard.opinion(
+            on: HTTPFailure(
+                method: method, errorCode: fault.errorCode, systemError: fault.systemError, wasSent: fault.wasSent, time: .zero))
+    }
+
     @Test func whatPasses() {
-        let timeouts: [HTTPClientError] = [
-            .connectTimeout, .tlsHandshakeTimeout, .socksHandshakeTimeout, .httpProxyHandshakeTimeout, .deadlineExceeded,
-        ]
-        for error in timeouts { #expect(ConnectionFault(error) == ConnectionFault(-1001), "\(error)") }
-        for error in [HTTPClientError.readTimeout, .writeTimeout, .getConnectionFromPoolTimeout] {
-            #expect(ConnectionFault(error) == ConnectionFault(-1001, systemError: EAGAIN), "\(error)")
-        }
+        #expect(ConnectionFault(HTTPClientError.deadlineExceeded) == ConnectionFault(-1001))
         let lost: [any Error] = [
             HTTPClientError.remoteConnectionClosed, HTTPClientError.uncleanShutdown, ChannelError.eof,
             ChannelError.ioOnClosedChannel,
@@ -31,16 +32,47 @@ import Testing
             NIOSSLError.uncleanShutdown,
         ]
         for error in lost { #expect(code(error) == .networkConnectionLost, "\(error)") }
-        #expect(code(ChannelError.connectTimeout(.seconds(1))) == .timedOut)
-        #expect(code(NIOSSLError.handshakeFailed(.syscallError)) == .secureConnectionFailed)
-        #expect(code(HTTPClientError.invalidProxyResponse) == .badServerResponse)
         #expect(code(URLError(.badServerResponse)) == .badServerResponse)
         #expect(code(Foreign()) == .unknown)
     }
 
+    @Test func errorTellsWhetherTheRequestWasSent() {
+        let unsent: [(any Error, ConnectionFault)] = [
+            (HTTPClientError.connectTimeout, ConnectionFault(-1001, wasSent: false)),
+            (HTTPClientError.tlsHandshakeTimeout, ConnectionFault(-1001, wasSent: false)),
+            (HTTPClientError.socksHandshakeTimeout, ConnectionFault(-1001, wasSent: false)),
+            (HTTPClientError.httpProxyHandshakeTimeout, ConnectionFault(-1001, wasSent: false)),
+            (ChannelError.connectTimeout(.seconds(1)), ConnectionFault(-1001, wasSent: false)),
+            (HTTPClientError.getConnectionFromPoolTimeout, ConnectionFault(-1001, systemError: EAGAIN, wasSent: false)),
+            (NIOSSLError.handshakeFailed(.syscallError), ConnectionFault(-1200, wasSent: false)),
+            (HTTPClientError.invalidProxyResponse, ConnectionFault(-1011, wasSent: false)),
+            (POSIXError(.EMFILE), ConnectionFault(-1, systemError: EMFILE, wasSent: false)),
+        ]
+        for (error, fault) in unsent {
+            #expect(ConnectionFault(error) == fault, "\(error)")
+            #expect(opinion("POST", on: error) == .retry, "\(error)")
+        }
+        for error in [HTTPClientError.readTimeout, .writeTimeout] {
+            #expect(ConnectionFault(error) == ConnectionFault(-1001, wasSent: true), "\(error)")
+            #expect(opinion("POST", on: error) == .noOpinion && opinion("GET", on: error) == .retry, "\(error)")
+        }
+    }
+
+    /// As NIO words them.
+    @Test func systemErrorOfConnectingWasNotSent() {
+        for words in [
+            "socket(domain:type:protocolSubtype:)", "connect(descriptor:addr:size:)", "finishing a non-blocking connect failed",
+        ] {
+            #expect(opinion("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .retry, "\(words)")
+        }
+        for words in ["read(descriptor:pointer:size:)", "writev(descriptor:iovecs:)", "so_error"] {
+            #expect(opinion("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .noOpinion, "\(words)")
+        }
+    }
+
     @Test func theSystemsNumberIsKept() {
         #expect(
-            ConnectionFault(IOError(errnoCode: ENETUNREACH, reason: "connect")) == ConnectionFault(-1009, systemError: ENETUNREACH))
+            ConnectionFault(IOError(errnoCode: ENETUNREACH, reason: "write")) == ConnectionFault(-1009, systemError: ENETUNREACH))
         #expect(ConnectionFault(IOError(errnoCode: ECONNRESET, reason: "read")) == ConnectionFault(-1005, systemError: ECONNRESET))
     }
 
@@ -54,11 +86,7 @@ import Testing
             NIOSSLError.unableToValidateCertificate, NIOSSLExtraError.failedToValidateHostname,
             CocoaError(.fileReadNoSuchFile), NSError(domain: NSCocoaErrorDomain, code: 260),
         ]
-        for error in errors {
-            let fault = ConnectionFault(error)
-            let failure = HTTPFailure(method: "GET", errorCode: fault.errorCode, systemError: fault.systemError, time: .zero)
-            #expect(HTTPRetryClassifier.standard.opinion(on: failure) == .noOpinion, "\(error): \(fault)")
-        }
+        for error in errors { #expect(opinion("GET", on: error) == .noOpinion, "\(error): \(ConnectionFault(error))") }
     }
 }
 #endif

@@ -99,6 +99,22 @@ import Testing
         }
     }
 
+    /// The system refuses to connect to a broadcast address: nothing leaves this machine.
+    @Test func requestWithoutConnectionIsRepeatedWhateverItsMethod() async throws {
+        try await Exchange.run(by: .steady) { _ in
+            .respond(200)
+        } _: { exchange, client in
+            let events = exchange.bus.events
+            var request = HTTPClientRequest(url: "http://255.255.255.255/")
+            request.method = .POST
+            let loading = Task { [request] in try await client.execute(request, retrying: .steady, on: exchange.bus) }
+            let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
+            #expect(failed.error is IOError && failed.mayRetry, "\(failed)")
+            loading.cancel()
+            _ = await loading.result
+        }
+    }
+
     @Test(arguments: [
         Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
         .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),

@@ -13,9 +13,10 @@ import Testing
         ]
         for number in Int32(-11)...133 {
             let code = names.first { $0.1.contains(number) }?.0 ?? .unknown
-            let wasSent: Bool? = [EADDRNOTAVAIL, ECONNREFUSED].contains(number) ? false : nil
+            let wasSent: Bool? = [EADDRNOTAVAIL, ECONNREFUSED, EMFILE, ENFILE].contains(number) ? false : nil
             let expected = ConnectionFault(code.rawValue, systemError: number, wasSent: wasSent)
             #expect(ConnectionFault(systemError: number) == expected, "\(number)")
+            #expect(ConnectionFault(systemError: number, isConnecting: true).wasSent == false, "\(number)")
         }
     }
 
@@ -30,7 +31,8 @@ import Testing
                         time: .zero))
             }
             #expect(opinion("GET") == .retry)
-            #expect(opinion("POST") == (number == ECONNREFUSED ? .retry : .noOpinion), "a connection may have been there")
+            let isEarly = [ECONNREFUSED, EMFILE].contains(number)
+            #expect(opinion("POST") == (isEarly ? .retry : .noOpinion), "a connection may have been there")
         }
         let unlisted = HTTPRetryClassifier(errorCodes: [-1005])
         let refused = HTTPFailure(method: "GET", errorCode: -1004, systemError: ECONNREFUSED, time: .zero)
