@@ -66,8 +66,8 @@ public struct RetryPolicy: Sendable {
         case whenUnsatisfied(grace: Duration)
         /// No interface has had the path's source address for longer than the grace.
         ///
-        /// The address is the one that the scope's path had when the attempt started: without it the attempt's connections are dead,
-        /// and no error reports that. A second cable, a renewed lease and a lost carrier are no loss. Of a path with an IPv4 and an
+        /// The address is the one that the scope's path had when the attempt started: without it the attempt's connections are
+        /// dead, and no error reports that. A second cable, a renewed lease and a lost carrier are no loss. Of a path with an IPv4 and an
         /// IPv6 source both have to be lost. An attempt that started without a path, or that no running monitor watches, is not
         /// cancelled.
         case whenSourceIsLost(grace: Duration)

@@ -3,7 +3,7 @@ import Testing
 @testable import Reachability
 
 /// Replays what the fuzzers found to the functions that they call.
-@Suite(.timeLimit(.minutes(3))) struct CorpusTests {
+@Suite(.timeLimit(.minutes(10))) struct CorpusTests {
     @Test(arguments: ["frames", "recordings", "arguments"]) func thereIsACorpus(_ target: String) {
         let files = CorpusFile.all(of: target)
         #expect((10..<300).contains(files.count), "\(files.count) files")
