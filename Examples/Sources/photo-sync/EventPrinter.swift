@@ -34,7 +34,7 @@ struct EventPrinter {
             case .server, .overload: "the server's fault"
             case .request: "for good"
             case .local: "this machine's fault"
-            case .unknown: "a passing fault"
+            case .unknown: failure.mayRetry ? "a passing fault" : "for good"
             }
         return " (\(fault), \(failure.isCharged ? "charged" : "not charged")): \(failure.error)"
     }
