@@ -67,9 +67,9 @@ public struct RetryPolicy: Sendable {
         /// No interface has had the path's source address for longer than the grace.
         ///
         /// The address is the one that the scope's path had when the attempt started: without it the attempt's connections are
-        /// dead, and no error reports that. A second cable, a renewed lease and a lost carrier are no loss. Of a path with an IPv4 and an
-        /// IPv6 source both have to be lost. An attempt that started without a path, or that no running monitor watches, is not
-        /// cancelled.
+        /// dead, and no error reports that. A second cable, a renewed lease and a lost carrier are no loss. Of a path with an IPv4
+        /// and an IPv6 source both have to be lost. An attempt that started without a path, or that no running monitor watches, is
+        /// not cancelled.
         case whenSourceIsLost(grace: Duration)
 
         /// How long a loss may last; `nil` if no loss counts.
