@@ -22,7 +22,7 @@ public import ReachableRetry
 /// ```
 ///
 /// The world runs its tasks one at a time, on a thread of its own: the body of ``run(_:)`` with its child tasks, those of
-/// ``start(_:)``, the tasks of submitted jobs and all attempts of the bus. They must not block that thread. Actors without an
+/// `start(_:)`, the tasks of submitted jobs and all attempts of the bus. They must not block that thread. Actors without an
 /// executor of their own run there, too. Work elsewhere is not waited for: on the main actor, in tasks that the code under test
 /// detaches or makes with `Task.init`, in `URLSession`, in validators. Meet that by other means before you call ``settle()``, for
 /// example by awaiting its task, or ``ReachableRetry/RetryBus/parked(_:)``.
