@@ -56,4 +56,40 @@ import Testing
             #expect((0..<100).allSatisfy { scenario.result("\($0)") == "ok" })
         }
     }
+
+    /// An attempt gives up connecting after 20 s, and after 5 s the next job tries.
+    @Test func s21DroppedPacketsCostAFewAttempts() async throws {
+        try await Scenario(online: false, release: .gated).run { scenario in
+            for number in 0..<1000 {
+                await scenario.submit(
+                    "\(number)", .scenario, reachedFrom: .seconds(70), before: .fails(Trouble.timedOut, after: .seconds(20)))
+            }
+            try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
+            await scenario.advance(to: .seconds(40))
+            #expect(scenario.bus.pending.allSatisfy { $0.charged == 0 })
+            await scenario.advance(to: .milliseconds(69_999))
+            let attempts = (0..<1000).reduce(0) { $0 + scenario.starts("\($1)").count }
+            #expect((2...15).contains(attempts), "\(attempts) attempts")
+            await scenario.advance(to: .seconds(300))
+            #expect((0..<1000).allSatisfy { scenario.result("\($0)") == "ok" })
+        }
+    }
+
+    @Test func s22NamesThatCannotBeLookedUpYetLoseNoRequest() async throws {
+        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .nameless ? FailureReport(.nameless) : nil }
+        try await Scenario(online: false, release: .gated).run { scenario in
+            for number in 0..<1000 {
+                await scenario.submit(
+                    "\(number)", policy, reachedFrom: .seconds(13), before: .fails(Trouble.nameless, after: .milliseconds(20)))
+            }
+            try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
+            await scenario.advance(to: .milliseconds(12_999))
+            #expect(scenario.bus.pending.count == 1000 && scenario.bus.pending.allSatisfy { $0.charged == 0 })
+            await scenario.advance(to: .seconds(60))
+            for number in 0..<1000 {
+                let sent = scenario.starts("\(number)").count { $0 >= 13 }
+                #expect(sent == 1 && scenario.result("\(number)") == "ok", "\(number)")
+            }
+        }
+    }
 }

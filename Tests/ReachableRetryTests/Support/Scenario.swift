@@ -24,6 +24,7 @@ enum Trouble: Error, Hashable {
     case unanswered
     case refused
     case timedOut
+    case nameless
 
     /// Tells the bus what they mean.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
@@ -99,8 +100,10 @@ final class Scenario: Sendable {
     }
 
     /// Submits a job to a server that the network does not lead to before a moment, though the path is there.
-    func submit(_ id: String, _ policy: RetryPolicy, reachedFrom time: Duration) async {
-        await submit(id, policy, to: .internet, when: []) { _, now in now < time ? .fails(Trouble.unreachable) : .ok() }
+    func submit(
+        _ id: String, _ policy: RetryPolicy, reachedFrom time: Duration, before act: Act = .fails(Trouble.unreachable)
+    ) async {
+        await submit(id, policy, to: .internet, when: []) { _, now in now < time ? act : .ok() }
     }
 
     @discardableResult
