@@ -91,6 +91,27 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1], "it makes room for the next canary, and proves nothing")
     }
 
+    @Test func progressProvesTheWayAndMakesRoom() {
+        var (bench, jobs) = reconnected(5)
+        bench.progress(jobs[0])
+        #expect(running(bench, jobs) == [0, 1, 2])
+        bench.progress(jobs[1])
+        bench.progress(jobs[2])
+        #expect(running(bench, jobs) == [0, 1, 2, 3, 4])
+    }
+
+    @Test func theProgressOfAnAttemptThatHasEndedProvesNothing() {
+        var (bench, jobs) = reconnected(3)
+        bench.fail(jobs[0], .classified(.network))
+        for job in jobs.dropFirst() { bench.cancel(job) }
+        bench.pass(to: 11)
+        let more = bench.submit()
+        bench.progress(jobs[0], of: 1)
+        #expect(bench.starts(jobs[0]) == [10, 11] && bench.state(more) == .queued)
+        bench.progress(jobs[0], of: 2)
+        #expect(bench.state(more) == .running)
+    }
+
     @Test func aGateAtWhichNobodyWaitsHasNoTimer() {
         var (bench, jobs) = reconnected(2)
         #expect(bench.next == 15, "the canary will have run for long")

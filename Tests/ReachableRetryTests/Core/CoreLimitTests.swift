@@ -86,6 +86,20 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
     }
 
+    @Test(arguments: [nil, 0] as [ConditionIndex?]) func whoInsistsEndsServersOrders(scope: ConditionIndex?) {
+        var bench = CoreBench()
+        let elsewhere = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
+        let jobs = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]
+        for job in jobs { bench.fail(job, .classified(.overload(retryAfter: .seconds(30)))) }
+        let others = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]
+        let later = bench.submit(destination: "web", notBefore: 60)
+        bench.nudge(scope)
+        #expect(running(bench, jobs + others).isEmpty)
+        bench.nudge(scope, ignoringOrders: true)
+        #expect(running(bench, jobs + others) == (scope == nil ? [0, 1, 2, 3] : [0, 2]))
+        #expect(bench.state(later) == .backingOff, "when its life begins is no server's order")
+    }
+
     // MARK: - Sequences and nested jobs
 
     @Test func aSequenceThatHasBegunLeavesTheLimits() {
@@ -141,5 +155,17 @@ struct CoreLimitTests {
         let late = bench.submit(in: outer)
         bench.succeed(inner)
         #expect([bench.state(other), bench.state(late)] == [.running, .queued])
+    }
+
+    @Test func aNestedJobOfAnEarlierAttemptStandsInLine() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let outer = bench.submit()
+        let inner = bench.submit(.plain.backoff(.constant(.seconds(10))), in: outer)
+        bench.fail(inner)
+        bench.fail(outer)
+        bench.pass(to: 10)
+        #expect(bench.starts(outer) == [0, 1] && [bench.state(outer), bench.state(inner)] == [.running, .queued])
+        bench.succeed(outer)
+        #expect(bench.state(inner) == .running)
     }
 }
