@@ -234,6 +234,17 @@ struct CoreGateTests {
         }
     }
 
+    @Test func afterAFailureWithoutAnAnswerTheNextCanaryWaits() {
+        var (bench, jobs) = reconnected(3)
+        for (canary, pause) in [(0, 1.0), (1, 2), (2, 4)] {
+            #expect(running(bench, jobs) == [canary])
+            _ = bench.judge(jobs[canary])
+            #expect(running(bench, jobs).isEmpty && bench.next == bench.now + pause)
+            bench.park(jobs[canary], for: .seconds(60))
+            bench.pass(to: bench.now + pause)
+        }
+    }
+
     @Test func attemptsOfEarlierEpochsTakeTheirShareOfTheWindow() {
         var bench = CoreBench(online: true, .gated(maxInFlight: 3, interactiveBypass: 0))
         let old = (0..<3).map { _ in bench.submit() }
@@ -258,6 +269,19 @@ struct CoreGateTests {
         bench.pass(to: 1)
         let canaries = running(bench, Array(jobs.prefix(4)) + [late])
         #expect(canaries.count == 1)
+    }
+
+    @Test func onlyFailuresInARowSayThatAServerHasTooMuchToDo() {
+        var bench = CoreBench(.unjittered)
+        let jobs = (0..<8).map { _ in bench.submit(destination: "api") }
+        for job in jobs.prefix(3) { bench.fail(job, .refused) }
+        bench.succeed(jobs[3])
+        for job in jobs[4..<7] { bench.fail(job, .refused) }
+        let more = bench.submit(destination: "api")
+        #expect(bench.state(more) == .running)
+        bench.fail(jobs[7], .refused)
+        let late = bench.submit(destination: "api")
+        #expect(bench.state(late) == .queued)
     }
 
     @Test func aServersFailureSaysNothingAboutJobsThatNameNone() {
