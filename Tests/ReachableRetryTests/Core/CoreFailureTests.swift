@@ -221,6 +221,16 @@ struct CoreFailureTests {
         #expect(others.map { bench.starts($0) } == [[0], []])
     }
 
+    @Test func timePassesForThoseOnlyWhoWaitForAPlace() {
+        var bench = CoreBench()
+        let jobs = (0..<2).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
+        bench.fail(jobs[0], .shortage)
+        let next = bench.submit()
+        #expect(bench.state(next) == .queued && bench.next == 1)
+        bench.cancel(next)
+        #expect(bench.next == 60)
+    }
+
     @Test func delaysGrowWithShortages() {
         var bench = CoreBench()
         let job = bench.submit()

@@ -60,6 +60,14 @@ struct CoreLimitTests {
         #expect(running(bench, slow) == [1, 2, 3] && bench.state(late) == .running)
     }
 
+    @Test func jobsWithoutADestinationMayExceedTheHalf() {
+        var bench = CoreBench(online: false, maxConcurrent: 4)
+        let jobs = (0..<3).map { _ in bench.submit() }
+        let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
+        bench.up()
+        #expect(running(bench, jobs) == [0, 1, 2] && running(bench, idle) == [0])
+    }
+
     @Test func aPersonMayExceedTheHalf() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let urgent = (0..<3).map { _ in bench.submit(destination: "slow", priority: .interactive) }
