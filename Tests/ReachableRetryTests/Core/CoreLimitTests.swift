@@ -31,6 +31,12 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [1])
     }
 
+    @Test func aJobMayNotAllowItMoreThanTheBus() {
+        var bench = CoreBench(maxConcurrentPerDestination: 1)
+        let jobs = (0..<3).map { _ in bench.submit(.plain.maxConcurrentPerDestination(2), destination: "nas") }
+        #expect(running(bench, jobs) == [0])
+    }
+
     @Test func theLimitHoldsForUrgentJobsAndThoseThatOptOut() {
         var bench = CoreBench(.gated, maxConcurrentPerDestination: 1)
         let first = bench.submit(destination: "nas")
@@ -136,6 +142,13 @@ struct CoreLimitTests {
         #expect(bench.state(other) == .queued)
         bench.succeed(outer)
         #expect(bench.state(other) == .running)
+    }
+
+    @Test func aNestedJobLeavesOthersTheirPlaces() {
+        var bench = CoreBench(maxConcurrent: 2)
+        let outer = bench.submit()
+        let jobs = [bench.submit(in: outer), bench.submit(), bench.submit()]
+        #expect(running(bench, jobs) == [0, 1])
     }
 
     @Test func aNestedJobWaitsForTheNetwork() {
