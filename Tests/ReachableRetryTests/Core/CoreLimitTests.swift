@@ -100,6 +100,16 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
     }
 
+    @Test func theLongestOrderHolds() {
+        var bench = CoreBench()
+        let told = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
+        bench.fail(told[0], .classified(.overload(retryAfter: .seconds(30))))
+        bench.fail(told[1], .classified(.overload(retryAfter: .seconds(10))))
+        let next = bench.submit(destination: "nas")
+        bench.pass(to: 40)
+        #expect(bench.starts(next) == [30])
+    }
+
     @Test(arguments: [nil, 0] as [ConditionIndex?]) func whoInsistsEndsServersOrders(scope: ConditionIndex?) {
         var bench = CoreBench()
         let elsewhere = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
