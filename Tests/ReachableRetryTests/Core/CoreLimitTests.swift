@@ -120,6 +120,7 @@ struct CoreLimitTests {
         bench.nudge(scope)
         #expect(running(bench, jobs + others).isEmpty)
         bench.nudge(scope, ignoringOrders: true)
+        bench.edge(elsewhere)
         #expect(running(bench, jobs + others) == (scope == nil ? [0, 1, 2, 3] : [0, 2]))
         #expect(bench.state(later) == .backingOff, "when its life begins is no server's order")
     }
