@@ -231,6 +231,14 @@ struct CoreFailureTests {
         #expect(bench.next == 60)
     }
 
+    @Test func timeMakesNoPlaceOnABusThatIsFull() {
+        var bench = CoreBench(maxConcurrent: 2)
+        let jobs = (0..<4).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
+        bench.fail(jobs[0], .shortage)
+        bench.pass(to: 1)
+        #expect(jobs.map { bench.starts($0) } == [[0], [0], [1], []] && bench.next == 60)
+    }
+
     @Test func delaysGrowWithShortages() {
         var bench = CoreBench()
         let job = bench.submit()

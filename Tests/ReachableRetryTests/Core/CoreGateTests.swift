@@ -235,7 +235,7 @@ struct CoreGateTests {
     }
 
     @Test func afterAFailureWithoutAnAnswerTheNextCanaryWaits() {
-        var (bench, jobs) = reconnected(3)
+        var (bench, jobs) = reconnected(4)
         for (canary, pause) in [(0, 1.0), (1, 2), (2, 4)] {
             #expect(running(bench, jobs) == [canary])
             _ = bench.judge(jobs[canary])

@@ -117,11 +117,14 @@ struct CoreLimitTests {
         for job in jobs { bench.fail(job, .classified(.overload(retryAfter: .seconds(30)))) }
         let others = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]
         let later = bench.submit(destination: "web", notBefore: 60)
+        let alone = bench.submit(to: elsewhere)
+        bench.fail(alone, .classified(.overload(retryAfter: .seconds(30))))
         bench.nudge(scope)
         #expect(running(bench, jobs + others).isEmpty)
         bench.nudge(scope, ignoringOrders: true)
         bench.edge(elsewhere)
         #expect(running(bench, jobs + others) == (scope == nil ? [0, 1, 2, 3] : [0, 2]))
+        #expect(bench.state(alone) == (scope == nil ? .running : .backingOff))
         #expect(bench.state(later) == .backingOff, "when its life begins is no server's order")
     }
 
