@@ -106,7 +106,9 @@ struct CoreBench {
 
     mutating func finish(_ index: ConditionIndex = 0) { tell(index) { $0.isFinished = true } }
 
-    mutating func nudge(_ index: ConditionIndex? = nil) { note(core.nudge(index, at: time)) }
+    mutating func nudge(_ index: ConditionIndex? = nil, ignoringOrders: Bool = false) {
+        note(core.nudge(index, ignoringOrders: ignoringOrders, at: time))
+    }
 
     /// The monitor has evaluated a scope, and found nothing new.
     mutating func evaluate(_ index: ConditionIndex = 0) { tell(index) { $0.evaluation += 1 } }
@@ -122,12 +124,13 @@ struct CoreBench {
 
     mutating func submit(
         _ policy: RetryPolicy = .plain, to scope: ConditionIndex = 0, when conditions: [ConditionIndex] = [],
-        destination: String? = nil, priority: JobPriority = .normal, in parent: JobKey? = nil
+        destination: String? = nil, priority: JobPriority = .normal, in parent: JobKey? = nil, notBefore: Double? = nil
     ) -> JobKey {
         let attempt = parent.flatMap { core[$0] }.map { Int($0.history.started) }
         let (key, _, effects) = core.submit(
             policy.rules, scope: scope, conditions: conditions, destination: destination, priority: priority,
-            parent: parent.flatMap { parent in attempt.map { ParentAttempt(parent, $0) } }, at: time)
+            parent: parent.flatMap { parent in attempt.map { ParentAttempt(parent, $0) } },
+            notBefore: notBefore.map(Self.time) ?? .past, at: time)
         lives[key] = Life()
         note(effects)
         return key
@@ -139,6 +142,9 @@ struct CoreBench {
     }
 
     mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
+
+    /// An attempt gets something done, and goes on.
+    mutating func progress(_ job: JobKey, of attempt: Int = 1) { note(core.noteProgress(job, of: attempt, at: time)) }
 
     /// A sequence has its first element.
     mutating func leaveLimits(_ job: JobKey) { note(core.leaveLimits(job, at: time)) }

@@ -41,12 +41,13 @@ struct CoreBudgetTests {
         }
     }
 
-    @Test func failuresOfTheNetworkAreFollowedByAttemptsWithoutTokens() {
+    @Test(arguments: [AttemptFailure.network, .local])
+    func failuresThatReachedNobodyAreFollowedByAttemptsWithoutTokens(failure: AttemptFailure) {
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore] {
             var bench = CoreBench()
             let job = bench.submit(.plain.budget(emptied()).connectivity(mode))
             for _ in 1...3 {
-                bench.fail(job, .classified(.network))
+                bench.fail(job, .classified(failure))
                 bench.pass(to: bench.now + 10)
             }
             #expect(bench.starts(job).count == 4 && bench.result(job) == nil, "\(mode)")

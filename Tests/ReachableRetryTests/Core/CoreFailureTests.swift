@@ -183,7 +183,9 @@ struct CoreFailureTests {
         #expect(bench.failures(job) == ["network", "network", "network", "server, charged", "network"])
     }
 
-    @Test(arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore], [ReleasePolicy.immediate, .unjittered])
+    @Test(
+        arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore],
+        [ReleasePolicy.immediate, .unjittered, .gated(backoff: .milliseconds(1))])
     func anUnchargedFailureIsFollowedByHalfASecond(_ connectivity: RetryPolicy.Connectivity, _ release: ReleasePolicy) {
         var bench = CoreBench(release)
         let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: nil).connectivity(connectivity)
@@ -209,6 +211,42 @@ struct CoreFailureTests {
         #expect(bench.starts(more[1]) == [1])
         bench.pass(to: 2)
         #expect(bench.starts(more[2]) == [2])
+    }
+
+    @Test func aShortageLetsOneRunAtLeast() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        bench.fail(job, .shortage)
+        let others = [bench.submit(), bench.submit()]
+        #expect(others.map { bench.starts($0) } == [[0], []])
+    }
+
+    @Test func timePassesForThoseOnlyWhoWaitForAPlace() {
+        var bench = CoreBench()
+        let jobs = (0..<2).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
+        bench.fail(jobs[0], .shortage)
+        let next = bench.submit()
+        #expect(bench.state(next) == .queued && bench.next == 1)
+        bench.cancel(next)
+        #expect(bench.next == 60)
+    }
+
+    @Test func timeMakesNoPlaceOnABusThatIsFull() {
+        var bench = CoreBench(maxConcurrent: 2)
+        let jobs = (0..<4).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
+        bench.fail(jobs[0], .shortage)
+        bench.pass(to: 1)
+        #expect(jobs.map { bench.starts($0) } == [[0], [0], [1], []] && bench.next == 60)
+    }
+
+    @Test func delaysGrowWithShortages() {
+        var bench = CoreBench()
+        let job = bench.submit()
+        for time in [1.0, 3, 7] {
+            bench.fail(job, .shortage)
+            bench.pass(to: time)
+        }
+        #expect(bench.starts(job) == [0, 1, 3, 7])
     }
 
     @Test func aShortageChargesNothingEndsNothingAndIsFollowedByASecond() {

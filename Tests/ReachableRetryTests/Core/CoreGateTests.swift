@@ -91,6 +91,27 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1], "it makes room for the next canary, and proves nothing")
     }
 
+    @Test func progressProvesTheWayAndMakesRoom() {
+        var (bench, jobs) = reconnected(5)
+        bench.progress(jobs[0])
+        #expect(running(bench, jobs) == [0, 1, 2])
+        bench.progress(jobs[1])
+        bench.progress(jobs[2])
+        #expect(running(bench, jobs) == [0, 1, 2, 3, 4])
+    }
+
+    @Test func theProgressOfAnAttemptThatHasEndedProvesNothing() {
+        var (bench, jobs) = reconnected(3)
+        bench.fail(jobs[0], .classified(.network))
+        for job in jobs.dropFirst() { bench.cancel(job) }
+        bench.pass(to: 11)
+        let more = bench.submit()
+        bench.progress(jobs[0], of: 1)
+        #expect(bench.starts(jobs[0]) == [10, 11] && bench.state(more) == .queued)
+        bench.progress(jobs[0], of: 2)
+        #expect(bench.state(more) == .running)
+    }
+
     @Test func aGateAtWhichNobodyWaitsHasNoTimer() {
         var (bench, jobs) = reconnected(2)
         #expect(bench.next == 15, "the canary will have run for long")
@@ -213,6 +234,17 @@ struct CoreGateTests {
         }
     }
 
+    @Test func afterAFailureWithoutAnAnswerTheNextCanaryWaits() {
+        var (bench, jobs) = reconnected(4)
+        for (canary, pause) in [(0, 1.0), (1, 2), (2, 4)] {
+            #expect(running(bench, jobs) == [canary])
+            _ = bench.judge(jobs[canary])
+            #expect(running(bench, jobs).isEmpty && bench.next == bench.now + pause)
+            bench.park(jobs[canary], for: .seconds(60))
+            bench.pass(to: bench.now + pause)
+        }
+    }
+
     @Test func attemptsOfEarlierEpochsTakeTheirShareOfTheWindow() {
         var bench = CoreBench(online: true, .gated(maxInFlight: 3, interactiveBypass: 0))
         let old = (0..<3).map { _ in bench.submit() }
@@ -237,6 +269,19 @@ struct CoreGateTests {
         bench.pass(to: 1)
         let canaries = running(bench, Array(jobs.prefix(4)) + [late])
         #expect(canaries.count == 1)
+    }
+
+    @Test func onlyFailuresInARowSayThatAServerHasTooMuchToDo() {
+        var bench = CoreBench(.unjittered)
+        let jobs = (0..<8).map { _ in bench.submit(destination: "api") }
+        for job in jobs.prefix(3) { bench.fail(job, .refused) }
+        bench.succeed(jobs[3])
+        for job in jobs[4..<7] { bench.fail(job, .refused) }
+        let more = bench.submit(destination: "api")
+        #expect(bench.state(more) == .running)
+        bench.fail(jobs[7], .refused)
+        let late = bench.submit(destination: "api")
+        #expect(bench.state(late) == .queued)
     }
 
     @Test func aServersFailureSaysNothingAboutJobsThatNameNone() {

@@ -31,6 +31,12 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [1])
     }
 
+    @Test func aJobMayNotAllowItMoreThanTheBus() {
+        var bench = CoreBench(maxConcurrentPerDestination: 1)
+        let jobs = (0..<3).map { _ in bench.submit(.plain.maxConcurrentPerDestination(2), destination: "nas") }
+        #expect(running(bench, jobs) == [0])
+    }
+
     @Test func theLimitHoldsForUrgentJobsAndThoseThatOptOut() {
         var bench = CoreBench(.gated, maxConcurrentPerDestination: 1)
         let first = bench.submit(destination: "nas")
@@ -60,6 +66,14 @@ struct CoreLimitTests {
         #expect(running(bench, slow) == [1, 2, 3] && bench.state(late) == .running)
     }
 
+    @Test func jobsWithoutADestinationMayExceedTheHalf() {
+        var bench = CoreBench(online: false, maxConcurrent: 4)
+        let jobs = (0..<3).map { _ in bench.submit() }
+        let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
+        bench.up()
+        #expect(running(bench, jobs) == [0, 1, 2] && running(bench, idle) == [0])
+    }
+
     @Test func aPersonMayExceedTheHalf() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let urgent = (0..<3).map { _ in bench.submit(destination: "slow", priority: .interactive) }
@@ -84,6 +98,34 @@ struct CoreLimitTests {
         #expect(running(bench, jobs).isEmpty)
         bench.pass(to: 30)
         #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
+    }
+
+    @Test func theLongestOrderHolds() {
+        var bench = CoreBench()
+        let told = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
+        bench.fail(told[0], .classified(.overload(retryAfter: .seconds(30))))
+        bench.fail(told[1], .classified(.overload(retryAfter: .seconds(10))))
+        let next = bench.submit(destination: "nas")
+        bench.pass(to: 40)
+        #expect(bench.starts(next) == [30])
+    }
+
+    @Test(arguments: [nil, 0] as [ConditionIndex?]) func whoInsistsEndsServersOrders(scope: ConditionIndex?) {
+        var bench = CoreBench()
+        let elsewhere = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
+        let jobs = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]
+        for job in jobs { bench.fail(job, .classified(.overload(retryAfter: .seconds(30)))) }
+        let others = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]
+        let later = bench.submit(destination: "web", notBefore: 60)
+        let alone = bench.submit(to: elsewhere)
+        bench.fail(alone, .classified(.overload(retryAfter: .seconds(30))))
+        bench.nudge(scope)
+        #expect(running(bench, jobs + others).isEmpty)
+        bench.nudge(scope, ignoringOrders: true)
+        bench.edge(elsewhere)
+        #expect(running(bench, jobs + others) == (scope == nil ? [0, 1, 2, 3] : [0, 2]))
+        #expect(bench.state(alone) == (scope == nil ? .running : .backingOff))
+        #expect(bench.state(later) == .backingOff, "when its life begins is no server's order")
     }
 
     // MARK: - Sequences and nested jobs
@@ -116,6 +158,13 @@ struct CoreLimitTests {
         #expect(bench.state(other) == .running)
     }
 
+    @Test func aNestedJobLeavesOthersTheirPlaces() {
+        var bench = CoreBench(maxConcurrent: 2)
+        let outer = bench.submit()
+        let jobs = [bench.submit(in: outer), bench.submit(), bench.submit()]
+        #expect(running(bench, jobs) == [0, 1])
+    }
+
     @Test func aNestedJobWaitsForTheNetwork() {
         var bench = CoreBench(.gated, maxConcurrent: 1)
         let outer = bench.submit()
@@ -141,5 +190,17 @@ struct CoreLimitTests {
         let late = bench.submit(in: outer)
         bench.succeed(inner)
         #expect([bench.state(other), bench.state(late)] == [.running, .queued])
+    }
+
+    @Test func aNestedJobOfAnEarlierAttemptStandsInLine() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let outer = bench.submit()
+        let inner = bench.submit(.plain.backoff(.constant(.seconds(10))), in: outer)
+        bench.fail(inner)
+        bench.fail(outer)
+        bench.pass(to: 10)
+        #expect(bench.starts(outer) == [0, 1] && [bench.state(outer), bench.state(inner)] == [.running, .queued])
+        bench.succeed(outer)
+        #expect(bench.state(inner) == .running)
     }
 }

@@ -28,6 +28,17 @@ struct CoreReleaseTests {
         #expect(count(.normal) == 1)
     }
 
+    @Test func aPathMayBeFoundUnsteadyWithoutAnEdge() {
+        var bench = CoreBench(.gated)
+        let first = bench.submit()
+        bench.succeed(first)
+        bench.setUnsteady(true)
+        let job = bench.submit()
+        #expect(bench.state(job) == .queued)
+        bench.setUnsteady(false)
+        #expect(bench.state(job) == .running)
+    }
+
     @Test func theFirstJobOfABusWaitsForAnUnsteadyPath() {
         var core = RetryBusCore(release: .gated)
         var level = Level(isSatisfied: true, epoch: 7)

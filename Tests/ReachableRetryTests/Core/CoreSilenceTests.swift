@@ -49,6 +49,15 @@ struct CoreSilenceTests {
         #expect(bench.failures(other) == ["network"])
     }
 
+    @Test func aFailureWithoutAnAnswerSpeaksForNobodyThoughItEndsItsJob() {
+        var (bench, job) = reconnected()
+        let other = bench.submit()
+        bench.fail(job, .final)
+        #expect(bench.result(job) == "permanent")
+        bench.fail(other, .unanswered)
+        #expect(bench.failures(other) == ["network"])
+    }
+
     @Test func aSuccessOfAnAttemptFromBeforeTheReconnectProvesNothing() {
         var bench = CoreBench()
         let early = bench.submit()
