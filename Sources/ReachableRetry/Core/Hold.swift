@@ -6,7 +6,6 @@ package enum Hold: Hashable, Sendable {
     case full(Int)
     /// The network or the server failed those who tried.
     case failed
-    /// The server wants to be left alone.
     /// The server wants to be left alone: it told this job.
     case throttled(by: JobID?)
     /// The network has come and gone too often.

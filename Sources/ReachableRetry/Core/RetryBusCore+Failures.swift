@@ -19,7 +19,7 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.phase = .judged
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }
-        // What has run for long until now has got through, whatever this failure says.
+        // Others that have run for long by now limit nobody any more.
         retireLongRuns(of: job.gate, at: now)
         noteEndOfAttempt(key.index, job)
         let judgement = judge(key.index, job, report, isGone: isGone, id, at: now)

@@ -3,7 +3,7 @@ import ReachableRetry
 import Testing
 
 /// Jobs that an attempt submits to its own bus.
-@Suite(.timeLimit(.minutes(1))) struct NestedJobTests {
+@Suite(.timeLimit(.minutes(10))) struct NestedJobTests {
     @Test func anAttemptMayWaitForItsOwnBus() async throws {
         try await Scenario(maxConcurrent: 1).run { scenario in
             let bus = scenario.bus
