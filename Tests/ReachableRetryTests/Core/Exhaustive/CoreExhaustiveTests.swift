@@ -8,8 +8,8 @@ import Testing
 /// There are two jobs and two scopes, which may come and go as often as they like. A second exploration adds one cancellation and
 /// one retry now, at any moment. Both look at the nearest states, and at all of them with `RETRY_EXPLORE_WHOLE` in the environment;
 /// what is left out is printed. With `RETRY_EXPLORE` there are three jobs; with a number for `RETRY_EXPLORE_ALL` all kinds of
-/// failures and three epochs of each scope, and so many of the nearest states, for those have no end that could be waited for. These
-/// three are for builds with optimization: `swift test -c release -Xswiftc -enable-testing`.
+/// failures and three epochs of each scope, and so many of the nearest states, for those have no end that could be waited for.
+/// These three are for builds with optimization: `swift test -c release -Xswiftc -enable-testing`.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct CoreExhaustiveTests {
     typealias Setting = CoreWorld.Setting
 
