@@ -28,7 +28,7 @@ extension ReachabilityMonitor {
             let finished = Condition.State(isFinished: true)
             return Condition("\(address)", ConditionStorage(finished, isReachability: true, isKnown: false))
         }
-        return Condition("\(address)", storage, lifetime: AddressUse(self, address))
+        return Condition("\(address)", storage, lifetime: WatchShare { self.release(address) })
     }
 
     fileprivate func release(_ address: IPAddress) {
@@ -76,17 +76,4 @@ extension ReachabilityMonitor.Guarded {
         }
         return changes
     }
-}
-
-/// A condition's share in the watching of its address.
-private final class AddressUse: Sendable {
-    private let monitor: ReachabilityMonitor
-    private let address: IPAddress
-
-    init(_ monitor: ReachabilityMonitor, _ address: IPAddress) {
-        self.monitor = monitor
-        self.address = address
-    }
-
-    deinit { monitor.release(address) }
 }

@@ -75,7 +75,7 @@ extension ReachabilityMonitor {
             return Condition("\(scope)", ConditionStorage(Condition.State(isFinished: true), isReachability: true, isKnown: false))
         }
         source.wake()
-        return Condition("\(scope)", storage, lifetime: ScopeUse(self, scope))
+        return Condition("\(scope)", storage, lifetime: WatchShare { self.release(scope) })
     }
 
     /// Returns as soon as a scope is satisfied: at once if it is already.
@@ -110,15 +110,11 @@ extension ReachabilityMonitor {
     }
 }
 
-/// A condition's share in the watching of its scope.
-private final class ScopeUse: Sendable {
-    private let monitor: ReachabilityMonitor
-    private let scope: Scope
+/// A condition's share in what the monitor watches for it, which ends with the condition.
+final class WatchShare: Sendable {
+    private let giveBack: @Sendable () -> Void
 
-    init(_ monitor: ReachabilityMonitor, _ scope: Scope) {
-        self.monitor = monitor
-        self.scope = scope
-    }
+    init(_ giveBack: @escaping @Sendable () -> Void) { self.giveBack = giveBack }
 
-    deinit { monitor.release(scope) }
+    deinit { giveBack() }
 }
