@@ -17,7 +17,7 @@ extension RetryBus {
     /// as ``SimulatedNetwork/plug(_:)`` or ``ManualClock/advance(by:)``, will do so. Also waits for a job to be submitted.
     ///
     /// ```swift
-    /// async let receipt = bus.retry(id: "photo") { _ in try await upload(photo) }
+    /// async let receipt = bus.retry(options: JobOptions(id: "photo")) { _ in try await upload(photo) }
     /// try await bus.parked("photo")
     /// try network.plug("eth0")
     /// ```

@@ -1,5 +1,5 @@
 /// The response of an attempt.
-enum HTTPExchange<Body, Refusal: HTTPRefusal> {
+enum HTTPExchange<Body, Refusal: ErrorResponse> {
     /// The body that the caller wants.
     case value(Body, Refusal.Response)
     /// A response with another status.

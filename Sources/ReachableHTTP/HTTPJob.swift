@@ -40,14 +40,15 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
             let result: HTTPExchange<Body, Refusal>
             if let name = options.joining {
                 result = try await bus.retry(
-                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
-                    priority: options.priority, joining: name
-                ) { [self] attempt in try await perform(attempt, exchange) }
+                    judgedPolicy, to: options.scope, options: Self.jobOptions(request, options), joining: name
+                ) {
+                    [self] attempt in try await perform(attempt, exchange)
+                }
             } else {
-                result = try await bus.retry(
-                    judgedPolicy, to: options.scope, destination: options.destination.name(for: request), when: options.conditions,
-                    priority: options.priority, id: options.id
-                ) { attempt in try await perform(attempt, exchange) }
+                result = try await bus.retry(judgedPolicy, to: options.scope, options: Self.jobOptions(request, options)) {
+                    attempt in
+                    try await perform(attempt, exchange)
+                }
             }
             switch result {
             case .value(let value, let response): return (value, response)
@@ -78,12 +79,16 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         _ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>, on bus: RetryBus,
         instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
     ) -> Job<Value> {
-        bus.job(
-            completed(policy, options), to: options.scope, destination: options.destination.name(for: request),
-            when: options.conditions, priority: options.priority, id: options.id
-        ) {
+        bus.job(completed(policy, options), to: options.scope, options: jobOptions(request, options)) {
             instance(HTTPJob(request, policy, options))
         }
+    }
+
+    /// The job's place on the bus.
+    private static func jobOptions(_ request: Request, _ options: HTTPRequestRetryOptions<Request>) -> JobOptions {
+        JobOptions(
+            destination: options.destination.name(for: request), when: options.conditions, priority: options.priority,
+            id: options.id)
     }
 
     /// The policy with the rules of HTTP that it leaves open: servers and clients wait for minutes before they give up a connection

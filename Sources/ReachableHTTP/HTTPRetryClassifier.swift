@@ -31,12 +31,12 @@ public struct HTTPRetryClassifier: Sendable {
     /// Retries what passes, unless it may have been carried out and must not be twice, and heeds `Retry-After` up to a day.
     public static let standard = HTTPRetryClassifier()
 
-    private let ask: @Sendable (HTTPFailure) -> HTTPRetryOpinion
+    private let ask: @Sendable (HTTPFailure) -> HTTPRetryDecision
 
     /// Makes a classifier from a function.
     ///
     /// It is called by the job's task, once a failure, never under a lock.
-    public init(_ opinion: @escaping @Sendable (HTTPFailure) -> HTTPRetryOpinion) { ask = opinion }
+    public init(_ opinion: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) { ask = opinion }
 
     /// Makes a classifier from sets: it has an opinion about a failure if the status or the error's code is listed.
     ///
@@ -76,5 +76,5 @@ public struct HTTPRetryClassifier: Sendable {
     }
 
     /// What it makes of a failure.
-    public func opinion(on failure: HTTPFailure) -> HTTPRetryOpinion { ask(failure) }
+    public func opinion(on failure: HTTPFailure) -> HTTPRetryDecision { ask(failure) }
 }

@@ -23,7 +23,7 @@ extension HTTPStatusError: CustomStringConvertible {
     public var description: String { advice }
 }
 
-extension HTTPRefusal {
+extension ErrorResponse {
     /// What happened, and what can be done about it.
     var advice: String {
         switch status {

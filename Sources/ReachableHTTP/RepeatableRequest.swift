@@ -3,7 +3,7 @@ internal import Foundation
 /// A request of an HTTP client, as far as a job has to know it.
 protocol RepeatableRequest: Sendable {
     /// What the client says to a response that is none of success.
-    associatedtype Refusal: HTTPRefusal
+    associatedtype Refusal: ErrorResponse
 
     /// Its method's name.
     var verb: String { get }
@@ -19,7 +19,7 @@ protocol RepeatableRequest: Sendable {
 }
 
 /// A response with a status outside of 200 to 299, and the body that came with it.
-protocol HTTPRefusal: Error {
+protocol ErrorResponse: Error {
     associatedtype Response: Sendable
 
     var response: Response { get }

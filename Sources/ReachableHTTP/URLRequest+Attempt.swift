@@ -60,7 +60,7 @@ extension URL {
     var isHTTP: Bool { ["http", "https"].contains(scheme?.lowercased()) }
 }
 
-extension HTTPStatusError: HTTPRefusal {
+extension HTTPStatusError: ErrorResponse {
     var fields: [String: String] {
         response.allHeaderFields.reduce(into: [:]) { fields, field in
             if let name = field.key as? String, let value = field.value as? String { fields[name] = value }

@@ -22,17 +22,14 @@ extension AsyncSequence where Self: Sendable {
     ///   - policy: when to try again, and when to give up. Its attempt timeout counts for whole iterations.
     ///   - bus: where the job waits with others.
     ///   - scope: what has to be reached.
-    ///   - destination: names the server or resource.
-    ///   - conditions: what has to be satisfied besides, all of them.
-    ///   - priority: which job goes first when several may.
+    ///   - options: The job's destination, conditions, priority and name.
     ///   - resetsAfterElement: whether an element forgives the failures before it: charged attempts and the growth of delays start
     ///     anew. For subscriptions that last, and not for sources that fail each time after the same element.
     public func retry(
-        _ policy: RetryPolicy = .default, on bus: RetryBus = .shared, to scope: Scope = .internet, destination: String? = nil,
-        when conditions: [Condition] = [], priority: JobPriority = .normal, resetsAfterElement: Bool = false
+        _ policy: RetryPolicy = .default, on bus: RetryBus = .shared, to scope: Scope = .internet,
+        options: JobOptions = JobOptions(), resetsAfterElement: Bool = false
     ) -> RetryingSequence<Self> {
-        let order = RetryBus.Order(
-            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: nil)
+        let order = RetryBus.Order(policy: policy, scope: scope, options: options)
         return RetryingSequence(base: self, bus: bus, order: order, resetsAfterElement: resetsAfterElement)
     }
 }

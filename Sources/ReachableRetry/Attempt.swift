@@ -8,8 +8,8 @@ public struct Attempt: Sendable {
     public var previousFailure: (any Error)?
     /// How long the attempt may take, counted from its start; `nil` if nothing limits it.
     ///
-    /// The attempt's timeout or what is left until the job's deadline, whichever is less. Then it is cancelled.
-    public var deadline: Duration?
+    /// The attempt's timeout or what is left until the job's timeLimit, whichever is less. Then it is cancelled.
+    public var timeLimit: Duration?
     /// Counts the reconnects: how often what the job waits for had become available when the attempt started.
     ///
     /// To be compared with the epoch of another attempt of the same job. If they differ, the network was away or changed in
@@ -27,10 +27,10 @@ public struct Attempt: Sendable {
     public func reportProgress() { progress?() }
 
     /// Makes an attempt, to call an operation without a bus.
-    public init(number: Int = 1, previousFailure: (any Error)? = nil, deadline: Duration? = nil, epoch: UInt64 = 0) {
+    public init(number: Int = 1, previousFailure: (any Error)? = nil, timeLimit: Duration? = nil, epoch: UInt64 = 0) {
         self.number = number
         self.previousFailure = previousFailure
-        self.deadline = deadline
+        self.timeLimit = timeLimit
         self.epoch = epoch
     }
 }

@@ -5,7 +5,7 @@ struct Classification: Sendable {
     var giveUp: [@Sendable (any Error) -> Bool] = []
     var retry: [@Sendable (any Error) -> Bool] = []
     var classifiers: [@Sendable (any Error) -> FailureReport?] = []
-    var systemErrors: [@Sendable (any Error) -> Int32?] = []
+    var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 
     /// The report about an attempt that failed, before the state of the network is looked at.
     ///
@@ -40,7 +40,7 @@ struct Classification: Sendable {
     }
 
     private func systemReport(_ error: any Error) -> FailureReport? {
-        for number in systemErrors {
+        for number in errnoReaders {
             if let number = number(error) { return FailureReport(systemError: number) }
         }
         return (error as? ReachabilityError).map { FailureReport(systemError: $0.errno) }

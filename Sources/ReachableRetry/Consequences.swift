@@ -144,7 +144,7 @@ extension RetryBus.Guarded {
         case .ended(.cancelled): event.kind = .cancelled
         case .ended(.gaveUp(let reason, let tally, _)):
             event.kind = .gaveUp
-            event.story = GiveUp(id, reason, tally, record.lastError)
+            event.report = GiveUp(id, reason, tally, record.lastError)
         }
         return event
     }
@@ -154,6 +154,6 @@ extension GiveUp {
     init(_ job: JobID, _ reason: Reason, _ tally: Tally, _ lastError: (any Error)?) {
         self.init(
             job: job, reason: reason, attempts: tally.started, charged: tally.charged,
-            connectivityFailures: tally.connectivityFailures, waited: tally.waited, elapsed: tally.elapsed, lastError: lastError)
+            networkFailures: tally.networkFailures, waited: tally.waited, elapsed: tally.elapsed, lastError: lastError)
     }
 }

@@ -1,6 +1,6 @@
 /// The report of a job that gave up.
 ///
-/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/story``, and as an error with ``RetryPolicy/throwsReport()``. Jobs that
+/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/report``, and as an error with ``RetryPolicy/throwsReport()``. Jobs that
 /// succeed or are cancelled have none.
 public struct GiveUp: Error, Sendable {
     /// Why a job gave up.
@@ -37,7 +37,7 @@ public struct GiveUp: Error, Sendable {
     /// How many of them were charged.
     public var charged: Int
     /// How many of them the network broke off.
-    public var connectivityFailures: Int
+    public var networkFailures: Int
     /// How long the job waited for the network or other conditions, backoff not included.
     public var waited: Duration
     /// How long it lasted in all, from its submission.

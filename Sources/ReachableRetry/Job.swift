@@ -92,25 +92,21 @@ public struct Job<Value: Sendable>: Sendable {
 extension RetryBus {
     /// Makes a job that has not begun.
     ///
-    /// The parameters are those of ``retry(_:to:destination:when:priority:id:isolation:operation:)``; with an `id` there is one
+    /// The parameters are those of ``retry(_:to:options:isolation:operation:)``; with an `id` there is one
     /// life at a time. Nothing happens before somebody asks: see ``Job``.
     public func job<Value: Sendable>(
-        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
-        when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         operation: @escaping @Sendable (Attempt) async throws -> Value
     ) -> Job<Value> {
-        let order = Order(
-            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        let order = Order(policy: policy, scope: scope, options: options)
         return Job(plan: JobPlan(self, order) { JobInstance(policy, operation) })
     }
 
     /// Makes a job whose lives have a policy and an operation of their own each; these count by `policy`'s rules.
     package func job<Value: Sendable>(
-        _ policy: RetryPolicy, to scope: Scope, destination: String?, when conditions: [Condition], priority: JobPriority,
-        id: JobID?, instance: @escaping @Sendable () -> JobInstance<Value>
+        _ policy: RetryPolicy, to scope: Scope, options: JobOptions, instance: @escaping @Sendable () -> JobInstance<Value>
     ) -> Job<Value> {
-        let order = Order(
-            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        let order = Order(policy: policy, scope: scope, options: options)
         return Job(plan: JobPlan(self, order, instance))
     }
 }

@@ -21,12 +21,8 @@ package struct JobInstance<Value: Sendable>: Sendable {
 /// All that a cold job consists of.
 final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     let bus: RetryBus
-    let policy: RetryPolicy
-    let scope: Scope
-    let destination: String?
-    let conditions: [Condition]
-    let priority: JobPriority
-    let id: JobID?
+    /// The submission of each life.
+    let order: RetryBus.Order
     let handlers: [@Sendable (JobEvent<Value>) -> Void]
     /// How long after a success the next life begins; `nil` if there is only one.
     let interval: Duration?
@@ -38,23 +34,16 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
         _ makeInstance: @escaping @Sendable () -> JobInstance<Value>
     ) {
         self.bus = bus
-        (policy, scope, destination, conditions) = (order.policy, order.scope, order.destination, order.conditions)
-        (priority, id) = (order.priority, order.id)
+        self.order = order
         self.handlers = handlers
         self.interval = interval
         self.makeInstance = makeInstance
     }
 
-    /// What the bus is asked for when a life begins.
-    var order: RetryBus.Order {
-        RetryBus.Order(
-            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
-    }
-
     /// The same job with another condition.
     func adding(_ condition: Condition) -> JobPlan {
         var order = order
-        order.conditions.append(condition)
+        order.options.conditions.append(condition)
         return JobPlan(bus, order, handlers: handlers, interval: interval, makeInstance)
     }
 

@@ -61,7 +61,7 @@ extension PendingJob: CustomStringConvertible {
         guard let lastError else { return "" }
         if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
         var classification = Classification()
-        classification.systemErrors = systemErrors
+        classification.errnoReaders = errnoReaders
         switch classification.report(lastError).evidence {
         case .unreachable: return " after an unreachable network"
         case .unanswered: return " after a host that could not be reached"

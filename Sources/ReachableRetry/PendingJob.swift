@@ -52,7 +52,7 @@ public struct PendingJob: Sendable, Identifiable {
     /// How many of them were charged.
     public var charged: Int
     /// How many of them the network broke off.
-    public var connectivityFailures: Int
+    public var networkFailures: Int
     /// Why the last attempt failed; `nil` if none has.
     public var lastError: (any Error)?
 
@@ -63,5 +63,5 @@ public struct PendingJob: Sendable, Identifiable {
     var hold: Hold?
     var holdDelay: Duration?
     /// What numbers of the system its errors stand for.
-    var systemErrors: [@Sendable (any Error) -> Int32?] = []
+    var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 }

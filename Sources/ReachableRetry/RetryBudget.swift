@@ -66,7 +66,7 @@ public final class RetryBudget: Sendable {
     ///   - capacity: how many tokens there are at first and at most.
     ///   - retryCost: what a retry costs, in tokens.
     ///   - timeoutRetryCost: what it costs if the attempt before ended by ``RetryPolicy/attemptTimeout(_:)``, or with an error for
-    ///     which ``RetryPolicy/systemErrors(_:)`` was asked and said ETIMEDOUT.
+    ///     which ``RetryPolicy/errno(for:)`` was asked and said ETIMEDOUT.
     ///   - successReward: what a job gives that succeeds without a retry, in tokens.
     public static func tokenBucket(
         capacity: Int = 500, retryCost: Int = 5, timeoutRetryCost: Int = 10, successReward: Int = 1

@@ -4,7 +4,7 @@ internal import Synchronization
 extension RetryBus {
     /// Runs an operation until it succeeds, or joins the job of that name: several callers, one job, one result.
     ///
-    /// The first caller's job is submitted as ``retry(_:to:destination:when:priority:id:isolation:operation:)`` does, with its
+    /// The first caller's job is submitted as ``retry(_:to:options:isolation:operation:)`` does, with its
     /// policy and its operation. Whoever calls with the same name before it has ended gets its value or error; what else they pass
     /// is of no account. The operation runs in a task of its own with the first caller's priority and task-local values. A caller
     /// whose task is cancelled gets `CancellationError` and leaves the others their job; when the last one has left, it is
@@ -13,30 +13,28 @@ extension RetryBus {
     /// - Parameters:
     ///   - policy: when to try again, and when to give up.
     ///   - scope: what has to be reached.
-    ///   - destination: names the server or resource.
-    ///   - conditions: what has to be satisfied besides, all of them.
-    ///   - priority: which job goes first when several may.
-    ///   - id: the name, of which there is one job at a time.
+    ///   - options: The job's destination, conditions and priority; ``JobOptions/id`` is replaced by the name.
+    ///   - id: The name of the job that callers share.
     ///   - operation: the work. It should end soon when its task is cancelled.
     /// - Returns: What the operation returned.
     /// - Throws: What the job's first caller would get; ``RetryError/duplicateID`` if the job of that name was not submitted by
     ///   this function, or if its value is of another type.
     public func retry<Value: Sendable>(
-        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
-        when conditions: [Condition] = [], priority: JobPriority = .normal, joining id: JobID,
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(), joining id: JobID,
         operation: @escaping @Sendable (Attempt) async throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
+        var named = options
+        named.id = id
         let (joint, number, isFirst) = try enter(id, Value.self)
         if isFirst {
-            let task = Task(executorPreference: configuration.executor) { [self] in
+            let task = Task(executorPreference: configuration.executor) { [self, named] in
                 // The one that all have left may still be ending.
                 await joint.predecessor?.value
                 let result: Result<Value, any Error>
                 do {
                     let value = try await retry(
-                        policy, to: scope, destination: destination, when: conditions, priority: priority, id: id,
-                        isolation: nil, operation: operation)
+                        policy, to: scope, options: named, isolation: nil, operation: operation)
                     result = .success(value)
                 } catch {
                     result = .failure(error)

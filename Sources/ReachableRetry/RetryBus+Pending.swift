@@ -99,8 +99,8 @@ extension RetryBus.Guarded {
             scope: followed[job.scope]?.scope ?? .internet,
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
-            charged: Int(job.history.charged), connectivityFailures: Int(job.history.connectivityFailures),
+            charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
             lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, hold: description.hold,
-            holdDelay: description.holdDelay, systemErrors: job.rules.classification.systemErrors)
+            holdDelay: description.holdDelay, errnoReaders: job.rules.classification.errnoReaders)
     }
 }

@@ -10,19 +10,14 @@ extension RetryBus {
     /// always, so that there is one attempt at a time; a value that it returns though cancelled is returned.
     ///
     /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. An error counts as the
-    /// network's, and is not charged, if the path changed or was gone during the attempt, or if ``RetryPolicy/systemErrors(_:)``
+    /// network's, and is not charged, if the path changed or was gone during the attempt, or if ``RetryPolicy/errno(for:)``
     /// or ``RetryPolicy/classify(_:)`` say so. If the monitor sees nothing, because nobody runs it, because it has ended, or
     /// because it has not looked within two seconds, attempts start all the same and are charged.
     ///
     /// - Parameters:
     ///   - policy: when to try again, and when to give up.
     ///   - scope: what has to be reached.
-    ///   - destination: names the server or resource. Jobs that name the same one share what is known about it, such as that it
-    ///     has answered since the last reconnect.
-    ///   - conditions: what has to be satisfied besides, all of them. One that becomes satisfied ends the backoff, as a
-    ///     reconnect does.
-    ///   - priority: which job goes first when several may.
-    ///   - id: a name to ``cancel(_:)`` the job by, of which there is one job at a time; `nil` has the bus number it.
+    ///   - options: The job's destination, conditions, priority and name.
     ///   - isolation: where the operation runs; by default the caller's actor.
     ///   - operation: the work. It should end soon when its task is cancelled.
     /// - Returns: What the operation returned.
@@ -30,13 +25,11 @@ extension RetryBus {
     ///   or if the bus does not take the job (``RetryError/duplicateID``, ``RetryError/shutDown``); `CancellationError` if the task
     ///   or the job was cancelled.
     public func retry<Value>(
-        _ policy: RetryPolicy = .default, to scope: Scope = .internet, destination: String? = nil,
-        when conditions: [Condition] = [], priority: JobPriority = .normal, id: JobID? = nil,
+        _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
-        let order = Order(
-            policy: policy, scope: scope, destination: destination, conditions: conditions, priority: priority, id: id)
+        let order = Order(policy: policy, scope: scope, options: options)
         let ticket = try submit(order)
         return try await withTaskCancellationHandler(
             operation: { try await live(ticket, policy, isolation: isolation, operation) },

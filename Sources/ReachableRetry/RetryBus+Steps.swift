@@ -140,7 +140,7 @@ extension RetryBus.Guarded {
         guard desk[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
         desk[key]?.mayStart = false
         var attempt = Attempt(
-            number: start.number, previousFailure: desk[key]?.record.lastError, deadline: start.limit, epoch: start.epoch)
+            number: start.number, previousFailure: desk[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
         attempt.progress = { [weak bus] in bus?.noteProgress(ticket, of: start.number) }
         return .start(attempt)
     }

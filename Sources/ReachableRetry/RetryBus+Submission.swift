@@ -7,10 +7,7 @@ extension RetryBus {
     struct Order {
         var policy: RetryPolicy
         var scope: Scope
-        var destination: String?
-        var conditions: [Condition]
-        var priority: JobPriority
-        var id: JobID?
+        var options: JobOptions
         /// When its life begins, if that is later than now.
         var notBefore = BusTime.past
         /// What makes its task when it may start; `nil` if it has one.
@@ -51,17 +48,18 @@ extension RetryBus {
                 result = .failure(.shutDown)
                 return []
             }
-            guard order.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
+            guard order.options.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
             guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else { return [] }
-            let others = order.conditions.map { guarded.index(of: $0, self, at: now) }
+            let others = order.options.conditions.map { guarded.index(of: $0, self, at: now) }
             let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
             let (key, number, effects) = guarded.core.submit(
-                order.policy.rules, scope: scope, conditions: others, destination: order.destination, priority: order.priority,
+                order.policy.rules, scope: scope, conditions: others, destination: order.options.destination,
+                priority: order.options.priority,
                 parent: parent, notBefore: order.notBefore, at: now)
-            let ticket = Ticket(key: key, number: number, name: order.id.flatMap { $0.isChosen ? $0 : nil })
+            let ticket = Ticket(key: key, number: number, name: order.options.id.flatMap { $0.isChosen ? $0 : nil })
             guarded.desk.add(ticket, order)
             if trace != nil { guarded.desk[key]?.record.trace = trace }
             result = .success(ticket)

@@ -21,8 +21,8 @@ internal import Synchronization
 /// - ``Configuration``
 /// - ``shared``
 /// ### Repeating
-/// - ``retry(_:to:destination:when:priority:id:isolation:operation:)``
-/// - ``retry(_:to:destination:when:priority:joining:operation:)``
+/// - ``retry(_:to:options:isolation:operation:)``
+/// - ``retry(_:to:options:joining:operation:)``
 /// ### Looking
 /// - ``pending``
 /// - ``events``

@@ -1,6 +1,6 @@
 /// A job ended without a result, and not by an error of its operation.
 ///
-/// What ``RetryBus/retry(_:to:destination:when:priority:id:isolation:operation:)`` throws if no attempt was made, if time cut the
+/// What ``RetryBus/retry(_:to:options:isolation:operation:)`` throws if no attempt was made, if time cut the
 /// last one short, or if the bus did not take the job. Its description says what can be done.
 public struct RetryError: Error, Hashable, Sendable {
     /// Why a job ended, or an attempt.

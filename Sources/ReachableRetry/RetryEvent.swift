@@ -25,7 +25,7 @@ public struct RetryEvent: Sendable {
         public static let backingOff = Kind(rawValue: "backingOff")
         /// The job has its result: the end.
         public static let succeeded = Kind(rawValue: "succeeded")
-        /// The job gave up: the end; see ``RetryEvent/story``.
+        /// The job gave up: the end; see ``RetryEvent/report``.
         public static let gaveUp = Kind(rawValue: "gaveUp")
         /// The job was cancelled: the end.
         public static let cancelled = Kind(rawValue: "cancelled")
@@ -103,7 +103,7 @@ public struct RetryEvent: Sendable {
     /// How long the job waits unless a reconnect comes first; only with ``Kind/backingOff``.
     public var delay: Duration?
     /// How it went; only with ``Kind/gaveUp``.
-    public var story: GiveUp?
+    public var report: GiveUp?
 }
 
 extension RetryEvent.Unmet: CustomStringConvertible {

@@ -11,7 +11,7 @@
 /// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
 ///
 /// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
-/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``systemErrors(_:)``. About an attempt that the bus cut, all
+/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``errno(for:)``. About an attempt that the bus cut, all
 /// but the second are asked with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
 ///
 /// ## Topics
@@ -30,7 +30,7 @@
 /// - ``giveUpOnErrors(_:)``
 /// - ``retryOnErrors(_:)``
 /// - ``classify(_:)``
-/// - ``systemErrors(_:)``
+/// - ``errno(for:)``
 /// ### The network's absence
 /// - ``connectivity(_:)``
 /// - ``interruptsAttempt(_:)``
@@ -221,7 +221,7 @@ extension RetryPolicy {
     ///
     /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. The faults `server`, `overload` and
     /// `request` say that the server answered, and are never overruled, also if the attempt was cut at the same moment. An error
-    /// without an opinion, here or from ``systemErrors(_:)``, is taken for one of the network if the path changed or was gone
+    /// without an opinion, here or from ``errno(for:)``, is taken for one of the network if the path changed or was gone
     /// during the attempt, and for an unknown one otherwise; another attempt may be made.
     public func classify(_ classifier: @escaping @Sendable (any Error) -> AttemptFailure?) -> RetryPolicy {
         report { error in classifier(error).map(FailureReport.init) }
@@ -249,10 +249,10 @@ extension RetryPolicy {
     /// the attempt, and so are other numbers; without that, other numbers are ``AttemptFailure/Fault/unknown``.
     ///
     /// ```swift
-    /// policy.systemErrors { ($0 as? POSIXError)?.code.rawValue }
+    /// policy.errno { ($0 as? POSIXError)?.code.rawValue }
     /// ```
-    public func systemErrors(_ number: @escaping @Sendable (any Error) -> Int32?) -> RetryPolicy {
-        with { $0.classification.systemErrors.append(number) }
+    public func errno(for number: @escaping @Sendable (any Error) -> Int32?) -> RetryPolicy {
+        with { $0.classification.errnoReaders.append(number) }
     }
 
     /// Cancels an attempt that takes longer than this; `nil` lets it run.
@@ -287,7 +287,7 @@ extension RetryPolicy {
     /// Waits while so many attempts of the job's destination run; `nil` leaves the limit to the bus.
     package func maxConcurrentPerDestination(_ count: Int?) -> RetryPolicy { with { $0.maxConcurrentPerDestination = count } }
 
-    /// Is told the story of each job that gives up, before its caller gets the error.
+    /// Is told the report of each job that gives up, before its caller gets the error.
     ///
     /// Handlers add up, and are called in order, by the job's task: where the operation ran, with its caller waiting. Not called
     /// for jobs that are cancelled.

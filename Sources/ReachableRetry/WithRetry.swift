@@ -2,7 +2,7 @@ public import Reachability
 
 /// Runs an operation until it succeeds, for work that needs no bus of its own.
 ///
-/// It does what ``RetryBus/retry(_:to:destination:when:priority:id:isolation:operation:)`` does.
+/// It does what ``RetryBus/retry(_:to:options:isolation:operation:)`` does.
 /// With `ReachabilityMonitor.shared` all such calls use ``RetryBus/shared``; with another monitor, which somebody has to run, each
 /// has a bus of its own.
 ///

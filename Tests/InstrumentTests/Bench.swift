@@ -54,7 +54,8 @@ struct Bench: Sendable {
         failing errors: [any Error]
     ) -> Task<Void, any Error> {
         Task {
-            try await bus.retry(policy, to: scope, destination: "server", when: conditions, id: id) { attempt in
+            try await bus.retry(policy, to: scope, options: JobOptions(destination: "server", when: conditions, id: id)) {
+                attempt in
                 if attempt.number <= errors.count { throw errors[attempt.number - 1] }
             }
         }
@@ -89,5 +90,5 @@ extension RetryPolicy {
     static let steady = RetryPolicy(.constant(.seconds(60))).giveUpAfter(maxAttempts: 3)
         .giveUpOnErrors { $0 as? Trouble == .hopeless }
         .classify { $0 as? Trouble == .busy ? .overload(retryAfter: .seconds(30)) : nil }
-        .systemErrors { $0 as? Trouble == .refused ? 111 : nil }
+        .errno { $0 as? Trouble == .refused ? 111 : nil }
 }

@@ -52,7 +52,8 @@ import Testing
         let events = bus.events
         // The main thread blocks in the logger while its attempt runs: the threads of the pool are needed.
         let first = Task { @MainActor in
-            try await bus.retry(RetryPolicy(.constant(.seconds(5))).attemptTimeout(.seconds(60)), id: "first") { attempt in
+            try await bus.retry(RetryPolicy(.constant(.seconds(5))).attemptTimeout(.seconds(60)), options: JobOptions(id: "first"))
+            { attempt in
                 if attempt.number == 1 { throw CancellationError() }
             }
         }

@@ -40,7 +40,9 @@ import Testing
         try await Bench(online: false).run { bench in
             let clock = bench.clock
             let first = Task {
-                try await bench.bus.retry(destination: "server", id: "first") { _ in try await clock.sleep(for: .seconds(2)) }
+                try await bench.bus.retry(options: JobOptions(destination: "server", id: "first")) { _ in
+                    try await clock.sleep(for: .seconds(2))
+                }
             }
             try await bench.bus.parked("first")
             let second = try await bench.submitWaiting("second")
@@ -60,7 +62,7 @@ import Testing
         try await Bench().run { bench in
             let clock = bench.clock
             let job = Task {
-                try await bench.bus.retry(.steady, id: "job") { attempt in
+                try await bench.bus.retry(.steady, options: JobOptions(id: "job")) { attempt in
                     guard attempt.number == 1 else { return }
                     try await clock.sleep(for: .seconds(10))
                     throw Trouble.other

@@ -84,7 +84,7 @@ import Testing
 
         func run() async throws {
             for await _ in bench.monitor.transitions { break }
-            await #expect(throws: CancellationError.self) { try await bench.bus.retry(id: "upload") { _ in } }
+            await #expect(throws: CancellationError.self) { try await bench.bus.retry(options: JobOptions(id: "upload")) { _ in } }
             try await gracefulShutdown()
         }
     }

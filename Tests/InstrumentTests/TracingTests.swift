@@ -75,7 +75,7 @@ import Tracing
 
     @Test func coldJobsAreSpansTooHoweverTheyAreRun() async throws {
         try await bench().run { bench in
-            let job = bench.bus.job(.steady, id: "cold") { attempt in
+            let job = bench.bus.job(.steady, options: JobOptions(id: "cold")) { attempt in
                 if attempt.number == 1 { throw Trouble.other }
             }
             try job.submit()

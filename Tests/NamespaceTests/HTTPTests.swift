@@ -11,11 +11,11 @@ struct HTTPTests {
 
     @Test(arguments: HTTPClientKind.allCases) func aRefusedConnectionIsTheServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
-        let story = try await network.request("get", by: client, "192.0.2.1", "--attempts", "2").story()
+        let report = try await network.request("get", by: client, "192.0.2.1", "--attempts", "2").report()
         #expect(
-            story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1004", "failed 2 server charged -1004"],
-            "\(story)")
-        #expect(story.contains { $0.hasPrefix("error -1004") }, "\(story)")
+            report.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1004", "failed 2 server charged -1004"],
+            "\(report)")
+        #expect(report.contains { $0.hasPrefix("error -1004") }, "\(report)")
     }
 
     /// The request was never sent, so that it is repeated whatever its method is.
@@ -23,19 +23,19 @@ struct HTTPTests {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { _ in .respond(200, [:], "hello") }
         defer { server.stop() }
-        let story = try await network.request("get", by: client, "192.0.2.1", "--method", "POST", "--starve", "--attempts", "1")
-            .story()
-        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 local uncharged -1"], "\(story)")
-        #expect(story.contains("ok 200 5") && server.requests.map(\.method) == ["POST"], "\(story)")
+        let report = try await network.request("get", by: client, "192.0.2.1", "--method", "POST", "--starve", "--attempts", "1")
+            .report()
+        #expect(report.filter { $0.hasPrefix("failed") } == ["failed 1 local uncharged -1"], "\(report)")
+        #expect(report.contains("ok 200 5") && server.requests.map(\.method) == ["POST"], "\(report)")
     }
 
     /// The far end has no route back: the kernel gives up, and nobody has got the request.
     @Test(arguments: HTTPClientKind.allCases) func postWithoutConnectionIsRepeated(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.near.ip("route add unreachable 203.0.113.1/32")
-        let story = try await network.request("get", by: client, "203.0.113.1", "--method", "POST", "--attempts", "2").story()
-        #expect(story.count { $0.hasPrefix("attemptStarted") } == 2, "\(story)")
-        #expect(story.contains { $0.hasPrefix("failed 2 server charged") }, "\(story)")
+        let report = try await network.request("get", by: client, "203.0.113.1", "--method", "POST", "--attempts", "2").report()
+        #expect(report.count { $0.hasPrefix("attemptStarted") } == 2, "\(report)")
+        #expect(report.contains { $0.hasPrefix("failed 2 server charged") }, "\(report)")
     }
 
     @Test(arguments: HTTPClientKind.allCases) func aServersDelayIsWaitedOut(client: HTTPClientKind) async throws {
@@ -44,8 +44,8 @@ struct HTTPTests {
         defer { server.stop() }
         let clock = ContinuousClock()
         let start = clock.now
-        let story = try await network.request("get", by: client).story()
-        #expect(story.contains("failed 1 overload 1 charged 503") && story.contains("ok 200 5"), "\(story)")
+        let report = try await network.request("get", by: client).report()
+        #expect(report.contains("failed 1 overload 1 charged 503") && report.contains("ok 200 5"), "\(report)")
         #expect(clock.now - start >= .seconds(1))
     }
 
@@ -56,11 +56,11 @@ struct HTTPTests {
                 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 70_000) : .part(of: Self.body, tag: "\"a\"", request)
         }
         defer { server.stop() }
-        let story = try await network.request("download", by: client).story()
+        let report = try await network.request("download", by: client).report()
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
         let rest = server.requests.last?.firstByte
         let status = rest == nil ? 200 : 206
-        #expect(story.contains("failed 1 unknown charged -1005") && story.contains("ok \(status) 200000 \(sum)"), "\(story)")
+        #expect(report.contains("failed 1 unknown charged -1005") && report.contains("ok \(status) 200000 \(sum)"), "\(report)")
         // Who polls for errors first may hear of the reset before it has read what came earlier, and loses that.
         #expect(client == .urlSession ? rest == 70_000 : rest ?? 0 <= 70_000)
         #expect(server.requests.count == 2)
@@ -69,9 +69,9 @@ struct HTTPTests {
     /// The path has been there since before anybody looked: nothing suggests that it is the network that is to blame.
     @Test(arguments: HTTPClientKind.allCases) func aNameThatIsNotFoundIsTheServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
-        let story = try await network.request("get", by: client, "name.invalid", "--attempts", "1").story()
-        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1003"], "\(story)")
-        #expect(story.contains { $0.hasPrefix("error -1003 ") }, "\(story)")
+        let report = try await network.request("get", by: client, "name.invalid", "--attempts", "1").report()
+        #expect(report.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1003"], "\(report)")
+        #expect(report.contains { $0.hasPrefix("error -1003 ") }, "\(report)")
     }
 
     /// Nothing has been reached since the reconnect, which was just now: the network is given time to come up.
@@ -119,11 +119,11 @@ struct HTTPTests {
         try await network.plug()
         while let line = await lines.next(isolation: #isolation), line != "online" {}
         try await network.far.ip("route del blackhole 192.0.2.10/32")
-        var story: [String] = []
-        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        var report: [String] = []
+        while let line = await lines.next(isolation: #isolation) { report.append(line) }
         #expect(
-            story.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged -1004", "failed 2 server charged -1004"],
-            "\(story)")
+            report.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged -1004", "failed 2 server charged -1004"],
+            "\(report)")
     }
 
     @Test(arguments: HTTPClientKind.allCases) func startedOfflineItWaitsForTheCable(client: HTTPClientKind) async throws {
@@ -148,11 +148,11 @@ struct HTTPTests {
             request.number == 1 ? .respond(302, ["Location": "http://portal.invalid/"]) : .respond(204)
         }
         defer { server.stop() }
-        let story = try await network.request("get", "192.0.2.1", "--validate").story()
-        #expect(story.contains("behind a captive portal: http://portal.invalid/") && story.contains("validated"), "\(story)")
-        #expect(story.contains("attemptStarted 1") && story.contains("ok 204 0"), "\(story)")
+        let report = try await network.request("get", "192.0.2.1", "--validate").report()
+        #expect(report.contains("behind a captive portal: http://portal.invalid/") && report.contains("validated"), "\(report)")
+        #expect(report.contains("attemptStarted 1") && report.contains("ok 204 0"), "\(report)")
         // Behind the portal it would have been led astray.
-        #expect(!story.contains { $0.hasPrefix("failed") }, "\(story)")
+        #expect(!report.contains { $0.hasPrefix("failed") }, "\(report)")
         let own = try #require(server.requests.firstIndex { $0.headers["cache-control"] == nil }, "\(server.requests)")
         #expect(own >= 2, "two validations come first")
     }
@@ -179,23 +179,23 @@ struct HTTPTests {
         defer { server.stop() }
         let child = try network.request("upload", by: client, "192.0.2.1", "--size", "\(size)", "--interrupt", "--attempts", "1")
         var lines = child.lines.makeAsyncIterator()
-        var story: [String] = []
+        var report: [String] = []
         var pulls = reached.makeAsyncIterator()
         for _ in 1...3 {
             _ = await pulls.next(isolation: #isolation)
             try await network.pull()
             while let line = await lines.next(isolation: #isolation) {
-                story.append(line)
+                report.append(line)
                 if line.hasPrefix("failed") { break }
             }
             isOut.signal()
             try await network.plug()
         }
-        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        while let line = await lines.next(isolation: #isolation) { report.append(line) }
         let expected = (1...3).map { "failed \($0) network uncharged 0" }
-        #expect(story.filter { $0.hasPrefix("failed") } == expected, "\(story)")
-        #expect(story.contains("attemptStarted 4") && story.contains("ok 201"), "\(story)")
-        #expect(story.count { $0.hasPrefix("waiting") } == 3, "\(story)")
+        #expect(report.filter { $0.hasPrefix("failed") } == expected, "\(report)")
+        #expect(report.contains("attemptStarted 4") && report.contains("ok 201"), "\(report)")
+        #expect(report.count { $0.hasPrefix("waiting") } == 3, "\(report)")
         let last = try #require(server.requests.last)
         #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
     }
@@ -214,26 +214,26 @@ struct HTTPTests {
         defer { child.signal(SIGKILL) }
         try await server.untilRequests(1)
         var lines = child.lines.makeAsyncIterator()
-        var story: [String] = []
+        var report: [String] = []
         // Sees the machine go offline and come back with its address, in a fraction of the grace.
         try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
-        while let line = await lines.next(isolation: #isolation), line != "offline" { story.append(line) }
+        while let line = await lines.next(isolation: #isolation), line != "offline" { report.append(line) }
         try await network.addIPv4()
-        while let line = await lines.next(isolation: #isolation), line != "online" { story.append(line) }
+        while let line = await lines.next(isolation: #isolation), line != "online" { report.append(line) }
         try await network.addIPv4(1, metric: 50)
         let clock = ContinuousClock()
         let start = clock.now
         try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
         while let line = await lines.next(isolation: #isolation) {
-            story.append(line)
+            report.append(line)
             if line.hasPrefix("failed") { break }
         }
         #expect(clock.now - start >= .seconds(1), "what came before was no loss")
-        while let line = await lines.next(isolation: #isolation) { story.append(line) }
+        while let line = await lines.next(isolation: #isolation) { report.append(line) }
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
         let status = server.requests.last?.firstByte == nil ? 200 : 206
-        #expect(story.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged 0"], "\(story)")
-        #expect(story.contains("ok \(status) 200000 \(sum)") && server.requests.count == 2, "\(story)")
+        #expect(report.filter { $0.hasPrefix("failed") } == ["failed 1 network uncharged 0"], "\(report)")
+        #expect(report.contains("ok \(status) 200000 \(sum)") && server.requests.count == 2, "\(report)")
     }
 
     /// Half of them in sessions that come and go, whose connections over TLS are open when they go.
@@ -246,9 +246,9 @@ struct HTTPTests {
         }
         let child = try network.request(
             "download", by: client, scheme: "https", authority: certificate, "--times", "200")
-        let story = await child.story()
-        #expect(story.contains("ok 200 5 532") && story.last == "end", "\(story.suffix(5))")
-        #expect(story.count { $0 == "succeeded 1" } == 200)
+        let report = await child.report()
+        #expect(report.contains("ok 200 5 532") && report.last == "end", "\(report.suffix(5))")
+        #expect(report.count { $0 == "succeeded 1" } == 200)
         #expect(await child.exitCode() == 0)
     }
 
@@ -259,7 +259,7 @@ struct HTTPTests {
             server.signal(SIGKILL)
             unlink(certificate)
         }
-        let story = try await network.request("download", by: client, scheme: "https", "--attempts", "1").story()
-        #expect(story.contains { $0.hasPrefix("error -1") }, "\(story)")
+        let report = try await network.request("download", by: client, scheme: "https", "--attempts", "1").report()
+        #expect(report.contains { $0.hasPrefix("error -1") }, "\(report)")
     }
 }

@@ -24,8 +24,8 @@ import Testing
 
     @Test func childTasksAreTakenIntoAccount() async throws {
         try await TestWorld().run { world in
-            async let first = world.bus.retry(id: "a") { _ in try await world.clock.sleep(for: .seconds(1)) }
-            async let second = world.bus.retry(id: "b") { _ in try await world.clock.sleep(for: .seconds(2)) }
+            async let first = world.bus.retry(options: JobOptions(id: "a")) { _ in try await world.clock.sleep(for: .seconds(1)) }
+            async let second = world.bus.retry(options: JobOptions(id: "b")) { _ in try await world.clock.sleep(for: .seconds(2)) }
             await world.settle()
             #expect(world.clock.manual.sleepers == 2 && world.bus.pending.map(\.state) == [.running, .running])
             await world.clock.advance(by: .seconds(1))
@@ -78,7 +78,7 @@ import Testing
         try await TestWorld().run { world in
             try world.network.pull("eth0")
             let done = Recorder<String>()
-            try world.bus.job(id: "submitted") { _ in
+            try world.bus.job(options: JobOptions(id: "submitted")) { _ in
                 try await world.clock.sleep(for: .seconds(1))
                 done.record("submitted")
             }.submit()

@@ -103,7 +103,7 @@ struct WaitSessionTests {
         let end = await outcome
         #expect(end.status == .no)
         #expect(
-            session.story(of: end)
+            session.report(of: end)
                 == "timed out: 198.51.100.1: unsatisfied: no route; 198.51.100.2: unsatisfied: no route")
     }
 

@@ -10,7 +10,7 @@ import Testing
     private func opinion(
         _ method: String = "GET", _ status: Int? = nil, _ headers: [String: String] = [:], code: URLError.Code? = nil,
         isIdempotent: Bool = false, by classifier: HTTPRetryClassifier = .standard
-    ) -> HTTPRetryOpinion {
+    ) -> HTTPRetryDecision {
         classifier.opinion(
             on: HTTPFailure(
                 method: method, isIdempotent: isIdempotent, status: status, headers: headers, errorCode: code?.rawValue, time: .zero
@@ -45,7 +45,7 @@ import Testing
 
     @Test func statuses() {
         for status in 100...599 {
-            let expected: HTTPRetryOpinion =
+            let expected: HTTPRetryDecision =
                 switch status {
                 case 408, 421, 425, 500, 502, 504: .retry
                 case 429, 503: .retryAs(.overload(retryAfter: nil))

@@ -215,7 +215,7 @@ import Testing
                 try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
             }
             let parked = try await exchange.bus.parked("job")
-            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.connectivityFailures == 1)
+            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.networkFailures == 1)
             try exchange.network.plug("eth0")
             #expect(try await loading.value.0 == Data("ok".utf8) && exchange.clock.now.offset == .zero)
         }

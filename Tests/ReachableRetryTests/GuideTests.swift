@@ -89,8 +89,8 @@ import Testing
     @Test func theHurriedGiveUpOnANetworkThatStaysAway() async throws {
         try await Scenario(online: false).run { scenario in
             let stories = Mutex<[String]>([])
-            let policy = RetryPolicy.hurried { story in stories.withLock { $0.append(story) } }
-            let uploading = Task { try await scenario.bus.retry(policy, id: "a") { _ in } }
+            let policy = RetryPolicy.hurried { report in stories.withLock { $0.append(report) } }
+            let uploading = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "a")) { _ in } }
             try await scenario.bus.parked("a")
             scenario.clock.advance(by: .seconds(599))
             #expect(try await scenario.bus.parked("a").attempts == 0)
@@ -117,8 +117,8 @@ import Testing
     @Test func theSparingEndTheirRetriesTogether() async throws {
         try await Scenario().run { scenario in
             let stories = Mutex<[GiveUp]>([])
-            let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { story in
-                stories.withLock { $0.append(story) }
+            let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { report in
+                stories.withLock { $0.append(report) }
             }
             for _ in 1...3 {
                 let uploading = Task { try await scenario.bus.retry(policy) { _ in throw Refusal(status: 503) } }
@@ -210,10 +210,10 @@ import Testing
     @Test func theWaitingListSaysWhatEachJobWaitsFor() async throws {
         try await Scenario().run { scenario in
             let gate = Gate()
-            let running = Task { try await scenario.bus.retry(id: "running") { _ in await gate.pass() } }
+            let running = Task { try await scenario.bus.retry(options: JobOptions(id: "running")) { _ in await gate.pass() } }
             await gate.untilReached()
             let busy = Task {
-                try await scenario.bus.retry(.upload, id: "busy") { attempt in
+                try await scenario.bus.retry(.upload, options: JobOptions(id: "busy")) { attempt in
                     if attempt.number == 1 { throw Refusal(status: 503, retryAfter: .seconds(30)) }
                 }
             }
@@ -251,10 +251,10 @@ import Testing
     @Test func whoQuitsWaitsForAttemptsButNotForTheNetwork() async throws {
         try await Scenario().run { scenario in
             let gate = Gate()
-            let running = Task { try await scenario.bus.retry(id: "running") { _ in await gate.pass() } }
+            let running = Task { try await scenario.bus.retry(options: JobOptions(id: "running")) { _ in await gate.pass() } }
             await gate.untilReached()
             try scenario.network.pull("eth0")
-            let waiting = Task { try await scenario.bus.retry(id: "waiting") { _ in } }
+            let waiting = Task { try await scenario.bus.retry(options: JobOptions(id: "waiting")) { _ in } }
             try await scenario.bus.parked("waiting")
             let quitting = Task { () async throws in await quit(scenario.bus) }
             await #expect(throws: CancellationError.self) { try await waiting.finished() }

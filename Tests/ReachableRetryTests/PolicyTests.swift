@@ -29,8 +29,8 @@ struct PolicyTests {
         let asked = Asked()
         @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
         let policy = RetryPolicy.default
-            .systemErrors { _ in
-                note("systemErrors")
+            .errno { _ in
+                note("errno")
                 return nil
             }
             .classify { _ in
@@ -46,7 +46,7 @@ struct PolicyTests {
                 return false
             }
         #expect(report(policy) == .unclassified)
-        #expect(asked.names.withLock(\.self) == ["giveUpOnErrors", "retryOnErrors", "classify", "systemErrors"])
+        #expect(asked.names.withLock(\.self) == ["giveUpOnErrors", "retryOnErrors", "classify", "errno"])
     }
 
     @Test func theFirstOpinionCounts() {
@@ -76,7 +76,7 @@ struct PolicyTests {
 
     /// Each is asked about an error of which those that are asked later think otherwise.
     @Test func whoIsAskedFirstIsRight() {
-        let system = RetryPolicy.default.systemErrors { _ in nil }.systemErrors { _ in ECONNREFUSED }.systemErrors { _ in ENETDOWN }
+        let system = RetryPolicy.default.errno { _ in nil }.errno { _ in ECONNREFUSED }.errno { _ in ENETDOWN }
         let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
         #expect(report(system, kernels) == .refused)
         let classified = system.classify { _ in nil }.classify { _ in .overload(retryAfter: .seconds(3)) }
@@ -105,10 +105,10 @@ struct PolicyTests {
         let policy = RetryPolicy.default
             .onGiveUp { giveUp in told.names.withLock { $0.append("first \(giveUp.charged)") } }
             .onGiveUp { giveUp in told.names.withLock { $0.append("second \(giveUp.charged)") } }
-        let story = GiveUp(
-            job: "sync", reason: .attempts, attempts: 3, charged: 2, connectivityFailures: 1, waited: .zero, elapsed: .seconds(1),
+        let report = GiveUp(
+            job: "sync", reason: .attempts, attempts: 3, charged: 2, networkFailures: 1, waited: .zero, elapsed: .seconds(1),
             lastError: nil)
-        for handler in policy.rules.giveUpHandlers { handler(story) }
+        for handler in policy.rules.giveUpHandlers { handler(report) }
         #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
     }
 
@@ -133,7 +133,7 @@ struct PolicyTests {
         "giveUp": { $0.giveUpOnErrors { _ in false } },
         "retry": { $0.retryOnErrors { _ in true } },
         "classifiers": { $0.classify { _ in nil } },
-        "systemErrors": { $0.systemErrors { _ in nil } },
+        "errno": { $0.errno { _ in nil } },
         "giveUpHandlers": { $0.onGiveUp { _ in } },
         "throwsReport": { $0.throwsReport() },
     ]
@@ -177,9 +177,9 @@ struct PolicyTests {
     }
 
     @Test func numbersOfTheSystemAreUnderstood() {
-        #expect(report(RetryPolicy.default.systemErrors { _ in ENETUNREACH }) == .unreachable)
-        #expect(report(RetryPolicy.default.systemErrors { _ in EAI_AGAIN }) == .nameless)
-        #expect(report(RetryPolicy.default.systemErrors { _ in EPIPE }) == .unclassified)
+        #expect(report(RetryPolicy.default.errno { _ in ENETUNREACH }) == .unreachable)
+        #expect(report(RetryPolicy.default.errno { _ in EAI_AGAIN }) == .nameless)
+        #expect(report(RetryPolicy.default.errno { _ in EPIPE }) == .unclassified)
         #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
         #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")
     }

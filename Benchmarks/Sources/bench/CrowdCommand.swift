@@ -115,7 +115,7 @@ private final class Crowd: Sendable {
         let policy = RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: .zero))
         return (0..<count).map { _ in
             Task {
-                try await bus.retry(policy, priority: .interactive) { [self] _ in
+                try await bus.retry(policy, options: JobOptions(priority: .interactive)) { [self] _ in
                     _ = started.compareExchange(expected: 0, desired: bench_now(), ordering: .acquiringAndReleasing)
                     try await Task.sleep(for: .seconds(3600))
                 }

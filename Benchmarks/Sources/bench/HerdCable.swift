@@ -71,7 +71,7 @@ struct HerdCable {
         log.noteSubmission()
         return Task { [bus, policy, monitor, client, log] in
             do {
-                try await bus.retry(policy, destination: "server") { _ in
+                try await bus.retry(policy, options: JobOptions(destination: "server")) { _ in
                     log.noteStart(at: bench_now(), isOffline: monitor.path.status != .satisfied)
                     try await client.ask()
                 }

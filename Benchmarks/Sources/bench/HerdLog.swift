@@ -12,7 +12,7 @@ struct HerdFailure: Error {
 
     /// Tells the bus what they mean.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
-        policy.classify { ($0 as? HerdFailure)?.failure }.systemErrors { ($0 as? HerdFailure)?.errno }
+        policy.classify { ($0 as? HerdFailure)?.failure }.errno { ($0 as? HerdFailure)?.errno }
     }
 }
 

@@ -106,7 +106,9 @@ struct HerdSimulation {
         log.noteSubmission()
         return Task(executorPreference: executor) {
             do {
-                try await host.bus.retry(policy, destination: "server", priority: priority) { _ in try await attempt(host) }
+                try await host.bus.retry(policy, options: JobOptions(destination: "server", priority: priority)) { _ in
+                    try await attempt(host)
+                }
                 log.noteEnd(clock.now.offset.nanoseconds)
             } catch {
                 log.noteEnd(nil)

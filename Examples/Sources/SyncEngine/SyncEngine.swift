@@ -43,7 +43,8 @@ public struct SyncEngine: Sendable {
     /// - Throws: Why the server could not be asked what it has; `CancellationError`.
     public func sync(_ photos: [Photo]) async throws -> Report {
         let present = try await bus.retry(
-            policy, to: scope, destination: "photos", when: [login.condition], priority: .interactive, id: "list"
+            policy, to: scope,
+            options: JobOptions(destination: "photos", when: [login.condition], priority: .interactive, id: "list")
         ) { _ in
             try await login.perform { token in try await server.names(token: token) }
         }
@@ -64,8 +65,10 @@ public struct SyncEngine: Sendable {
         let isLarge = photo.size > Self.largeSize
         do {
             try await bus.retry(
-                policy, to: scope, destination: "photos", when: [login.condition] + (isLarge ? [unmetered] : []),
-                priority: isLarge ? .bulk : .normal, id: JobID(photo.name)
+                policy, to: scope,
+                options: JobOptions(
+                    destination: "photos", when: [login.condition] + (isLarge ? [unmetered] : []),
+                    priority: isLarge ? .bulk : .normal, id: JobID(photo.name))
             ) { _ in
                 try await login.perform { token in try await server.store(photo, token: token) }
             }

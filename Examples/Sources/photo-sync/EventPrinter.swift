@@ -22,7 +22,7 @@ struct EventPrinter {
         case .attemptFailed: "attempt \(event.attempt) failed\(event.failure.map(words) ?? "")"
         case .backingOff: "backs off for \(seconds(event.delay ?? .zero))"
         case .succeeded: "done, \(seconds(event.waited)) of waiting"
-        case .gaveUp: "gave up: \(event.story?.reason.rawValue ?? "")"
+        case .gaveUp: "gave up: \(event.report?.reason.rawValue ?? "")"
         default: event.kind.rawValue
         }
     }

@@ -39,7 +39,7 @@ import SyncEngine
         let scope = Scope.host(to.host() ?? "")
         let engine = SyncEngine(
             server: HTTPPhotoServer(url: to, folder: folder), login: login, unmetered: monitor.unmetered(to: scope), bus: bus,
-            policy: .photos.systemErrors(HTTPPhotoServer.systemError), scope: scope)
+            policy: .photos.errno(for: HTTPPhotoServer.systemError), scope: scope)
 
         let printer = EventPrinter(bus)
         async let printing: Void = printer.run()

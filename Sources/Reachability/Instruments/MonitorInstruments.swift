@@ -1,4 +1,4 @@
-/// Tells a monitor's story to logs and metrics.
+/// Tells a monitor's report to logs and metrics.
 struct MonitorInstruments: Sendable {
     /// What of a batch there is to tell.
     struct Report: Sendable {

@@ -44,7 +44,7 @@ extension HTTPClientStatusError: CustomStringConvertible {
     public var description: String { advice }
 }
 
-extension HTTPClientStatusError: HTTPRefusal {
+extension HTTPClientStatusError: ErrorResponse {
     var fields: [String: String] { Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first } }
 }
 

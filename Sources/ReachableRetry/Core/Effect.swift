@@ -46,7 +46,7 @@ package enum Ending: Hashable, Sendable {
 package struct Tally: Hashable, Sendable {
     package var started: Int
     package var charged: Int
-    package var connectivityFailures: Int
+    package var networkFailures: Int
     package var waited: Duration
     package var elapsed: Duration
 }

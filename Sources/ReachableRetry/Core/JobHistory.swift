@@ -13,7 +13,7 @@ package struct JobHistory: Sendable {
 
     package internal(set) var started: Int32 = 0
     var charged: Int32 = 0
-    var connectivityFailures: Int32 = 0
+    var networkFailures: Int32 = 0
     /// The number of the last charged failure, for its delay; a reconnect may reset it.
     var failureIndex: Int32 = 0
     /// The number of the last failure of the network since the last edge.

@@ -171,7 +171,7 @@ extension RetryBusCore {
         if isCharged { job.history.charged = job.history.charged.saturatingIncrement() }
         if isCharged || fault == .local { job.history.failureIndex = job.history.failureIndex.saturatingIncrement() }
         if fault == .network, !isCharged {
-            job.history.connectivityFailures = job.history.connectivityFailures.saturatingIncrement()
+            job.history.networkFailures = job.history.networkFailures.saturatingIncrement()
         }
         if fault == .network, report.evidence == .unreachable { job.history.unreachableEpoch = job.history.armedScopeEpoch }
         if report.evidence == .nameless { job.history.answersAtNameless = conditions[Int(job.scope)]?.answers }

@@ -250,7 +250,7 @@ extension RetryBusCore {
     func tally(_ job: JobState, at now: BusTime) -> Tally {
         Tally(
             started: Int(job.history.started), charged: Int(job.history.charged),
-            connectivityFailures: Int(job.history.connectivityFailures),
+            networkFailures: Int(job.history.networkFailures),
             waited: waited(job, at: now), elapsed: max(.zero, now - job.submitted))
     }
 

@@ -1,4 +1,4 @@
-/// Tells a bus's story to logs and metrics.
+/// Tells a bus's report to logs and metrics.
 struct BusInstruments: Sendable {
     private let log: BusLog?
     private let metrics: BusMetrics?

@@ -18,7 +18,7 @@ struct BusLog: Sendable {
         case .backingOff: logger.debug("job backs off", metadata: Self.metadata(event))
         case .succeeded: logger.debug("job succeeded", metadata: Self.metadata(event))
         case .cancelled: logger.debug("job was cancelled", metadata: Self.metadata(event))
-        case .gaveUp: logger.debug("job gave up", error: event.story?.lastError, metadata: Self.metadata(event))
+        case .gaveUp: logger.debug("job gave up", error: event.report?.lastError, metadata: Self.metadata(event))
         default: break
         }
     }
@@ -44,9 +44,9 @@ struct BusLog: Sendable {
         set("retry.failure.fault", event.failure?.fault.label)
         set("retry.failure.charged", event.failure.map { "\($0.isCharged)" })
         if event.waited > .zero { set("retry.waited", event.waited.inSeconds) }
-        if let story = event.story {
-            set("retry.gave.up.reason", story.reason.rawValue)
-            set("retry.elapsed", story.elapsed.inSeconds)
+        if let report = event.report {
+            set("retry.gave.up.reason", report.reason.rawValue)
+            set("retry.elapsed", report.elapsed.inSeconds)
         }
         return metadata
     }

@@ -45,7 +45,7 @@ struct BusMetrics: Sendable {
         if let time = event.saved { saved.record(time) }
         if let time = event.sinceReconnect { sinceReconnect.record(time) }
         if let failure = event.failure { failures[failure.fault.label]?.increment() }
-        if let story = event.story { gaveUp[story.reason]?.increment() }
+        if let report = event.report { gaveUp[report.reason]?.increment() }
         if event.kind == .succeeded { succeeded.increment() }
         if event.kind == .cancelled { cancelled.increment() }
     }

@@ -19,7 +19,7 @@ struct JobTrace: Sendable {
         span = tracer.startSpan("retry")
         span.updateAttributes { attributes in
             attributes["retry.scope"] = "\(order.scope)"
-            if let destination = order.destination { attributes["retry.destination"] = destination }
+            if let destination = order.options.destination { attributes["retry.destination"] = destination }
         }
     }
 

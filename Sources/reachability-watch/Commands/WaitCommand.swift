@@ -40,7 +40,7 @@ struct WaitCommand: ParsableCommand {
                 timeout: timeout?.duration)
             let outcome = await session.run()
             if let error = outcome.error { return Program.report(error) }
-            if verbose { DescriptorOutput.complain(session.story(of: outcome)) }
+            if verbose { DescriptorOutput.complain(session.report(of: outcome)) }
             return outcome.status
         }
     }
@@ -48,7 +48,7 @@ struct WaitCommand: ParsableCommand {
 
 extension WaitSession {
     /// How it ended, in one line.
-    func story(of outcome: Outcome) -> String {
+    func report(of outcome: Outcome) -> String {
         let verdicts = zip(scopes, outcome.paths).map { statusLine($1, of: $0, .text, TextStyle()) }.joined(separator: "; ")
         return outcome.status == .no ? "timed out: \(verdicts)" : verdicts
     }

@@ -38,8 +38,8 @@ struct RunNarrator {
             let reconnect = situation().heedsReconnects ? ", sooner if the network reconnects" : ""
             return event.delay.map { "next attempt in \(Self.text($0))\(reconnect)" }
         case .gaveUp:
-            guard let story = event.story, story.lastError.map(Self.isExpected) != true else { return nil }
-            return "giving up \(Self.count(story.attempts)): \(Self.text(story.reason))"
+            guard let report = event.report, report.lastError.map(Self.isExpected) != true else { return nil }
+            return "giving up \(Self.count(report.attempts)): \(Self.text(report.reason))"
         default: return nil
         }
     }

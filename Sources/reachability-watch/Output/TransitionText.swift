@@ -30,10 +30,10 @@ struct TransitionText {
         var line = time.map { style.dimmed($0.plain) + "  " } ?? ""
         line += "\(style.label(transition.current.status))  "
         if let scope { line += style.strong(escapedForTerminal(scope)) + "  " }
-        return line + escapedForTerminal(story(of: transition))
+        return line + escapedForTerminal(report(of: transition))
     }
 
-    private mutating func story(of transition: Transition) -> String {
+    private mutating func report(of transition: Transition) -> String {
         let hasFlipped = transition.previous.map { $0.status != transition.current.status } ?? true
         var elapsed: String?
         if hasFlipped {

@@ -74,7 +74,7 @@ struct ReplaySession {
 
     private func end(after error: ReachabilityError?) -> WatchSession.End {
         noteRemarks()
-        // An error that was recorded is part of the story.
+        // An error that was recorded is part of the report.
         return error == nil || error == network.report.failure ? .done : .monitorEnded(error)
     }
 

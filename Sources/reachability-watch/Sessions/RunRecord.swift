@@ -22,7 +22,7 @@ struct RunRecord {
         if let failure = event.failure {
             if failure.isCharged { summary.charged += 1 } else { summary.brokenOff += 1 }
         }
-        if let story = event.story { (summary.waited, reason) = (story.waited, story.reason) }
+        if let report = event.report { (summary.waited, reason) = (report.waited, report.reason) }
     }
 
     /// Notes whether all conditions of the job are satisfied.

@@ -75,7 +75,8 @@ struct RunSession: Sendable {
             conditions.allSatisfy { $0.state.isSatisfied || $0.state.isFinished || !$0.storage.reading.isKnown }
         }
         do {
-            try await bus.retry(policy, to: scopes[0], when: Array(conditions.dropFirst())) { [waits] attempt in
+            try await bus.retry(policy, to: scopes[0], options: JobOptions(when: Array(conditions.dropFirst()))) {
+                [waits] attempt in
                 notebook.record.withLock { $0.noteStart(isSatisfied: isSatisfied(), at: now()) }
                 do throws(ChildFailure) {
                     try await runOnce(attempt.number, on: clock, isWanted: { !waits || isSatisfied() })

@@ -6,12 +6,12 @@ struct ChangeGenerator {
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// The bursts to come of a story that has begun, the next one last.
-    private var story: [[NetworkChange]] = []
+    /// The bursts to come of a report that has begun, the next one last.
+    private var report: [[NetworkChange]] = []
 
     /// One to six changes.
     mutating func burst() -> [NetworkChange] {
-        if let next = story.popLast() { return next }
+        if let next = report.popLast() { return next }
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<3: return Self.repair(port(), isIPv6: chance(1, of: 2), metric: pick([0, 100, 200]))
         case 3..<5: return Self.relief(isIPv6: chance(1, of: 2))
@@ -19,7 +19,7 @@ struct ChangeGenerator {
         case 7..<12:
             let (isIPv6, one) = (chance(1, of: 2), port())
             let other = (one + Int.random(in: 1...2, using: &random)) % 3
-            story =
+            report =
                 switch Int.random(in: 0..<9, using: &random) {
                 case 0: backup(isIPv6, one, other)
                 case 1: passage(isIPv6, one, other)
@@ -31,7 +31,7 @@ struct ChangeGenerator {
                 default: delegation(one, other)
                 }
             // On a clean ground: with what chance has left behind, most stories would come to nothing.
-            story = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + story).reversed()
+            report = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + report).reversed()
             return burst()
         // Mostly one: what comes along with a change may tell of what nothing else tells.
         default: return (0..<pick([1, 1, 1, 2, 3, 4, 6])).map { _ in change() }

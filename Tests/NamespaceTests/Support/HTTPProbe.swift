@@ -104,7 +104,7 @@ extension CabledNetwork {
 
 extension Child {
     /// All that it writes until its end.
-    func story() async -> [String] {
+    func report() async -> [String] {
         var told: [String] = []
         for await line in lines { told.append(line) }
         return told

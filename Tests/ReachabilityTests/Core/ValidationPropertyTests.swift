@@ -9,7 +9,7 @@ import Testing
             var world = World(seed: seed &* 1000 &+ UInt64(script))
             for _ in 0..<60 { world.act() }
             world.comeToRest()
-            #expect(world.faults.isEmpty, "\(world.generator.seed): \(world.faults)\n\(world.story.joined(separator: "\n"))")
+            #expect(world.faults.isEmpty, "\(world.generator.seed): \(world.faults)\n\(world.report.joined(separator: "\n"))")
             if !world.faults.isEmpty { return }
         }
     }
@@ -25,7 +25,7 @@ import Testing
         }
 
         var generator: SeededGenerator
-        var story: [String] = []
+        var report: [String] = []
         var faults: [String] = []
         private var state: ValidationState
         private var now = Duration.zero
@@ -81,7 +81,7 @@ import Testing
         }
 
         private mutating func ask() {
-            story.append("\(now) ask")
+            report.append("\(now) ask")
             state.request()
             askedSince = askedSince ?? now
             batch()
@@ -97,7 +97,7 @@ import Testing
 
         private mutating func answer(_ call: Running, _ finding: PathValidation?) {
             guard let finding else { return }
-            story.append("\(now) \(call.number) finds \(finding)")
+            report.append("\(now) \(call.number) finds \(finding)")
             state.arrive(call.number, finding)
             running = nil
             ended = (finding, call)
@@ -123,7 +123,7 @@ import Testing
             case .otherWay, nil: break
             }
             if change != nil {
-                story.append("\(now) \(change.map { "\($0)" } ?? "")")
+                report.append("\(now) \(change.map { "\($0)" } ?? "")")
                 isKnown = true
                 path += 1
                 askedSince = askedSince.map { _ in now }
@@ -151,7 +151,7 @@ import Testing
         }
 
         private mutating func perform(_ step: ValidationState.Step) {
-            story.append("\(now) \(step)")
+            report.append("\(now) \(step)")
             if step.cancels {
                 require(running != nil && running?.isCancelled == false, "nothing to cancel")
                 running?.isCancelled = true

@@ -16,7 +16,7 @@ import Testing
         ConnectionFault(error).errorCode.flatMap { URLError.Code(rawValue: $0) }
     }
 
-    private func opinion(_ method: String, on error: any Error) -> HTTPRetryOpinion {
+    private func opinion(_ method: String, on error: any Error) -> HTTPRetryDecision {
         let fault = ConnectionFault(error)
         return HTTPRetryClassifier.standard.opinion(
             on: HTTPFailure(

@@ -148,7 +148,7 @@ import Testing
                 try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus, options: .job)
             }
             let parked = try await exchange.bus.parked("job")
-            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.connectivityFailures == 1)
+            #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.networkFailures == 1)
             try exchange.network.plug("eth0")
             #expect(try await loading.value.text == "ok" && exchange.clock.now.offset == .zero)
         }

@@ -24,7 +24,7 @@ import Testing
     @Test func theyAreJudgedAsSuch() {
         for number in [ENETUNREACH, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ETIMEDOUT, EMFILE] {
             let fault = ConnectionFault(systemError: number)
-            func opinion(_ method: String) -> HTTPRetryOpinion {
+            func opinion(_ method: String) -> HTTPRetryDecision {
                 HTTPRetryClassifier.standard.opinion(
                     on: HTTPFailure(
                         method: method, errorCode: fault.errorCode, systemError: fault.systemError, wasSent: fault.wasSent,

@@ -24,7 +24,7 @@ import Testing
             let epochs = Epochs()
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(10)))
             let task = Task {
-                try await scenario.bus.retry(policy, id: "job") { attempt in
+                try await scenario.bus.retry(policy, options: JobOptions(id: "job")) { attempt in
                     epochs.note(attempt)
                     if attempt.number < 4 { throw Trouble.other }
                 }
@@ -63,7 +63,7 @@ import Testing
             let epochs = Epochs()
             let login = ConditionSource("logged in", isSatisfied: true)
             let task = Task {
-                try await scenario.bus.retry(.scenario, when: [login.condition], id: "job") { attempt in
+                try await scenario.bus.retry(.scenario, options: JobOptions(when: [login.condition], id: "job")) { attempt in
                     epochs.note(attempt)
                     if attempt.number == 1 { throw Trouble.other }
                 }

@@ -15,15 +15,15 @@ import Testing
             let stories = Mutex<[GiveUp]>([])
             let events = scenario.bus.events
             let policy = RetryPolicy.scenario.budget(.tokenBucket(capacity: 5))
-                .onGiveUp { story in stories.withLock { $0.append(story) } }
+                .onGiveUp { report in stories.withLock { $0.append(report) } }
             await scenario.submit("job", policy, .fails(), .fails(Trouble.refused), .ok())
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0, 1.1])
             #expect(scenario.result("job") == "refused" && scenario.ended("job") == 1.2, "no delay follows")
-            let story = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
-            #expect(story.reason == .budget && story.attempts == 2 && story.charged == 2)
-            #expect(story.lastError as? Trouble == .refused)
-            let told = try #require(await events.first { $0.kind == .gaveUp }?.story)
+            let report = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            #expect(report.reason == .budget && report.attempts == 2 && report.charged == 2)
+            #expect(report.lastError as? Trouble == .refused)
+            let told = try #require(await events.first { $0.kind == .gaveUp }?.report)
             #expect(told.reason == .budget && told.lastError as? Trouble == .refused)
         }
     }
@@ -87,7 +87,7 @@ import Testing
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(30))
             for number in budgets.indices { #expect(scenario.starts("job \(number)").count == 4) }
-            #expect(scenario.bus.pending.allSatisfy { $0.connectivityFailures == 3 && $0.charged == 0 })
+            #expect(scenario.bus.pending.allSatisfy { $0.networkFailures == 3 && $0.charged == 0 })
             #expect(budgets.map { "\($0.state)" } == before)
         }
     }
@@ -137,11 +137,11 @@ import Testing
             #expect(left(budget) == 490)
             await scenario.advance(to: .seconds(10))
             #expect(scenario.result("cut") == "ok" && left(budget) == 500)
-            await scenario.submit("silence", policy.systemErrors { _ in ETIMEDOUT }, .fails(), .ok())
+            await scenario.submit("silence", policy.errno { _ in ETIMEDOUT }, .fails(), .ok())
             await scenario.advance(to: .milliseconds(10_500))
             #expect(left(budget) == 490)
             await scenario.advance(to: .seconds(20))
-            await scenario.submit("no way", policy.systemErrors { _ in EHOSTUNREACH }, .fails(), .ok())
+            await scenario.submit("no way", policy.errno { _ in EHOSTUNREACH }, .fails(), .ok())
             await scenario.advance(to: .milliseconds(20_500))
             #expect(left(budget) == 495)
         }

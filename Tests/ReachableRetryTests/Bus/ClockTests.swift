@@ -37,7 +37,8 @@ import Testing
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: SleepingClock(manual: manual))
         let tasks = (1...100).map { number in
             Task {
-                try await bus.retry(.scenario.backoff(.constant(.seconds(number))), id: JobID("\(number)")) { attempt in
+                try await bus.retry(.scenario.backoff(.constant(.seconds(number))), options: JobOptions(id: JobID("\(number)"))) {
+                    attempt in
                     if attempt.number == 1 { throw Trouble.other }
                 }
             }

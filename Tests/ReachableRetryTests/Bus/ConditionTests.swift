@@ -124,10 +124,12 @@ import Testing
             let bus = scenario.bus
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
             await #expect(throws: Trouble.self) {
-                try await bus.retry(policy, destination: "server") { _ in throw Trouble.busy(retryAfter: .seconds(30)) }
+                try await bus.retry(policy, options: JobOptions(destination: "server")) { _ in
+                    throw Trouble.busy(retryAfter: .seconds(30))
+                }
             }
             // The order outlives its job.
-            let next = Task { try await bus.retry(policy, destination: "server", id: "next") { _ in } }
+            let next = Task { try await bus.retry(policy, options: JobOptions(destination: "server", id: "next")) { _ in } }
             #expect(try await bus.parked("next").state == .queued)
             bus.retryNow()
             #expect(bus.pending.map(\.state).contains(.queued))

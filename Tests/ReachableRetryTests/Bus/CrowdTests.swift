@@ -21,7 +21,7 @@ import Testing
                 for number in 0..<Self.size {
                     // On all threads at once.
                     group.addTask(executorPreference: globalConcurrentExecutor) {
-                        try await bus.retry(id: JobID("\(number)")) { _ in
+                        try await bus.retry(options: JobOptions(id: JobID("\(number)"))) { _ in
                             counters.attempts.add(1, ordering: .relaxed)
                             if !monitor.path.isSatisfied { counters.offline.add(1, ordering: .relaxed) }
                         }
@@ -50,7 +50,7 @@ import Testing
                 tasks.append(
                     Task(executorPreference: globalConcurrentExecutor) {
                         do {
-                            try await bus.retry(policy, when: conditions) { attempt in
+                            try await bus.retry(policy, options: JobOptions(when: conditions)) { attempt in
                                 counters.attempts.add(1, ordering: .relaxed)
                                 await Task.yield()
                                 if attempt.number < 3 { throw Trouble.other }

@@ -64,12 +64,12 @@ import Testing
     @Test func aSecondJobOfTheSameNameIsRefused() async throws {
         try await Scenario(online: false).run { scenario in
             let first = await scenario.submit("job", .scenario, .ok())
-            await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(id: "job") { _ in } }
+            await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(options: JobOptions(id: "job")) { _ in } }
             #expect(scenario.bus.pending.count == 1)
             first.cancel()
             await first.value
             try scenario.network.plug("eth0")
-            try await scenario.bus.retry(id: "job") { _ in }
+            try await scenario.bus.retry(options: JobOptions(id: "job")) { _ in }
         }
     }
 
@@ -149,7 +149,7 @@ import Testing
             let held = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
             bus = held
             events = held.events
-            try await held.retry(when: [source.condition]) { _ in }
+            try await held.retry(options: JobOptions(when: [source.condition])) { _ in }
         }
         #expect(bus == nil)
         #expect(source.condition.storage.listenerCount == 0)
@@ -168,7 +168,7 @@ import Testing
         try network.pull("eth0")
         let bus = RetryBus(monitor, clock: clock)
         let job = Task { @MainActor in
-            try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), id: "job") { _ in
+            try await bus.retry(.scenario.giveUpAfter(elapsed: .seconds(60)), options: JobOptions(id: "job")) { _ in
                 Issue.record("an attempt of a job that is over")
                 await untilCancelled()
             }
@@ -197,7 +197,7 @@ import Testing
     @Test func anOperationMayCancelItsOwnJob() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         await #expect(throws: CancellationError.self) {
-            try await bus.retry(id: "job") { _ in
+            try await bus.retry(options: JobOptions(id: "job")) { _ in
                 bus.cancel("job")
                 await untilCancelled()
                 throw Trouble.other

@@ -49,9 +49,9 @@ import Testing
             var ends: [RetryEvent] = []
             for await event in events where event.kind == .gaveUp { ends.append(event) }
             #expect(ends.count == 1)
-            let story = try #require(ends.first?.story)
-            #expect(story.reason == .deadline && story.attempts == 2 && story.waited == .seconds(5))
-            #expect(story.elapsed == .seconds(20) && story.job == "job")
+            let report = try #require(ends.first?.report)
+            #expect(report.reason == .deadline && report.attempts == 2 && report.waited == .seconds(5))
+            #expect(report.elapsed == .seconds(20) && report.job == "job")
         }
     }
 
@@ -93,7 +93,7 @@ import Testing
         try await network.untilRunning()
         let bus = RetryBus(monitor, clock: clock)
         try network.pull("eth0")
-        async let value = bus.retry(id: "photo") { attempt in attempt.number }
+        async let value = bus.retry(options: JobOptions(id: "photo")) { attempt in attempt.number }
         #expect(try await bus.parked("photo").state == .waiting)
         try network.plug("eth0")
         #expect(try await value == 1)
@@ -137,7 +137,7 @@ import Testing
         let events = bus.events
         var jobs: [Task<Void, any Error>] = []
         for (number, priority) in [JobPriority.bulk, .interactive, .normal, .bulk, .interactive].enumerated() {
-            jobs.append(Task { try await bus.retry(priority: priority, id: JobID("\(number)")) { _ in } })
+            jobs.append(Task { try await bus.retry(options: JobOptions(priority: priority, id: JobID("\(number)"))) { _ in } })
             try await bus.parked(JobID("\(number)"))
         }
         #expect(bus.pending.map(\.id) == ["1", "4", "2", "0", "3"])

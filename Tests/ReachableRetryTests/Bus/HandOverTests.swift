@@ -14,7 +14,7 @@ import Testing
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).attemptTimeout(.seconds(2))
                 .interruptsAttempt(.whenUnsatisfied(grace: .zero)).giveUpAfter(maxAttempts: 1)
             var attempts = 0
-            let job = Task { try await scenario.bus.retry(policy, id: "job") { _ in attempts += 1 } }
+            let job = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "job")) { _ in attempts += 1 } }
             try await scenario.bus.parked("job")
             try scenario.network.plug("eth0")
             switch turn {
@@ -38,15 +38,17 @@ import Testing
 
     @Test func aCancelledJobsNameIsFreeAtOnce() async throws {
         try await Scenario(online: false).run { @MainActor scenario in
-            let job = Task { try await scenario.bus.retry(id: "job") { _ in 1 } }
+            let job = Task { try await scenario.bus.retry(options: JobOptions(id: "job")) { _ in 1 } }
             try await scenario.bus.parked("job")
             let events = scenario.bus.events
             scenario.bus.cancel("job")
             try scenario.network.plug("eth0")
             // The old job's task learns of its end while the new one runs, and takes nothing from it.
-            let value = try await scenario.bus.retry(id: "job") { _ in
+            let value = try await scenario.bus.retry(options: JobOptions(id: "job")) { _ in
                 await #expect(throws: CancellationError.self) { try await job.value }
-                await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(id: "job") { _ in } }
+                await #expect(throws: RetryError.duplicateID) {
+                    try await scenario.bus.retry(options: JobOptions(id: "job")) { _ in }
+                }
                 return 2
             }
             #expect(value == 2)

@@ -85,7 +85,7 @@ import Testing
             await task.value
             let shared = callers(of: scenario, 1)
             _ = try await scenario.bus.untilParked("sync")
-            await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(id: "sync") { _ in } }
+            await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(options: JobOptions(id: "sync")) { _ in } }
             await #expect(throws: RetryError.duplicateID) { try await scenario.bus.retry(joining: "sync") { _ in "text" } }
             shared[0].cancel()
             _ = await shared[0].result

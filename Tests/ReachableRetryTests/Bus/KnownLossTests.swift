@@ -116,7 +116,7 @@ import Testing
                 try scenario.network.pull("eth0")
                 try scenario.network.plug("eth0")
             }
-            #expect(try await scenario.bus.retry(priority: .interactive) { $0.number } == 1)
+            #expect(try await scenario.bus.retry(options: JobOptions(priority: .interactive)) { $0.number } == 1)
         }
     }
 }

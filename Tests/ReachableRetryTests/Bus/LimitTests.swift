@@ -19,15 +19,15 @@ import Testing
     @Test func theDeadlineCancelsARunningAttemptAndAwaitsIt() async throws {
         try await Scenario().run { scenario in
             let stories = Mutex<[GiveUp]>([])
-            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { story in
-                stories.withLock { $0.append(story) }
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { report in
+                stories.withLock { $0.append(report) }
             }
             await scenario.submit("job", policy, .fails(), .ok(after: .seconds(100)))
             await scenario.advance(to: .seconds(100))
             #expect(scenario.starts("job") == [0, 1.1] && scenario.ended("job") == 5)
             #expect(scenario.result("job") == "\(RetryError.deadline)")
-            let story = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
-            #expect(story.reason == .deadline && story.attempts == 2 && story.elapsed == .seconds(5) && story.waited == .zero)
+            let report = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            #expect(report.reason == .deadline && report.attempts == 2 && report.elapsed == .seconds(5) && report.waited == .zero)
         }
     }
 
@@ -98,7 +98,7 @@ import Testing
             try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
             await scenario.advance(to: .seconds(2) + grace)
             let job = try #require(scenario.bus.pending.first)
-            #expect(job.state == .waiting && job.charged == 0 && job.connectivityFailures == 1)
+            #expect(job.state == .waiting && job.charged == 0 && job.networkFailures == 1)
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(20))
             #expect(scenario.starts("job") == [0, 10] && scenario.result("job") == "ok")
@@ -111,7 +111,7 @@ import Testing
             await scenario.submit("first", policy, .ok(after: .seconds(100)))
             await scenario.submit("second", policy, .fails(), .ok(after: .seconds(100)))
             try await scenario.at(.seconds(2)) { try $0.pull("eth0") }
-            #expect(scenario.bus.pending.map(\.connectivityFailures) == [1, 1])
+            #expect(scenario.bus.pending.map(\.networkFailures) == [1, 1])
             await scenario.advance(to: .seconds(100))
             #expect(scenario.ended("first") == 5 && scenario.result("first") == "\(RetryError.deadline)")
             #expect(scenario.ended("second") == 5 && scenario.result("second") == "other", "the error before it is the last")
@@ -133,8 +133,8 @@ import Testing
         let clock = ManualClock()
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online(clock: clock)), clock: clock)
         let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(60))
-        #expect(try await bus.retry(policy) { $0.deadline } == .seconds(60))
-        #expect(try await bus.retry(policy.attemptTimeout(.seconds(5))) { $0.deadline } == .seconds(5))
-        #expect(try await bus.retry { $0.deadline } == nil)
+        #expect(try await bus.retry(policy) { $0.timeLimit } == .seconds(60))
+        #expect(try await bus.retry(policy.attemptTimeout(.seconds(5))) { $0.timeLimit } == .seconds(5))
+        #expect(try await bus.retry { $0.timeLimit } == nil)
     }
 }

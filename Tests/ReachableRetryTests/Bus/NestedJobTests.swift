@@ -8,12 +8,12 @@ import Testing
         try await Scenario(maxConcurrent: 1).run { scenario in
             let bus = scenario.bus
             let outer = scenario.start {
-                try await bus.retry(.scenario, destination: "nas") { _ in
-                    let first = try await bus.retry(.scenario, destination: "nas") { attempt in
+                try await bus.retry(.scenario, options: JobOptions(destination: "nas")) { _ in
+                    let first = try await bus.retry(.scenario, options: JobOptions(destination: "nas")) { attempt in
                         if attempt.number == 1 { throw Trouble.refused }
                         return 40
                     }
-                    return try await first + bus.job(.scenario, destination: "nas") { _ in 2 }.value
+                    return try await first + bus.job(.scenario, options: JobOptions(destination: "nas")) { _ in 2 }.value
                 }
             }
             await scenario.letPass(until: outer)
@@ -34,7 +34,7 @@ import Testing
             await gate.untilReached()
             let outer = scenario.start {
                 try await scenario.bus.retry(.scenario) { _ in
-                    try await other.retry(.scenario, id: "inner") { _ in }
+                    try await other.retry(.scenario, options: JobOptions(id: "inner")) { _ in }
                     await isDone.pass()
                 }
             }
@@ -52,11 +52,11 @@ import Testing
             let bus = scenario.bus
             let policy = RetryPolicy.scenario.connectivity(.ignore)
             try await bus.retry(policy) { _ in
-                _ = scenario.start { try await bus.retry(.scenario, id: "left over") { _ in } }
+                _ = scenario.start { try await bus.retry(.scenario, options: JobOptions(id: "left over")) { _ in } }
                 _ = try await bus.parked("left over")
             }
             let gate = Gate()
-            let first = scenario.start { try await bus.retry(policy, id: "first") { _ in await gate.pass() } }
+            let first = scenario.start { try await bus.retry(policy, options: JobOptions(id: "first")) { _ in await gate.pass() } }
             await gate.untilReached()
             try scenario.network.plug("eth0")
             await scenario.settle()

@@ -99,7 +99,7 @@ import Testing
         let running = Task { try await monitor.run() }
         try await network.untilRunning()
         let bus = RetryBus(monitor)
-        let job = Task { try await bus.retry(id: "a") { _ in } }
+        let job = Task { try await bus.retry(options: JobOptions(id: "a")) { _ in } }
         #expect(try await bus.parked("a").reason == "waits for the network: not known yet")
         job.cancel()
         _ = await job.result
@@ -148,7 +148,9 @@ import Testing
 
     @Test func aLifeThatHasNotBegunIsSaidToBeDue() async throws {
         try await Scenario().run { scenario in
-            let running = Task { try await scenario.bus.job(id: "a") { _ in }.repeating(every: .seconds(10)).run() }
+            let running = Task {
+                try await scenario.bus.job(options: JobOptions(id: "a")) { _ in }.repeating(every: .seconds(10)).run()
+            }
             try await scenario.bus.parked("a")
             scenario.clock.advance(by: .milliseconds(1500))
             #expect(reasons(scenario) == ["is due in 8.5 s"])
@@ -213,12 +215,14 @@ import Testing
         try await Scenario().run { scenario in
             let bus = scenario.bus
             let first = Task {
-                try await bus.retry(.scenario, destination: "api.example.org", id: "first") { attempt in
+                try await bus.retry(.scenario, options: JobOptions(destination: "api.example.org", id: "first")) { attempt in
                     if attempt.number == 1 { throw Trouble.busy(retryAfter: .seconds(30)) }
                 }
             }
             try await bus.parked("first")
-            let second = Task { try await bus.retry(.scenario, destination: "api.example.org", id: "second") { _ in } }
+            let second = Task {
+                try await bus.retry(.scenario, options: JobOptions(destination: "api.example.org", id: "second")) { _ in }
+            }
             #expect(
                 try await bus.parked("second").reason == "waits 30 s: api.example.org wants to be left alone, as it told first")
             for job in [first, second] {
@@ -238,7 +242,7 @@ import Testing
 
     @Test func bulkJobsSayThatNotAllMachinesComeBackTogether() async throws {
         try await Scenario(online: false, seed: 7, release: .spread(over: .seconds(60))).run { scenario in
-            let job = Task { try await scenario.bus.retry(priority: .bulk, id: "a") { _ in } }
+            let job = Task { try await scenario.bus.retry(options: JobOptions(priority: .bulk, id: "a")) { _ in } }
             try await scenario.bus.parked("a")
             try scenario.network.plug("eth0")
             let reason = try #require(reasons(scenario).first)
@@ -255,7 +259,7 @@ import Testing
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: clock)
         let first = Task { try await bus.retry { _ in try await clock.sleep(for: .seconds(1)) } }
         _ = try await clock.nextSleep()
-        let second = Task { try await bus.retry(id: "second") { _ in } }
+        let second = Task { try await bus.retry(options: JobOptions(id: "second")) { _ in } }
         let reason = try await bus.parked("second").reason
         for job in [first, second] {
             job.cancel()

@@ -40,7 +40,8 @@ import Testing
             func submit(_ id: JobID) throws {
                 let (held, heard) = (Tattler(bus, count), Tattler(bus, count))
                 let policy = RetryPolicy(.immediate).giveUpOnErrors { _ in withExtendedLifetime(heard) { false } }
-                try bus.job(policy, id: id) { _ in _ = held }.onEvent { _ in _ = heard }.submit(detached: detached)
+                try bus.job(policy, options: JobOptions(id: id)) { _ in _ = held }.onEvent { _ in _ = heard }.submit(
+                    detached: detached)
             }
             try submit("cancelled")
             try submit("shut down")

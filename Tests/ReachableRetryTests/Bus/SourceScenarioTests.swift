@@ -59,7 +59,7 @@ import Testing
             #expect(scenario.bus.pending.map(\.state) == [.running])
             await scenario.advance(to: .seconds(8))
             let job = try #require(scenario.bus.pending.first)
-            #expect(job.state == .waiting && job.charged == 0 && job.connectivityFailures == 1)
+            #expect(job.state == .waiting && job.charged == 0 && job.networkFailures == 1)
             try await scenario.at(.seconds(20)) { try Self.plugSecondCable($0) }
         }
     }
@@ -83,7 +83,7 @@ import Testing
             try await scenario.at(.seconds(20)) { try $0.removeAddress("eth0", "192.0.2.10/24") }
             try await scenario.at(.seconds(30)) { try $0.removeAddress("eth1", "198.51.100.7/24") }
             await scenario.advance(to: .seconds(40))
-            #expect(scenario.starts("job") == [0, 8] && scenario.bus.pending.first?.connectivityFailures == 2)
+            #expect(scenario.starts("job") == [0, 8] && scenario.bus.pending.first?.networkFailures == 2)
         }
     }
 

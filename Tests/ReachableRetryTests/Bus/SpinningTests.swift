@@ -13,7 +13,7 @@ import Testing
     private func spin(_ policy: RetryPolicy, on bus: RetryBus) async -> Task<Void, any Error> {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let job = Task { @MainActor in
-            try await bus.retry(policy.giveUpAfter(maxAttempts: 1), id: "job") { _ in
+            try await bus.retry(policy.giveUpAfter(maxAttempts: 1), options: JobOptions(id: "job")) { _ in
                 begin.yield()
                 while !Task.isCancelled {}
                 throw Stopped()

@@ -10,7 +10,7 @@ func results(
             var search: Task<Void, Never>?
             for await query in queries {
                 search?.cancel()
-                let job = bus.job(priority: .interactive) { _ in try await find(query) }
+                let job = bus.job(options: JobOptions(priority: .interactive)) { _ in try await find(query) }
                 search = Task {
                     guard let found = try? await job.value, !Task.isCancelled else { return }
                     results.yield(found)

@@ -7,7 +7,7 @@ final class Account: Sendable {
     func logIn() { login.set(true) }
 
     func upload(_ photo: Photo, to server: some PhotoServer, over bus: RetryBus) async throws {
-        try await bus.retry(.upload, when: [login.condition], id: JobID(photo.name)) { _ in
+        try await bus.retry(.upload, options: JobOptions(when: [login.condition], id: JobID(photo.name))) { _ in
             let epoch = login.condition.state.epoch
             do {
                 try await server.store(photo)

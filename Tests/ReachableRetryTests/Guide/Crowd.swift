@@ -15,7 +15,8 @@ func backUp(_ photos: [Photo], to server: some PhotoServer, over bus: RetryBus) 
         for photo in photos {
             group.addTask {
                 let id = JobID(photo.name)
-                try await bus.retry(.upload, destination: "photos.example", priority: .bulk, joining: id) { _ in
+                try await bus.retry(.upload, options: JobOptions(destination: "photos.example", priority: .bulk), joining: id) {
+                    _ in
                     try await server.store(photo)
                 }
             }

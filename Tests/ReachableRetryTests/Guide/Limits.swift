@@ -7,8 +7,8 @@ extension RetryPolicy {
             .giveUpAfter(elapsed: .seconds(3600))
             .attemptTimeout(.seconds(60))
             .connectivity(.wait(upTo: .seconds(600)))
-            .onGiveUp { story in
-                log("\(story.job) gave up (\(story.reason.rawValue)): \(story.attempts) attempts, \(story.waited) of waiting")
+            .onGiveUp { report in
+                log("\(report.job) gave up (\(report.reason.rawValue)): \(report.attempts) attempts, \(report.waited) of waiting")
             }
     }
 }

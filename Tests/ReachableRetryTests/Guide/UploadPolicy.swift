@@ -12,7 +12,7 @@ extension RetryPolicy {
             default: return .request
             }
         }
-        .systemErrors { error in
+        .errno { error in
             switch error {
             case let error as POSIXError: error.code.rawValue
             case URLError.cannotFindHost: EHOSTUNREACH

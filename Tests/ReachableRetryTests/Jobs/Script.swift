@@ -39,7 +39,7 @@ final class Script: Sendable {
     }
 
     func job(_ bus: RetryBus, _ policy: RetryPolicy = .scenario, when conditions: [Condition] = [], id: JobID? = nil) -> Job<Int> {
-        bus.job(policy, when: conditions, id: id) { [self] _ in try call() }
+        bus.job(policy, options: JobOptions(when: conditions, id: id)) { [self] _ in try call() }
     }
 }
 
@@ -53,7 +53,7 @@ extension JobEvent {
         case .attemptFailed(let failure): "failed \(failure.error) \(failure.isCharged)"
         case .backingOff(let delay): "backing off \(delay / .seconds(1))"
         case .succeeded(let value): "succeeded \(value)"
-        case .gaveUp(let error, let story): "gave up \(error) \(story?.attempts ?? -1)"
+        case .gaveUp(let error, let report): "gave up \(error) \(report?.attempts ?? -1)"
         case .cancelled: "cancelled"
         }
     }

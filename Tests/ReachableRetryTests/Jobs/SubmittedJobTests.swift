@@ -53,8 +53,8 @@ import Testing
             let id = try script.job(scenario.bus, policy).submit()
             scenario.clock.advance(by: .seconds(5))
             var listener = stories.makeAsyncIterator()
-            let story = await listener.next()
-            #expect(story?.job == id && story?.reason == .deadline && story?.attempts == 0 && script.calls.isEmpty)
+            let report = await listener.next()
+            #expect(report?.job == id && report?.reason == .deadline && report?.attempts == 0 && script.calls.isEmpty)
         }
     }
 

@@ -57,7 +57,7 @@ import Testing
             let script = Script(scenario, failures: [Trouble.unreachable])
             let (heard, hear) = AsyncStream.makeStream(of: String.self)
             var next = heard.makeAsyncIterator()
-            let job = scenario.bus.job(.scenario, when: [login.condition], id: "job") { _ in
+            let job = scenario.bus.job(.scenario, options: JobOptions(when: [login.condition], id: "job")) { _ in
                 if script.calls.isEmpty { try scenario.network.pull("eth0") }
                 return try script.call()
             }.onEvent { hear.yield($0.text) }
@@ -91,7 +91,7 @@ import Testing
     @Test(arguments: [true, false]) func aSubmittedJobRunsAsItsSubmitterDoes(detached: Bool) async throws {
         try await Scenario(online: false).run { scenario in
             let (seen, see) = AsyncStream.makeStream(of: String.self)
-            let job = scenario.bus.job(.scenario, id: "job") { _ in
+            let job = scenario.bus.job(.scenario, options: JobOptions(id: "job")) { _ in
                 see.yield("\(Self.label) \(Task.currentPriority == .low)")
             }
             try await Task(priority: .low) {
@@ -109,7 +109,7 @@ import Testing
     @Test func thePolicyMayThrowTheReport() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1).throwsReport()
-            let job = Task { try await scenario.bus.retry(policy, id: "job") { _ in throw Trouble.refused } }
+            let job = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "job")) { _ in throw Trouble.refused } }
             try await scenario.bus.parked("job")
             scenario.clock.advance(by: .seconds(4))
             try scenario.network.plug("eth0")
@@ -129,14 +129,14 @@ import Testing
             let bus = scenario.bus
             let (first, second) = (Gate(), Gate())
             let canary = Task {
-                try await bus.retry(.scenario, id: "canary") { attempt in
+                try await bus.retry(.scenario, options: JobOptions(id: "canary")) { attempt in
                     await first.pass()
                     attempt.reportProgress()
                     await second.pass()
                 }
             }
             try await bus.parked("canary")
-            let other = Task { try await bus.retry(.scenario, id: "other") { _ in } }
+            let other = Task { try await bus.retry(.scenario, options: JobOptions(id: "other")) { _ in } }
             try await bus.parked("other")
             try scenario.network.plug("eth0")
             await first.untilReached()

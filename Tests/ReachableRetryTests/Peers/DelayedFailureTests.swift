@@ -72,12 +72,12 @@ import Testing
     @Test func theStoryTellsCauseAndCount() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let stories = Mutex<[GiveUp]>([])
-            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { story in stories.withLock { $0.append(story) } }
+            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in stories.withLock { $0.append(report) } }
             await scenario.submit("job", policy, Self.told(5))
             await scenario.advance(to: .seconds(60))
-            let story = try #require(stories.withLock { $0.first })
-            #expect(story.attempts == 4 && story.charged == 4 && story.elapsed == .seconds(15))
-            #expect(story.lastError as? Trouble == .busy(retryAfter: .seconds(5)))
+            let report = try #require(stories.withLock { $0.first })
+            #expect(report.attempts == 4 && report.charged == 4 && report.elapsed == .seconds(15))
+            #expect(report.lastError as? Trouble == .busy(retryAfter: .seconds(5)))
         }
     }
 }

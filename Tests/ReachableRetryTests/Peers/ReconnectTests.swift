@@ -18,7 +18,7 @@ import Testing
             await scenario.advance(to: .seconds(3))
             #expect(scenario.starts("job") == (1...10).map { Double($0) / 10 })
             let job = try #require(scenario.bus.pending.first)
-            #expect(job.state == .waiting && job.charged == 0 && job.connectivityFailures == 10)
+            #expect(job.state == .waiting && job.charged == 0 && job.networkFailures == 10)
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job").last == 5 && scenario.ended("job") == 5.1, "then one failure ends it")

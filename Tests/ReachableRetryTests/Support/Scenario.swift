@@ -31,7 +31,7 @@ enum Trouble: Error, Hashable {
         policy.classify { error in
             guard case .busy(let delay) = error as? Trouble else { return nil }
             return .overload(retryAfter: delay)
-        }.systemErrors { error in
+        }.errno { error in
             switch error as? Trouble {
             case .unreachable: 101
             case .unanswered: 113
@@ -115,7 +115,7 @@ final class Scenario: Sendable {
         let task = world.start { [self] in
             var outcome = "ok"
             do {
-                try await bus.retry(policy, to: scope, when: conditions, id: JobID(id)) { attempt in
+                try await bus.retry(policy, to: scope, options: JobOptions(when: conditions, id: JobID(id))) { attempt in
                     let act = act(attempt.number, clock.now.offset)
                     log.withLock { $0.starts[id, default: []].append(clock.now.offset) }
                     try await clock.sleep(for: act.takes)

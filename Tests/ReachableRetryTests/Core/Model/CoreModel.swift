@@ -42,7 +42,7 @@ struct CoreModel {
         var hard = Int.min
         var started = 0
         var charged = 0
-        var connectivityFailures = 0
+        var networkFailures = 0
         var localFailures = 0
         var failureIndex = 0
         var connectivityIndex = 0

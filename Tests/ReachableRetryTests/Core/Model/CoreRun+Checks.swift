@@ -103,9 +103,9 @@ extension CoreRun {
         case .gaveUp(let reason, let tally, _):
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
             let expected = Tally(
-                started: job.started, charged: job.charged, connectivityFailures: job.connectivityFailures,
+                started: job.started, charged: job.charged, networkFailures: job.networkFailures,
                 waited: isWithoutLine ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
-            try check(tally == expected, "its story is \(tally), not \(expected)", index)
+            try check(tally == expected, "its report is \(tally), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }
         model.end(index)
@@ -193,7 +193,7 @@ extension CoreRun {
         }
         try check(job.charged <= job.variant.most ?? .max, "it was charged too often", index)
         let isOpen = job.state == .running || job.isCancelled ? 1 : 0
-        try check(job.started <= job.charged + job.connectivityFailures + job.localFailures + isOpen, "it started too often", index)
+        try check(job.started <= job.charged + job.networkFailures + job.localFailures + isOpen, "it started too often", index)
     }
 
     /// Ends all jobs, and looks whether anything is left.

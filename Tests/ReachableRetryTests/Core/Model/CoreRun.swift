@@ -308,7 +308,7 @@ struct CoreRun {
         if isCharged { model.jobs[index].charged += 1 }
         if isCharged || fault == .local { model.jobs[index].failureIndex += 1 }
         if fault == .local { model.jobs[index].localFailures += 1 }
-        if fault == .network, !isCharged { model.jobs[index].connectivityFailures += 1 }
+        if fault == .network, !isCharged { model.jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { model.jobs[index].unreachableIn = job.armedScopeEpoch }
         if report.evidence == .nameless { model.jobs[index].answersAtNameless = model.answers[job.scope, default: 0] }
         if let reason = reasonToStop(index, failure) {

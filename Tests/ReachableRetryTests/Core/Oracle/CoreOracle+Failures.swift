@@ -82,7 +82,7 @@ extension CoreOracle {
         let job = jobs[index]
         if isCharged { jobs[index].charged += 1 }
         if isCharged || fault == .local { jobs[index].failureIndex += 1 }
-        if fault == .network, !isCharged { jobs[index].connectivityFailures += 1 }
+        if fault == .network, !isCharged { jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { jobs[index].unreachableIn = job.armedScopeEpoch }
         if report.evidence == .nameless { jobs[index].answersAtNameless = conditions[job.scope].answers }
         jobs[index].lastFault = fault

@@ -128,7 +128,7 @@ extension CoreOracle {
     mutating func giveUp(_ index: Int, _ reason: GiveUp.Reason, isCut: Bool = false) {
         let job = jobs[index]
         let tally = Tally(
-            started: job.started, charged: job.charged, connectivityFailures: job.connectivityFailures, waited: job.waited,
+            started: job.started, charged: job.charged, networkFailures: job.networkFailures, waited: job.waited,
             elapsed: now - job.submitted)
         end(index, .gaveUp(reason, tally, isCut: isCut))
     }

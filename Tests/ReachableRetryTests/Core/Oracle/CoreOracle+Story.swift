@@ -12,7 +12,7 @@ extension CoreOracle {
         var start: Start?
     }
 
-    func story(_ index: Int) -> Story {
+    func report(_ index: Int) -> Story {
         let job = jobs[index]
         let isRunning = job.state == .running
         let missing = unmet(job)

@@ -89,7 +89,7 @@ struct CoreOracle {
 
         var started = 0
         var charged = 0
-        var connectivityFailures = 0
+        var networkFailures = 0
         var failureIndex = 0
         var connectivityIndex = 0
         var previousDelay: Duration?

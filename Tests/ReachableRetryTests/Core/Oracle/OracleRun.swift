@@ -270,7 +270,7 @@ struct OracleRun {
         guard let description = core.description(of: keys[index], at: now) else {
             throw fault("job \(index) has ended")
         }
-        let expected = oracle.story(index)
+        let expected = oracle.report(index)
         let found = CoreOracle.Story(
             state: description.state, unmet: description.unmet.map { Int($0) }, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft,

@@ -1,7 +1,7 @@
 public import ReachableRetry
 
 /// A classifier's judgement of a failure.
-public enum HTTPRetryOpinion: Hashable, Sendable {
+public enum HTTPRetryDecision: Hashable, Sendable {
     /// Another attempt may help.
     ///
     /// The fault is known by the response or the error; the bus judges an error in the light of what the network did meanwhile.
@@ -13,7 +13,7 @@ public enum HTTPRetryOpinion: Hashable, Sendable {
     /// Another attempt may help, and the bus is to judge as if the system had reported this error: an `errno`, or one of
     /// getaddrinfo(3)'s, which are negative.
     ///
-    /// See `RetryPolicy.systemErrors(_:)`: a refused connection is the server's fault, unless the network was lost meanwhile.
+    /// See `RetryPolicy.errno(for:)`: a refused connection is the server's fault, unless the network was lost meanwhile.
     case retryAsSystemError(Int32)
     /// Another attempt would not help, or must not be made.
     case doNotRetry
