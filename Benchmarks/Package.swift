@@ -19,7 +19,7 @@ let package = Package(
             pkgConfig: "libnl-route-3.0",
             providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"])]
         ),
-        // What driver and peers share: raw netlink, stamps in shared memory, processors and processes.
+        // Code that driver and peers share: raw netlink, stamps in shared memory, processors and processes.
         .target(name: "CBench"),
         // The peers in C. GLib's is built by `Benchmarks/run`, where GLib is.
         .executableTarget(name: "peer-epoll", dependencies: ["CBench"]),

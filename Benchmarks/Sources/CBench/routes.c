@@ -12,7 +12,7 @@
 #include <linux/rtnetlink.h>
 
 #define REQUEST_SIZE 64
-/// How many requests of a flood go into one datagram.
+/// The number of a flood's requests in one datagram.
 #define BATCH 256
 
 static void put(struct nlmsghdr *header, unsigned short type, const void *data, size_t size) {

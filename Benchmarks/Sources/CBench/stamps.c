@@ -1,4 +1,4 @@
-// Stamps in shared memory: writing one costs a clock reading and a store, and wakes nobody.
+// Stamps in shared memory: writing one costs a clock reading and a store, and wakes no thread.
 #define _GNU_SOURCE
 #include "cbench.h"
 

@@ -45,7 +45,7 @@ int32_t bench_toggle(int32_t descriptor, const bench_toggling *toggling, int64_t
         const bool adds = index % 2 == 0;
         const uint64_t position = toggling->stamps == NULL ? 0 : bench_stamps_count(toggling->stamps);
         int64_t sent = 0;
-        // What comes late belongs to nothing.
+        // A late message belongs to no toggle.
         if (output >= 0) { drain(output); }
         const int32_t error = bench_change_route(descriptor, adds, &toggling->route, &sent);
         if (error != 0) { return error; }

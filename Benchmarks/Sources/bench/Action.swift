@@ -1,7 +1,7 @@
 /// Something that happens to a network which was reachable by a default route.
 struct Action: Sendable {
     var name: String
-    /// Whether the default route goes by a nexthop object.
+    /// `true` if the default route uses a nexthop object.
     var usesNexthop = false
     var perform: @Sendable (Network) throws -> Void
 

@@ -123,7 +123,7 @@ private final class Crowd: Sendable {
         }
     }
 
-    /// What a job takes that was submitted, and has no task before it may start.
+    /// The cost of a submitted job, which has no task before it may start.
     private static func bytesOfJobs(_ count: Int, _ monitor: ReachabilityMonitor) async throws -> Double {
         bench_release_memory()
         let bus = RetryBus(monitor)
@@ -136,7 +136,7 @@ private final class Crowd: Sendable {
         return bytes
     }
 
-    /// What a task takes that does nothing but wait.
+    /// The cost of a task that only waits.
     private static func bytesOfParkedTasks(_ count: Int) async throws -> Double {
         let before = residentBytes()
         let parked = Parked()

@@ -44,15 +44,15 @@ struct FloodCommand: ParsableCommand {
     }
 }
 
-/// Who listens to a flood.
+/// A listener of a flood.
 struct FloodListener {
     var name: String
     var arguments: [String]
-    /// Whether its lines tell the verdict.
+    /// `true` if its lines contain the verdict.
     var hasVerdict = false
     /// The share of the processor time of `ip monitor` that is allowed.
     var limit: Double?
-    /// Whether no message may be lost.
+    /// `true` if no message may be lost.
     var mayLose = true
 
     static let ipMonitor = FloodListener(name: "`ip monitor route`", arguments: ["sh", "-c", "exec ip monitor route 2>/dev/null"])
@@ -68,15 +68,15 @@ struct FloodListener {
     }
 }
 
-/// What a flood did to a listener.
+/// The effect of a flood on a listener.
 struct FloodResult {
     /// Processor time for a million notifications that were delivered, or kept away by a filter, in seconds.
     var processorTime: Double
-    /// How many notifications the kernel dropped because the receive buffer was full.
+    /// The number of notifications that the kernel dropped because the receive buffer was full.
     var drops: Int
     var memoryBefore: Double
     var memoryAfter: Double
     var memoryPeak: Double
-    /// Whether the verdict was right after the flood, and again after the default route had come back; `nil` if it tells none.
+    /// `true` if the verdict was right after the flood, and again after the return of the default route; `nil` without a verdict.
     var isRight: Bool?
 }

@@ -61,12 +61,12 @@ struct FloodRun {
         throw BenchError("\(listener.name) does not come to rest")
     }
 
-    /// Whether the last line of `watch` says satisfied; `nil` if there is none.
+    /// `true` if the last line of `watch` says satisfied; `nil` without a line.
     private static func isSatisfied(_ lines: String) -> Bool? {
         lines.split(separator: "\n").last.map { $0.contains("\"path\":{\"status\":\"satisfied\"") }
     }
 
-    /// How many datagrams the kernel has dropped in this namespace.
+    /// The number of datagrams that the kernel has dropped in this namespace.
     ///
     /// The columns of /proc/net/netlink: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
     private static var drops: Int {
@@ -78,7 +78,7 @@ struct FloodRun {
     }
 }
 
-/// How long the library takes to its first verdict, without routes and with many.
+/// Measures the time to the first verdict, without routes and with many.
 struct FirstVerdict {
     private let routes: UInt32
 

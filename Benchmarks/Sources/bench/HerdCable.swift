@@ -10,7 +10,7 @@ struct HerdCable {
     private let ideal: Double
     /// Seconds from the edge until the way leads to the server.
     private let lag: Double
-    /// Seconds from the edge until nobody looks any more.
+    /// The measured seconds after the edge.
     private let end: Double
     private let monitor = ReachabilityMonitor()
     private let bus: RetryBus

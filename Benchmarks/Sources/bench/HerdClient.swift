@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// One thread waits for all connections (epoll(7)).
 final class HerdClient: Sendable {
-    /// How long an answer is waited for, in nanoseconds.
+    /// The time limit of an answer, in nanoseconds.
     static let timeout: Int64 = 2_000_000_000
 
     typealias Answer = CheckedContinuation<Void, any Error>

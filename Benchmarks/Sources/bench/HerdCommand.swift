@@ -46,7 +46,7 @@ struct HerdCommand: ParsableCommand {
         var name: String
         var hosts = 1
         var jobsPerHost: Int
-        /// What all hosts together may not exceed is the server's hundred a second.
+        /// All hosts together may not exceed the server's hundred requests per second.
         var pace: Double { 100 / Double(hosts) }
     }
 

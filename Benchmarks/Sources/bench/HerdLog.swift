@@ -1,9 +1,9 @@
 import ReachableRetry
 import Synchronization
 
-/// Why an attempt of the herd failed.
+/// The failure of an attempt.
 struct HerdFailure: Error {
-    /// What it means to the bus; in virtual time there are no errors of the system.
+    /// The bus's classification; in virtual time there are no errors of the system.
     var failure: AttemptFailure?
     /// The number of the system's error, on a real cable.
     var errno: Int32?
@@ -16,7 +16,7 @@ struct HerdFailure: Error {
     }
 }
 
-/// What the jobs of a herd did, in nanoseconds of a clock of the run's.
+/// The attempts of a herd's jobs, in nanoseconds of the run's clock.
 final class HerdLog: Sendable {
     struct Entries {
         var starts: [Int64] = []
@@ -59,7 +59,7 @@ final class HerdLog: Sendable {
     }
 }
 
-/// What a run is measured by.
+/// The measures of a run.
 struct HerdFigures: Equatable {
     /// Seconds from the edge to the first attempt, the middle one, and the last.
     var first = 0.0

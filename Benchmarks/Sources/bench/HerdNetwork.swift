@@ -8,9 +8,9 @@ import Glibc
 final class HerdNetwork {
     static let server = "198.51.100.1"
     static let port: UInt16 = 7
-    /// How many connections wait to be accepted; more get no answer.
+    /// The number of connections that may wait for accept; more get no answer.
     static let backlog = 400
-    /// How many attempts run at a time at most, each with a descriptor.
+    /// The limit of concurrent attempts, each with a descriptor.
     static let mostAtOnce = 2000
 
     /// Requests a second.

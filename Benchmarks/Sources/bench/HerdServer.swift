@@ -9,9 +9,9 @@ final class HerdServer: Sendable {
         case refused
     }
 
-    /// What a request takes.
+    /// The duration of a request.
     private let cost: Duration
-    /// How many requests it takes in, the one in work included.
+    /// The number of requests that it accepts, the running one included.
     private let room: Int
     private let freeAt = Mutex(Duration.zero)
 

@@ -4,19 +4,19 @@ import ReachableRetry
 
 /// A herd in virtual time, in one thread: the same seed does the same.
 struct HerdSimulation {
-    /// Who comes back to what.
+    /// The clients of a reconnect and their server.
     struct Setup {
         var hosts = 1
         var jobsPerHost: Int
-        /// How long the path is satisfied and leads nowhere.
+        /// The time for which the path is satisfied and leads nowhere.
         var lag = Duration.zero
         /// Requests a second.
         var rate = 100
-        /// How many requests the server takes in.
+        /// The number of requests that the server accepts.
         var room: Int
-        /// How long a client waits for an answer.
+        /// The time that a client waits for an answer.
         var timeout = Duration.seconds(2)
-        /// How long after the edge nobody looks any more.
+        /// The end of the measurement after the edge.
         var limit = Duration.seconds(1000)
         var seed: UInt64
 
@@ -36,9 +36,9 @@ struct HerdSimulation {
         }
     }
 
-    /// How long all are offline before the edge.
+    /// The offline time before the edge.
     private static let offlineTime = Duration.seconds(10)
-    /// How long an attempt takes that leads nowhere.
+    /// The duration of an attempt that leads nowhere.
     private static let wayToNowhere = Duration.milliseconds(100)
 
     private let setup: Setup

@@ -24,7 +24,7 @@ struct HerdTable {
     var text: String { lines.joined(separator: "\n") }
 }
 
-/// What is expected of one machine with the gate.
+/// The expectation for one machine with the gate.
 struct HerdGoals {
     private let figures: HerdFigures
     private let hasLag: Bool

@@ -4,9 +4,9 @@ import CBench
 struct Contender {
     var name: String
     var arguments: [String]
-    /// Whether it writes lines to a pipe; otherwise it stamps for itself.
+    /// `true` if it writes lines to a pipe; otherwise it stamps for itself.
     var writesLines = false
-    /// What it is compared with, and the ratio that is allowed.
+    /// The peer for comparison, and the ratio that is allowed.
     var goals: [Goal] = []
 
     struct Goal {
@@ -72,7 +72,7 @@ final class Listener {
         throw BenchError("\(contender.name) does not hear of all changes")
     }
 
-    /// How long it takes until it has heard of some additions, in nanoseconds; 0 for what it missed.
+    /// The time until the listener has each of some additions, in nanoseconds; 0 for a missed one.
     func latencies(_ count: Int, _ seed: UInt64) throws -> [Int64] {
         // Until the caches are warm.
         _ = try peer.latencies(network, count: 2, seed: seed)
@@ -103,7 +103,7 @@ struct LatencyResults {
 
     /// A table in Markdown.
     ///
-    /// Fails if somebody has missed more than a tenth of what was sent.
+    /// Fails if a listener has missed more than a tenth of the messages.
     func table(_ contenders: [Contender]) throws -> String {
         var lines = [
             "| from before send to | p50 µs | × C epoll | missed | goal | ratio | |",

@@ -37,7 +37,7 @@ final class Network {
 
     deinit { bench_close(socket) }
 
-    /// Whether the internet can be reached: a look-up of the kernel's, now.
+    /// `true` if the kernel has a route to the internet now: one lookup.
     var isReachable: Bool { bench_truth(socket) }
 
     /// The namespace at the other end of the cable, as `ip link set netns` takes it.

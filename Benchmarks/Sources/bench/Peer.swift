@@ -50,7 +50,7 @@ final class Peer {
         return bench_wait(process)
     }
 
-    /// How it sees the network.
+    /// Its view of the network.
     var view: bench_view { stamps.map(bench_get_view) ?? BENCH_VIEW_UNKNOWN }
 
     /// The processor time that it has used, in seconds.

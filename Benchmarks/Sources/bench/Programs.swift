@@ -16,7 +16,7 @@ enum Programs {
         return access(path, X_OK) == 0 ? path : nil
     }
 
-    /// Why there is no GLib peer.
+    /// The reason for the missing GLib peer.
     static let glibIsMissing = "GLib's GNetworkMonitor: not measured; libglib2.0-dev is not installed, and could not be"
     /// Peers that were measured elsewhere and are not part of this benchmark.
     static let othersAreMissing =

@@ -14,7 +14,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/// How late the server may come to the next request without its capacity being spent: its own wake-ups take time.
+/// The delay of a request that costs the server no capacity: its own wake-ups take time.
 #define TOLERANCE 5000000
 
 static int listening(uint16_t port, int backlog) {

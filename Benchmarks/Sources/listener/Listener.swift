@@ -24,7 +24,7 @@ enum Listener {
         }
     }
 
-    /// The reader's thread has read and decoded an event; nobody asks anything.
+    /// Stamps when the reader's thread has decoded an event, before any lookup.
     private static func callback() async throws {
         let stamps = Stamps()
         try await KernelNetwork().run { batch in
@@ -106,7 +106,7 @@ enum Listener {
         await listening.value
     }
 
-    /// For the comparison of verdicts: the same as ``stream()``, whoever listens.
+    /// Compares verdicts: the stream's elements, with any listener.
     private static func view() async throws { try await stream() }
 
     /// Writes how long it takes from the start of a monitor to its first verdict, in nanoseconds: the median of 21.

@@ -1,4 +1,4 @@
-// What tests need of the kernel and Swift cannot do on a thread of its own choice: sandboxes (seccomp(2)), and sockets in other
+// Kernel features for tests that Swift cannot use on a thread of its choice: sandboxes (seccomp(2)), and sockets in other
 // network namespaces.
 #ifndef CSANDBOX_H
 #define CSANDBOX_H
@@ -11,7 +11,7 @@
 #define _Nonnull
 #endif
 
-/// What is refused.
+/// The system call that is refused.
 typedef enum {
     /// Joining multicast groups of netlink: EPERM.
     CSANDBOX_NO_MULTICAST,

@@ -1,4 +1,4 @@
-// What driver and peers share: clocks and processors, stamps in shared memory, and raw rtnetlink without any library.
+// Code that driver and peers share: clocks and processors, stamps in shared memory, and raw rtnetlink without any library.
 //
 // Functions that can fail return a negative errno. One thread at a time uses a descriptor.
 #ifndef CBENCH_H
@@ -17,7 +17,7 @@
 /// Nanoseconds of CLOCK_MONOTONIC: the same in all processes.
 int64_t bench_now(void);
 
-/// How many processors there are.
+/// The number of processors.
 int32_t bench_processors(void);
 
 /// Keeps the calling thread, and what it starts, on one processor.
@@ -40,7 +40,7 @@ int32_t bench_new_network(void);
 /// A peer's stamps.
 typedef struct bench_stamps bench_stamps;
 
-/// How a peer sees the network.
+/// A peer's view of the network.
 typedef enum { BENCH_VIEW_UNKNOWN = 0, BENCH_VIEW_NONE, BENCH_VIEW_REACHABLE } bench_view;
 
 /// The environment variable with the descriptor of a peer's stamps.
@@ -61,7 +61,7 @@ bench_stamps *_Nonnull bench_stamps_inherited(void);
 /// Notes that something was heard just now.
 void bench_stamp(bench_stamps *_Nonnull stamps);
 
-/// How many stamps there are.
+/// The number of stamps.
 uint64_t bench_stamps_count(const bench_stamps *_Nonnull stamps);
 
 /// The first stamp at or after a time, looked for from a position on; 0 if there is none.
@@ -70,7 +70,7 @@ int64_t bench_stamps_first(const bench_stamps *_Nonnull stamps, uint64_t positio
 /// Notes how the peer sees the network now.
 void bench_set_view(bench_stamps *_Nonnull stamps, bench_view view);
 
-/// How the peer sees the network.
+/// The peer's view of the network.
 bench_view bench_get_view(const bench_stamps *_Nonnull stamps);
 
 // Processes.
@@ -126,7 +126,7 @@ int32_t bench_flood(int32_t descriptor, bool adds, const bench_route *_Nonnull t
 
 // Many connections.
 
-/// How many are told of at once.
+/// The number of messages in one batch.
 #define BENCH_POLL_MOST 256
 
 /// Opens something to wait for many connections with.
@@ -155,7 +155,7 @@ typedef struct {
 int32_t bench_lookup(int32_t descriptor, const char *_Nonnull destination, const unsigned char *_Nullable source, bool match,
                      bench_answer *_Nonnull answer);
 
-/// Whether the internet can be reached over AF_INET or AF_INET6, by the look-ups that the library makes.
+/// Returns true if the internet is reachable over AF_INET or AF_INET6, by the lookups that the library makes.
 bool bench_family_is_reachable(int32_t descriptor, int family);
 
 /// The same, and the next hops of the entries in the table are neither dead nor without carrier.

@@ -73,6 +73,10 @@ struct CoreModel {
         var toldOf: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
+        /// True while it may stand in line since a shortage or a server's delay held jobs back; in line it waits for its turn first.
+        var mayStandInLine = false
+        /// True once it may have stood in line: the bus counts such waits by the scope alone.
+        var hasStoodInLine = false
 
         func needs(_ condition: Int) -> Bool { scope == condition || extras.contains(condition) || sources.contains(condition) }
 
@@ -134,6 +138,10 @@ struct CoreModel {
     /// Follows what has to be measured from the moment when it began.
     mutating func measure() {
         for index in jobs.indices where jobs[index].state != .ended {
+            if jobs[index].state != .parked { jobs[index].mayStandInLine = false }
+            if jobs[index].state == .parked, isHoldingBack {
+                (jobs[index].mayStandInLine, jobs[index].hasStoodInLine) = (true, true)
+            }
             let job = jobs[index]
             // A monitor that has not looked does not say that the network is away.
             let lacksScope =
@@ -162,7 +170,8 @@ struct CoreModel {
             return min(job.deadline, timeout, interruption)
         case .parked where job.isPaused: return job.deadline
         case .parked:
-            if isMet(job) { return min(job.deadline, release(job)) }
+            // In line, its own delay is looked at when its turn comes.
+            if isMet(job) { return min(job.deadline, max(release(job), job.mayStandInLine ? timeOfStart(job) : .min)) }
             var time = job.deadline
             if let since = job.scopeWaitSince {
                 if let limit = job.variant.waitLimit { time = min(time, since + limit) }
@@ -188,6 +197,9 @@ struct CoreModel {
     func endOfOrder(_ job: Job) -> Int {
         job.destination == nil || job.variant.mode == .wait && job.variant.bypassesGate ? .min : orders[place(job), default: .min]
     }
+
+    /// True while a shortage or a server's delay holds jobs back.
+    var isHoldingBack: Bool { shortage != nil || orders.values.contains { $0 > now } }
 
     /// When one more may run; ``now`` if nothing limits them.
     var timeOfNextPlace: Int {

@@ -92,7 +92,7 @@ extension CoreRun {
 
     /// If true, no job stands in line: what such a one waits for is only known when its turn comes.
     private var isWithoutLine: Bool {
-        isExact && model.shortage == nil && !model.orders.values.contains { $0 > model.now }
+        isExact && !model.isHoldingBack && !model.jobs.contains(where: \.mayStandInLine)
     }
 
     private mutating func ended(_ index: Int, _ ending: Ending) throws(Fault) {
@@ -104,7 +104,7 @@ extension CoreRun {
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
             let expected = Tally(
                 started: job.started, charged: job.charged, networkFailures: job.networkFailures,
-                waited: isWithoutLine ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
+                waited: isWithoutLine && !job.hasStoodInLine ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
             try check(tally == expected, "its report is \(tally), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }

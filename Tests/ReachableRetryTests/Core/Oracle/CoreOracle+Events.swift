@@ -154,14 +154,18 @@ extension CoreOracle {
             touched.formUnion(gates.indices.filter { gates[$0].scope == index })
         }
         let isLoss = !new.isOpen && (isTurned || new.level.isKnown != old.level.isKnown)
-        for job in inOrder(living) where isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
+        let hasBecomeHopeless = new.isHopeless && !old.isHopeless
+        for job in inOrder(living) {
+            // Ends every job that needs it, also one whose delay is being computed.
+            let isEnded = hasBecomeHopeless && jobs[job].extras.contains(index)
+            if isEnded || isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
+        }
         for job in inOrder(living) { reconsiderInterruption(job) }
         letGo()
     }
 
     /// Those who stand in line learn that they wait for their scope when it is gone; all else when their turn comes.
     private func isConcerned(_ job: Job, by index: Int, isLoss: Bool) -> Bool {
-        if conditions[index].isHopeless, job.extras.contains(index) { return true }
         guard job.state == .parked, job.scope == index || job.extras.contains(index) else { return false }
         return job.place != .inLine || isLoss && job.scope == index && job.waitsForScope
     }
