@@ -66,7 +66,8 @@ import Testing
             if heard == 10_000 { break }
         }
         handler.open()
-        while bus.nextWakeUp != .seconds(5) { await Task.yield() }
+        try await bus.parked("first")
+        #expect(bus.nextWakeUp == .seconds(5))
         clock.advance(by: .seconds(5))
         try await first.value
         await bus.shutdown(drain: nil)

@@ -50,17 +50,16 @@ import Testing
     @Test func whenTheTimeForThatIsOverAttemptsAreCancelled() async throws {
         try await Bench().run { bench in
             let clock = bench.clock
+            let login = ConditionSource("login", isSatisfied: false)
+            let waiting = try await bench.submitWaiting("waiting", when: [login.condition])
             let upload = Task { try await bench.bus.retry { _ in try await clock.sleep(for: .seconds(10)) } }
             _ = try await clock.nextSleep()
             await testGracefulShutdown { trigger in
                 let running = Task { await bench.bus.run() }
                 trigger.triggerGracefulShutdown()
-                await #expect(throws: RetryError.shutDown) {
-                    while true {
-                        try await bench.bus.retry { _ in }
-                        await Task.yield()
-                    }
-                }
+                // The shutdown begins by cancelling the jobs that wait.
+                await #expect(throws: CancellationError.self) { try await waiting.value }
+                await #expect(throws: RetryError.shutDown) { try await bench.bus.retry { _ in } }
                 running.cancel()
                 await running.value
             }

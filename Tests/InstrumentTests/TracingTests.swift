@@ -62,6 +62,7 @@ import Tracing
         try await bench().run { bench in
             try await tracer.withSpan("caller") { _ in
                 try await bench.bus.retry { _ in
+                    // The span has to outlive a suspension.
                     await Task.yield()
                     tracer.startSpan("request").end()
                 }

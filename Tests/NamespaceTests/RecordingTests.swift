@@ -60,6 +60,7 @@ struct RecordingTests {
             for await _ in changes {
                 for _ in 0..<100 where !Task.isCancelled {
                     _ = try monitor.path(to: .internet)
+                    // Lets the other tests have this thread.
                     await Task.yield()
                 }
             }

@@ -74,10 +74,11 @@ struct RunSignalTests {
 
     @Test func aStoppedCommandIsEndedToo() async throws {
         let network = try await CabledNetwork.online()
-        let child = try network.run("--", "sh", "-c", "echo $$; kill -STOP $$; exit 9")
+        // Only its parent, which is `run`, is told of the stop: a process of its own looks at its state (proc_pid_stat(5)).
+        let observer = "(until grep -q ') T ' /proc/$$/stat; do sleep 0.02; done; echo stopped) &"
+        let child = try network.run("--", "sh", "-c", "\(observer) kill -STOP $$; exit 9")
         var lines = child.lines.makeAsyncIterator()
-        let pid = try #require(await lines.next(isolation: #isolation))
-        while try !String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8).contains(") T ") { await Task.yield() }
+        #expect(await lines.next(isolation: #isolation) == "stopped")
         child.signal(SIGTERM)
         #expect(await child.exitCode() == 143)
     }

@@ -62,6 +62,7 @@ import Testing
             }
             for number in 1...1000 {
                 subscription.yield(number)
+                // Lets the readers in between, so that they find the buffer empty as well.
                 if number.isMultiple(of: 10) { await Task.yield() }
             }
             subscription.finish()

@@ -14,7 +14,13 @@ final class RecordingProgramTests {
     }
 
     deinit {
-        _ = system("rm -r \(folder)")
+        // Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT, and so does all that other tests start then.
+        var files = glob_t()
+        defer { globfree(&files) }
+        if glob("\(folder)/*", 0, nil, &files) == 0 {
+            for index in 0..<Int(files.gl_pathc) { _ = files.gl_pathv[index].map(unlink) }
+        }
+        rmdir(folder)
     }
 
     private func run(_ arguments: String...) throws -> (code: Int32, output: String, errors: String) {

@@ -13,25 +13,30 @@ import Testing
     private let clock = ManualClock()
     private let network: SimulatedNetwork
     private let monitor: ReachabilityMonitor
-    private let said = Said()
-
-    private final class Said: Sendable {
-        let lines = Mutex<[String]>([])
-    }
+    private let said = Rendezvous<[String]>([])
 
     init() {
         network = .online(clock: clock)
         monitor = ReachabilityMonitor(network)
     }
 
+    /// Makes a session.
+    ///
+    /// - Parameter step: The time that passes whenever the session says that it waits.
     private func session(
-        _ policy: RetryPolicy, to scopes: [Scope] = [.internet],
+        _ policy: RetryPolicy, to scopes: [Scope] = [.internet], passing step: Duration? = nil,
         _ command: @escaping @Sendable () async throws(ChildFailure) -> Void
     ) -> RunSession {
         RunSession(
-            monitor: monitor, scopes: scopes, policy: policy, clock: clock,
-            say: { [said] line in said.lines.withLock { $0.append(line) } }, command: command)
+            monitor: monitor, scopes: scopes, policy: policy, clock: PunctualClock(manual: clock),
+            say: { [said, clock] line in
+                said.change { $0.append(line) }
+                if let step, Self.waits.contains(where: line.contains) { clock.advance(by: step) }
+            }, command: command)
     }
+
+    /// The words of the messages after which only time or the network makes the session go on.
+    private static let waits = ["next attempt in", "waiting for it", "trying again until it can"]
 
     private func policy(_ words: String...) throws -> RetryPolicy {
         try RunCommand.parse(["--jitter", "none"] + words + ["--", "true"]).retry.policy
@@ -41,45 +46,33 @@ import Testing
         { () async throws(ChildFailure) in throw ChildFailure(cause: .exited(code)) }
     }
 
-    /// A command that goes on until it is terminated.
-    private static let isTerminated: @Sendable () async throws(ChildFailure) -> Void = { () async throws(ChildFailure) in
-        while !Task.isCancelled { await Task.yield() }
-        throw ChildFailure(cause: .signaled(15), wasCut: true)
+    /// Returns a command that goes on for this time, and then until it is terminated.
+    private func isTerminated(after time: Duration) -> @Sendable () async throws(ChildFailure) -> Void {
+        { [clock] () async throws(ChildFailure) in
+            clock.advance(by: time)
+            await untilCancelled()
+            throw ChildFailure(cause: .signaled(15), wasCut: true)
+        }
     }
 
     /// Not reached by the simulated network, which has no IPv6.
     private func nowhere() throws -> Scope { .address(try #require(IPAddress("2001:db8::1"))) }
 
-    private func untilSaid(_ line: String) async {
-        while !said.lines.withLock({ $0.contains(line) }) { await Task.yield() }
-    }
-
-    /// Lets time pass whenever something is due, until the session ends; jobs may come late.
-    private func end(_ running: Task<RunSession.Outcome, Never>) async -> RunSession.Outcome {
-        for await health in monitor.healthUpdates where health.mode != .starting { break }
-        let driving = Task {
-            while !Task.isCancelled {
-                if let next = clock.nextDeadline { clock.advance(to: next) }
-                await Task.yield()
-            }
-        }
-        defer { driving.cancel() }
-        return await running.value
-    }
+    private func untilSaid(_ line: String) async throws { try await said.wait { $0.contains(line) } }
 
     @Test func aCommandThatSucceedsEndsItWithZero() async throws {
         let session = session(try policy()) {}
         let outcome = await session.run()
         #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.startedOffline == 0)
-        #expect(said.lines.withLock(\.self).isEmpty)
+        #expect(said.value.isEmpty)
     }
 
     @Test func theLastCodeIsPassedOn() async throws {
-        let session = session(try policy("--attempts", "3", "--backoff", "constant:1s"), Self.fails(42))
-        let outcome = await end(Task { await session.run() })
+        let session = session(try policy("--attempts", "3", "--backoff", "constant:1s"), passing: .seconds(1), Self.fails(42))
+        let outcome = await session.run()
         #expect(outcome.code == 42 && outcome.summary.attempts == 3 && outcome.summary.charged == 3)
         #expect(
-            said.lines.withLock(\.self) == [
+            said.value == [
                 "attempt 1 failed: exit code 42", "next attempt in 1s, sooner if the network reconnects",
                 "attempt 2 failed: exit code 42",
                 "next attempt in 1s, sooner if the network reconnects", "attempt 3 failed: exit code 42",
@@ -91,14 +84,14 @@ import Testing
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1")) {}
         let running = Task { await session.run() }
-        while said.lines.withLock(\.isEmpty) { await Task.yield() }
+        try await said.wait { !$0.isEmpty }
         clock.advance(by: .seconds(10))
         try network.plug("eth0")
         let outcome = await running.value
         #expect(outcome.code == 0 && outcome.summary.waited == .seconds(10) && outcome.summary.reconnectToAttempt == .zero)
         #expect(outcome.summary.startedOffline == 0)
         #expect(
-            said.lines.withLock(\.self) == [
+            said.value == [
                 "no network (no carrier): waiting for it", "the network is back after 10s: attempt 1 starts",
             ])
     }
@@ -109,7 +102,7 @@ import Testing
         for await health in monitor.healthUpdates where health.mode != .starting { break }
         let session = session(try policy("--attempts", "1")) {}
         let running = Task { await session.run() }
-        await untilSaid("no network (no carrier): waiting for it")
+        try await untilSaid("no network (no carrier): waiting for it")
         try network.plug("eth0")
         #expect(await running.value.summary.reconnectToAttempt == .zero)
         watching.cancel()
@@ -124,10 +117,11 @@ import Testing
         }
         let running = Task { await session.run() }
         for attempt in 1...3 {
-            await untilSaid("attempt \(attempt) failed: exit code 1; it does not count: no network (no carrier), waiting for it")
+            try await untilSaid(
+                "attempt \(attempt) failed: exit code 1; it does not count: no network (no carrier), waiting for it")
             clock.advance(by: .seconds(120))
             try network.plug("eth0")
-            await untilSaid("the network is back after 2m: attempt \(attempt + 1) starts")
+            try await untilSaid("the network is back after 2m: attempt \(attempt + 1) starts")
         }
         running.cancel()
         let outcome = await running.value
@@ -136,68 +130,73 @@ import Testing
 
     @Test func whoIgnoresTheNetworkIsNotToldOfIt() async throws {
         try network.pull("eth0")
-        let session = session(try policy("--connectivity", "ignore", "--attempts", "2", "--backoff", "constant:1s"), Self.fails(1))
-        let outcome = await end(Task { await session.run() })
+        let policy = try policy("--connectivity", "ignore", "--attempts", "2", "--backoff", "constant:1s")
+        let outcome = await session(policy, passing: .seconds(1), Self.fails(1)).run()
         #expect(outcome.code == 1 && outcome.summary.charged == 2)
         #expect(
-            said.lines.withLock(\.self) == [
+            said.value == [
                 "attempt 1 failed: exit code 1", "next attempt in 1s", "attempt 2 failed: exit code 1",
                 "giving up after 2 attempts: no more are allowed",
             ])
     }
 
     @Test func itWaitsForAllThatIsToBeReached() async throws {
-        let session = session(try policy("--deadline", "5s"), to: [.internet, try nowhere()]) {}
-        let outcome = await end(Task { await session.run() })
+        let session = session(try policy("--deadline", "5s"), to: [.internet, try nowhere()], passing: .seconds(5)) {}
+        let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 0)
-        let lines = said.lines.withLock(\.self)
+        let lines = said.value
         #expect(lines.first?.hasPrefix("no path to 2001:db8::1 (") == true && lines.first?.hasSuffix("): waiting for it") == true)
         #expect(lines.last == "giving up before the first attempt: the deadline has passed")
     }
 
     @Test(arguments: ["accelerate", "ignore"]) func whoDoesNotWaitWaitsForNothing(rule: String) async throws {
         let session = session(try policy("--connectivity", rule, "--deadline", "5s"), to: [.internet, try nowhere()]) {}
-        let outcome = await end(Task { await session.run() })
+        let outcome = await session.run()
         #expect(outcome.code == 0 && outcome.summary.attempts == 1)
     }
 
     @Test func whatTheDeadlineCutHasNotFailed() async throws {
-        let session = session(try policy("--deadline", "5s"), Self.isTerminated)
-        let outcome = await end(Task { await session.run() })
+        let session = session(try policy("--deadline", "5s"), isTerminated(after: .seconds(5)))
+        let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
-        #expect(said.lines.withLock(\.self) == ["giving up after 1 attempt: the deadline has passed"])
+        #expect(said.value == ["giving up after 1 attempt: the deadline has passed"])
     }
 
     @Test func anAttemptThatTakesTooLongIsTriedAgain() async throws {
-        let session = session(
-            try policy("--attempt-timeout", "5s", "--attempts", "2", "--backoff", "constant:1s"), Self.isTerminated)
-        let outcome = await end(Task { await session.run() })
+        let policy = try policy("--attempt-timeout", "5s", "--attempts", "2", "--backoff", "constant:1s")
+        let outcome = await session(policy, passing: .seconds(1), isTerminated(after: .seconds(5))).run()
         #expect(outcome.code == 124 && outcome.summary.charged == 2)
-        #expect(said.lines.withLock(\.first) == "attempt 1 failed: it took too long")
+        #expect(said.value.first == "attempt 1 failed: it took too long")
     }
 
     @Test func aShortageIsNoFailureOfTheCommand() async throws {
-        let failures = Mutex([EAGAIN, EAGAIN, ENOMEM, ETXTBSY])
-        let session = session(try policy("--attempts", "1")) { () async throws(ChildFailure) in
+        let failures = Mutex([EAGAIN, ENOMEM, ETXTBSY])
+        let session = session(try policy("--attempts", "1", "--backoff", "constant:1s"), passing: .seconds(1)) {
+            () async throws(ChildFailure) in
             let next = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
             if let next { throw ChildFailure(cause: .notStarted("make", next)) }
         }
-        let outcome = await end(Task { await session.run() })
-        #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.charged == 0)
+        let outcome = await session.run()
+        #expect(outcome.code == 0 && outcome.summary.attempts == 4 && outcome.summary.charged == 0)
+        #expect(outcome.summary.lines[0] == "attempts: 4, of which failed: 0, broken off by an outage: 0, not started: 3")
+        let texts = [
+            "Resource temporarily unavailable (errno 11)", "Cannot allocate memory (errno 12)", "Text file busy (errno 26)",
+        ]
         #expect(
-            said.lines.withLock(\.self) == [
-                "attempt 1: make cannot be started now: Resource temporarily unavailable (errno 11); trying again each second",
-                "attempt 1: make cannot be started now: Cannot allocate memory (errno 12); trying again each second",
-                "attempt 1: make cannot be started now: Text file busy (errno 26); trying again each second",
-            ])
+            said.value
+                == zip(1..., texts).map { number, text in
+                    "attempt \(number): make cannot be started now: \(text); it does not count, trying again until it can"
+                })
     }
 
     @Test func theDeadlineEndsTheWaitForTheStart() async throws {
-        let session = session(try policy("--deadline", "5s")) { () async throws(ChildFailure) in
+        let session = session(try policy("--deadline", "5s", "--backoff", "constant:10s"), passing: .seconds(5)) {
+            () async throws(ChildFailure) in
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
-        let outcome = await end(Task { await session.run() })
+        let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
+        #expect(said.value.last == "giving up after 1 attempt: the deadline has passed")
     }
 
     @Test func aShortageDuringAnOutageWaitsForTheNetwork() async throws {
@@ -212,21 +211,25 @@ import Testing
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
         let running = Task { await session.run() }
-        while said.lines.withLock(\.isEmpty) { await Task.yield() }
-        _ = try await clock.nextSleep()
+        try await untilSaid("no network (no carrier): waiting for it")
         clock.advance(by: .seconds(60))
-        while !said.lines.withLock({ $0.contains { $0.hasSuffix("waiting for it") } }) { await Task.yield() }
         #expect(starts.withLock(\.self) == 1)
         try network.plug("eth0")
         let outcome = await running.value
         #expect(outcome.code == 0 && outcome.summary.attempts == 2 && outcome.summary.charged == 0)
+        let text = "make cannot be started now: Resource temporarily unavailable (errno 11)"
+        #expect(
+            said.value == [
+                "attempt 1: \(text); it does not count, trying again until it can", "no network (no carrier): waiting for it",
+                "the network is back after 1m: attempt 2 starts",
+            ])
     }
 
     @Test func aReconnectIsTimedFromWhenAllIsThere() async throws {
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1"), to: [.internet, try nowhere()]) {}
         let running = Task { await session.run() }
-        while said.lines.withLock(\.isEmpty) { await Task.yield() }
+        try await said.wait { !$0.isEmpty }
         try network.plug("eth0")
         clock.advance(by: .seconds(60))
         try network.addAddress("eth0", "2001:db8:1::10/64", skipsDetection: true)
@@ -236,15 +239,14 @@ import Testing
 
     @Test func theDeadlineEndsItWith124() async throws {
         try network.pull("eth0")
-        let session = session(try policy("--deadline", "5s")) {}
-        let outcome = await end(Task { await session.run() })
+        let outcome = await session(try policy("--deadline", "5s"), passing: .seconds(5)) {}.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 0 && outcome.summary.waited == .seconds(5))
     }
 
     @Test func theDeadlineEndsItWith124EvenAfterFailures() async throws {
-        let session = session(try policy("--deadline", "5s", "--backoff", "constant:2s"), Self.fails(1))
-        let outcome = await end(Task { await session.run() })
-        #expect(outcome.code == 124 && outcome.summary.charged >= 1)
+        let session = session(try policy("--deadline", "5s", "--backoff", "constant:2s"), passing: .seconds(2), Self.fails(1))
+        let outcome = await session.run()
+        #expect(outcome.code == 124 && outcome.summary.charged == 3)
     }
 
     @Test(arguments: [126, 127] as [Int32]) func whatCannotBeExecutedIsNotTriedAgain(code: Int32) async throws {
@@ -257,7 +259,7 @@ import Testing
         let session = session(try policy("--give-up-on", "5-7"), Self.fails(6))
         let outcome = await session.run()
         #expect(outcome.code == 6 && outcome.summary.attempts == 1)
-        #expect(said.lines.withLock(\.last) == "giving up after 1 attempt: another one would fail the same way")
+        #expect(said.value.last == "giving up after 1 attempt: another one would fail the same way")
     }
 
     @Test func whoWasToldToEndIsNotTriedAgainAndNobodyIsToldWhy() async throws {
@@ -265,16 +267,15 @@ import Testing
             throw ChildFailure(cause: .signaled(15), wasToldToEnd: true)
         }
         let outcome = await session.run()
-        #expect(outcome.code == 143 && outcome.summary.attempts == 1 && said.lines.withLock(\.self).isEmpty)
+        #expect(outcome.code == 143 && outcome.summary.attempts == 1 && said.value.isEmpty)
     }
 
     @Test func whoSeesNothingTriesAllTheSame() async throws {
         network.stop(throwing: ReachabilityError(.netlinkUnavailable, errno: 1, operation: "socket(AF_NETLINK)"))
-        let session = session(
-            try policy("--attempts", "2", "--backoff", "constant:1s"), to: [.internet, try nowhere()], Self.fails(3))
-        let outcome = await end(Task { await session.run() })
+        let policy = try policy("--attempts", "2", "--backoff", "constant:1s")
+        let outcome = await session(policy, to: [.internet, try nowhere()], passing: .seconds(1), Self.fails(3)).run()
         #expect(outcome.code == 3 && outcome.summary.attempts == 2 && outcome.summary.startedOffline == 0)
-        let lines = said.lines.withLock(\.self)
+        let lines = said.value
         #expect(lines.count { $0.contains("without waiting for the network") } == 1)
         #expect(lines.contains("next attempt in 1s"))
     }
@@ -286,5 +287,27 @@ import Testing
             (Duration(attoseconds: .max), "2562047788015h 12m"),
         ]
         for (duration, text) in texts { #expect(RunNarrator.text(duration) == text) }
+    }
+}
+
+/// A manual clock on which a timer that is set late fires at once, as on a real one.
+///
+/// A session sets its timers on its own threads: time may have passed by then.
+private struct PunctualClock: SchedulingClock {
+    typealias Instant = ManualClock.Instant
+
+    let manual: ManualClock
+
+    var now: Instant { manual.now }
+    var minimumResolution: Duration { manual.minimumResolution }
+
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        try await manual.sleep(until: deadline, tolerance: tolerance)
+    }
+
+    func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+        let takeBack = manual.callBack(at: deadline, action)
+        if deadline <= manual.now { manual.advance(by: .zero) }
+        return takeBack
     }
 }

@@ -29,12 +29,7 @@ import Testing
             let options = HTTPRetryOptions.with { $0.idempotency = .key }
             let job = exchange.session.uploadJob(
                 for: try exchange.request("POST"), from: Data([1, 2]), retrying: Self.policy, on: exchange.bus, options: options)
-            _ = try await job.value
-            _ = try await job.value
-            let keys = exchange.server.requests.map { $0.headers["idempotency-key"] }
-            try #require(keys.count == 4 && keys[0] != nil)
-            #expect(keys[0] == keys[1] && keys[2] == keys[3] && keys[0] != keys[2])
-            #expect(exchange.server.requests.map(\.length) == [2, 2, 2, 2])
+            try await exchange.expectKeyPerLife(of: job)
         }
     }
 
@@ -131,12 +126,13 @@ import Testing
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange in
             let options = HTTPRetryOptions.with { $0.joining = "feed" }
+            // Each has joined when its task suspends.
             let callers = try (1...3).map { _ in
-                Task { [request = try exchange.request()] in
+                Task.immediate { [request = try exchange.request()] in
                     try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options).0
                 }
             }
-            while exchange.bus.sharers(of: "feed") < 3 { await Task.yield() }
+            #expect(exchange.bus.sharers(of: "feed") == 3)
             _ = try await exchange.bus.parked("feed")
             exchange.clock.advance(by: .seconds(1))
             for caller in callers { #expect(try await caller.value == Data("ok".utf8)) }
@@ -151,11 +147,11 @@ import Testing
             let options = HTTPRetryOptions.with { $0.joining = "feed" }
             let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 2)
             let callers = try (1...2).map { _ in
-                Task { [request = try exchange.request()] in
+                Task.immediate { [request = try exchange.request()] in
                     try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
                 }
             }
-            while exchange.bus.sharers(of: "feed") < 2 { await Task.yield() }
+            #expect(exchange.bus.sharers(of: "feed") == 2)
             _ = try await exchange.bus.parked("feed")
             exchange.clock.advance(by: .seconds(1))
             for caller in callers { #expect(try await caller.value.1.statusCode == 503) }

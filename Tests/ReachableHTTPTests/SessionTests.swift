@@ -74,7 +74,7 @@ import Testing
                 let loading = Task { [request = try exchange.request()] in
                     try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
                 }
-                while exchange.server.requests.count < 2 * index { await Task.yield() }
+                try await exchange.server.untilRequests(2 * index)
                 loading.cancel()
                 _ = await loading.result
             }
@@ -139,7 +139,15 @@ import Testing
         }
     }
 
-    @Test func interruptedDownloadsHoldNoDescriptors() async throws {
+    /// Breaks a download off, and lets it go on from the file of its first part.
+    ///
+    /// - Parameters:
+    ///   - whileParked: Looks at the folder of the download before the second attempt.
+    ///   - afterwards: Looks at the result, whose bytes are the server's.
+    private func resumeDownload(
+        whileParked: @Sendable (TemporaryFolder) throws -> Void,
+        afterwards: @Sendable (Exchange, TemporaryFolder, HTTPURLResponse) throws -> Void
+    ) async throws {
         let body = Array(repeating: UInt8(7), count: 100_000)
         try await Exchange.run { request in
             request.number == 1
@@ -155,41 +163,33 @@ import Testing
                     })
             }
             _ = try await exchange.bus.parked("job")
-            #expect(try folder.contents.count == 1)
-            #expect(try folder.openDescriptors == 0)
+            try whileParked(folder)
             exchange.clock.advance(by: .seconds(1))
             let (file, response) = try await loading.value
-            #expect(response.statusCode == 206)
             #expect(try Array(Data(contentsOf: file)) == body)
-            #expect(try folder.openDescriptors == 0)
+            try afterwards(exchange, folder, response)
+        }
+    }
+
+    @Test func interruptedDownloadsHoldNoDescriptors() async throws {
+        try await resumeDownload { folder in
+            let (files, descriptors) = (try folder.contents.count, try folder.openDescriptors)
+            #expect(files == 1 && descriptors == 0)
+        } afterwards: { _, folder, response in
+            let descriptors = try folder.openDescriptors
+            #expect(response.statusCode == 206 && descriptors == 0)
         }
     }
 
     @Test(arguments: [true, false]) func fileThatWasTidiedAwayStartsAgain(isRemoved: Bool) async throws {
-        let body = Array(repeating: UInt8(7), count: 100_000)
-        try await Exchange.run { request in
-            request.number == 1
-                ? .breakOff(200, ["ETag": "\"a\""], body: body, after: 30_000) : .part(of: body, tag: "\"a\"", request)
-        } _: { exchange in
-            let folder = try TemporaryFolder()
-            let loading = Task { [request = try exchange.request(), folder] in
-                try await exchange.session.download(
-                    for: request, retrying: .steady, on: exchange.bus,
-                    options: .with {
-                        $0.id = "job"
-                        $0.downloadDirectory = folder.url
-                    })
-            }
-            _ = try await exchange.bus.parked("job")
+        try await resumeDownload { folder in
             let part = try #require(try folder.contents.first)
             if isRemoved {
                 try FileManager.default.removeItem(at: part)
             } else {
                 try Data([1, 2, 3]).write(to: part)
             }
-            exchange.clock.advance(by: .seconds(1))
-            let (file, _) = try await loading.value
-            #expect(try Array(Data(contentsOf: file)) == body)
+        } afterwards: { exchange, _, _ in
             #expect(exchange.server.requests.map(\.firstByte) == [nil, nil])
         }
     }

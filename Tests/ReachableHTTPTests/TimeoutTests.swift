@@ -21,12 +21,7 @@ import Testing
                 try await exchange.session.data(
                     for: request, retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus, options: Self.job)
             }
-            try await exchange.server.untilRequests(1)
-            #expect(exchange.bus.pending.map(\.state) == [.running])
-            exchange.clock.advance(by: .milliseconds(1500))
-            let parked = try await exchange.bus.parked("job")
-            #expect(parked.lastError as? RetryError == .attemptTimedOut && parked.charged == 1)
-            exchange.clock.advance(by: .seconds(1))
+            try await exchange.timeOutFirstAttempt(of: "job", after: .milliseconds(1500))
             #expect(try await loading.value.0 == Data("ok".utf8))
         }
     }
@@ -39,14 +34,13 @@ import Testing
                 try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
             }
             try await exchange.server.untilRequests(1)
-            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            try exchange.loseSource()
             exchange.clock.advance(by: .milliseconds(4999))
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.clock.advance(by: .milliseconds(1))
             let parked = try await exchange.bus.parked("job")
             #expect(parked.unmet == ["internet"] && parked.charged == 0 && parked.lastError == nil)
-            try exchange.network.addAddress("eth0", "192.0.2.10/24")
-            try exchange.network.replaceRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+            try exchange.regainSource()
             #expect(try await loading.value.0 == Data("ok".utf8))
         }
     }
@@ -60,7 +54,7 @@ import Testing
                 try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: Self.job)
             }
             try await exchange.server.untilRequests(1)
-            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            try exchange.loseSource()
             exchange.clock.advance(by: .milliseconds(59_999))
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.bus.cancel("job")
@@ -76,11 +70,10 @@ import Testing
                 for: try exchange.request(), retrying: .steady, on: exchange.bus, options: Self.job)
             let loading = Task { try await job.value }
             try await exchange.server.untilRequests(1)
-            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            try exchange.loseSource()
             exchange.clock.advance(by: .seconds(5))
             #expect(try await exchange.bus.parked("job").charged == 0)
-            try exchange.network.addAddress("eth0", "192.0.2.10/24")
-            try exchange.network.replaceRoute(to: "default", via: "192.0.2.1", dev: "eth0")
+            try exchange.regainSource()
             #expect(try await loading.value.0 == Data("ok".utf8))
         }
     }
@@ -93,7 +86,7 @@ import Testing
                 try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
             }
             try await exchange.server.untilRequests(1)
-            try exchange.network.removeAddress("eth0", "192.0.2.10/24")
+            try exchange.loseSource()
             exchange.clock.advance(by: .seconds(5))
             await #expect(throws: RetryError.attemptInterrupted) { _ = try await loading.value }
             #expect(exchange.server.requests.count == 1)
@@ -180,12 +173,7 @@ import Testing
             let downloading = Task { [request = try exchange.request()] in
                 try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus)
             }
-            try await exchange.server.untilRequests(2)
-            loading.cancel()
-            downloading.cancel()
-            await #expect(throws: CancellationError.self) { _ = try await loading.value }
-            await #expect(throws: CancellationError.self) { _ = try await downloading.value }
-            #expect(exchange.bus.pending.isEmpty)
+            try await exchange.cancelUnanswered(loading, downloading)
             let tasks = await withCheckedContinuation { continuation in
                 exchange.session.getAllTasks { continuation.resume(returning: $0.count) }
             }

@@ -140,6 +140,7 @@ import Testing
                     log.most = max(log.most, log.now)
                     log.order.append(photo.name)
                 }
+                // Lets other uploads start before this one ends.
                 await Task.yield()
                 log.withLock { $0.now -= 1 }
             }

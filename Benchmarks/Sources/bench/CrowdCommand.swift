@@ -78,9 +78,6 @@ private final class Crowd: Sendable {
         let bare = try await Self.bytesOfParkedTasks(count)
         let before = Self.residentBytes()
         let tasks = submit(to: bus)
-        while bus.pending.count < count { await Task.yield() }
-        // Those that have been submitted last are about to sleep.
-        try await Task.sleep(for: .milliseconds(200))
         let bytes = (Self.residentBytes() - before) / Double(count) - bare
         var (losses, returns, firsts): ([Double], [Double], [Double]) = ([], [], [])
         for _ in 0..<rounds {
@@ -110,11 +107,13 @@ private final class Crowd: Sendable {
 
     /// Jobs whose attempts note when they start, and last until the cable is pulled again.
     ///
+    /// All of them wait when this returns: the network is away, and an immediate task runs until it suspends.
+    ///
     /// Interactive ones, for the others wait for a while if there are many reconnects in a row.
     private func submit(to bus: RetryBus) -> [Task<Void, any Error>] {
         let policy = RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: .zero))
         return (0..<count).map { _ in
-            Task {
+            Task.immediate {
                 try await bus.retry(policy, options: JobOptions(priority: .interactive)) { [self] _ in
                     _ = started.compareExchange(expected: 0, desired: bench_now(), ordering: .acquiringAndReleasing)
                     try await Task.sleep(for: .seconds(3600))
@@ -140,8 +139,8 @@ private final class Crowd: Sendable {
     private static func bytesOfParkedTasks(_ count: Int) async throws -> Double {
         let before = residentBytes()
         let parked = Parked()
-        let tasks = (0..<count).map { _ in Task { await withUnsafeContinuation { parked.add($0) } } }
-        while parked.all.count < count { await Task.yield() }
+        // Like those of the jobs they run until they suspend, so that all of them are parked now.
+        let tasks = (0..<count).map { _ in Task.immediate { await withUnsafeContinuation { parked.add($0) } } }
         let bytes = (residentBytes() - before) / Double(count)
         for continuation in parked.all { continuation.resume() }
         for task in tasks { await task.value }

@@ -88,7 +88,8 @@ struct RetryOptions: ParsableArguments {
             .connectivity(connectivity.connectivity)
             .giveUpOnErrors { [giveUpOn] error in
                 guard let failure = error as? ChildFailure else { return false }
-                return failure.isFinal || giveUpOn?.contains(failure.code) == true
+                return failure.isFinal || !failure.isPassing && giveUpOn?.contains(failure.code) == true
             }
+            .classify { ($0 as? ChildFailure)?.isPassing == true ? .local : nil }
     }
 }

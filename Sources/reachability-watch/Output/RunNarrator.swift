@@ -16,6 +16,8 @@ struct RunNarrator {
 
     private var waited = Duration.zero
     private var hasToldOfWaiting = false
+    /// The shortage that delays the job, as it was told; `nil` if something else happened since.
+    private var shortage: String?
 
     /// Returns the message about an event; `nil` if there is none.
     ///
@@ -25,7 +27,7 @@ struct RunNarrator {
         case .waiting:
             // The failure before, or the wait for another path, has said so.
             guard !hasToldOfWaiting else { return nil }
-            hasToldOfWaiting = true
+            (hasToldOfWaiting, shortage) = (true, nil)
             return "\(Self.text(situation().missing)): waiting for it"
         case .attemptStarted:
             let wait = event.waited - waited
@@ -35,6 +37,8 @@ struct RunNarrator {
         case .attemptFailed:
             return event.failure.flatMap { line(for: $0, of: event.attempt, situation) }
         case .backingOff:
+            // The message about a shortage holds until something else happens.
+            guard shortage == nil else { return nil }
             let reconnect = situation().heedsReconnects ? ", sooner if the network reconnects" : ""
             return event.delay.map { "next attempt in \(Self.text($0))\(reconnect)" }
         case .gaveUp:
@@ -49,12 +53,20 @@ struct RunNarrator {
     ) -> String? {
         // An attempt that the deadline ended did not fail by itself, and the deadline has a message of its own.
         guard !Self.isExpected(failure.error), (failure.error as? ChildFailure)?.wasCut != true else { return nil }
-        let text = "attempt \(attempt) failed: \(escapedForTerminal(Self.text(failure.error)))"
+        let reason = escapedForTerminal(Self.text(failure.error))
+        if failure.fault == .local { return line(forShortage: reason, of: attempt) }
+        shortage = nil
+        let text = "attempt \(attempt) failed: \(reason)"
         guard !failure.isCharged else { return text }
         let missing = situation().missing
         guard !missing.isEmpty else { return "\(text) (during an outage: it does not count)" }
         hasToldOfWaiting = true
         return "\(text); it does not count: \(Self.text(missing)), waiting for it"
+    }
+
+    private mutating func line(forShortage reason: String, of attempt: Int) -> String? {
+        defer { shortage = reason }
+        return reason == shortage ? nil : "attempt \(attempt): \(reason); it does not count, trying again until it can"
     }
 
     /// The unreachable scopes and the reasons.

@@ -6,6 +6,8 @@ struct RunSummary: Hashable {
     var charged = 0
     /// The number of attempts that failed during an outage.
     var brokenOff = 0
+    /// The number of attempts that could not start because this machine was short of something.
+    var notStarted = 0
     /// The number of attempts that started while the network was known to be away.
     var startedOffline = 0
     /// The time that the job waited for the network.
@@ -20,7 +22,8 @@ struct RunSummary: Hashable {
     /// The lines.
     var lines: [String] {
         var lines = [
-            "attempts: \(attempts), of which failed: \(charged), broken off by an outage: \(brokenOff)",
+            "attempts: \(attempts), of which failed: \(charged), broken off by an outage: \(brokenOff)"
+                + (notStarted > 0 ? ", not started: \(notStarted)" : ""),
             "time: \(RunNarrator.text(elapsed)), of which waiting for the network: \(RunNarrator.text(waited))",
             "attempts started while the network was away: \(startedOffline)",
         ]

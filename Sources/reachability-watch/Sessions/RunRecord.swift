@@ -20,7 +20,11 @@ struct RunRecord {
         summary.attempts = event.attempt
         summary.waited = event.waited
         if let failure = event.failure {
-            if failure.isCharged { summary.charged += 1 } else { summary.brokenOff += 1 }
+            switch failure.fault {
+            case _ where failure.isCharged: summary.charged += 1
+            case .local: summary.notStarted += 1
+            default: summary.brokenOff += 1
+            }
         }
         if let report = event.report { (summary.waited, reason) = (report.waited, report.reason) }
     }

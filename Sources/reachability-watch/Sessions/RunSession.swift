@@ -53,7 +53,7 @@ struct RunSession: Sendable {
         note()
         let events = bus.events
         let narrating = Task { await narrate(events, notebook) }
-        let hasSucceeded = await retry(on: bus, conditions, notebook, clock, now)
+        let hasSucceeded = await retry(on: bus, conditions, notebook, now)
         await bus.shutdown(drain: nil)
         await narrating.value
         for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
@@ -67,19 +67,17 @@ struct RunSession: Sendable {
 
     /// Returns whether the command succeeded.
     private func retry(
-        on bus: RetryBus, _ conditions: [Condition], _ notebook: Notebook, _ clock: some Clock<Duration>,
-        _ now: @escaping @Sendable () -> Duration
+        on bus: RetryBus, _ conditions: [Condition], _ notebook: Notebook, _ now: @escaping @Sendable () -> Duration
     ) async -> Bool {
         // With a monitor that has ended nothing is known.
         let isSatisfied: @Sendable () -> Bool = {
             conditions.allSatisfy { $0.state.isSatisfied || $0.state.isFinished || !$0.storage.reading.isKnown }
         }
         do {
-            try await bus.retry(policy, to: scopes[0], options: JobOptions(when: Array(conditions.dropFirst()))) {
-                [waits] attempt in
+            try await bus.retry(policy, to: scopes[0], options: JobOptions(when: Array(conditions.dropFirst()))) { _ in
                 notebook.record.withLock { $0.noteStart(isSatisfied: isSatisfied(), at: now()) }
                 do throws(ChildFailure) {
-                    try await runOnce(attempt.number, on: clock, isWanted: { !waits || isSatisfied() })
+                    try await command()
                 } catch {
                     notebook.record.withLock { $0.noteFailure(error, at: now()) }
                     throw error
@@ -90,30 +88,6 @@ struct RunSession: Sendable {
             return false
         }
     }
-
-    /// Runs the command once.
-    ///
-    /// While a passing shortage keeps it from starting, tries again each second.
-    ///
-    /// - Parameter isWanted: Whether the attempt is to go on.
-    private func runOnce(
-        _ number: Int, on clock: some Clock<Duration>, isWanted: @Sendable () -> Bool
-    ) async throws(ChildFailure) {
-        var said: ChildFailure?
-        while true {
-            do throws(ChildFailure) {
-                return try await command()
-            } catch {
-                guard error.isPassing else { throw error }
-                if error != said { say("attempt \(number): \(escapedForTerminal("\(error)")); trying again each second") }
-                said = error
-                do { try await clock.sleep(for: Self.pauseAfterShortage) } catch _ { throw error.cut() }
-                if !isWanted() { throw error }
-            }
-        }
-    }
-
-    private static let pauseAfterShortage = Duration.seconds(1)
 
     private func watch() async {
         do {

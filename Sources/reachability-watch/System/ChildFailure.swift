@@ -41,9 +41,6 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
     /// Whether a passing shortage of this machine kept the command from being started.
     var isPassing: Bool { if case .notStarted = cause { true } else { false } }
 
-    /// Returns the same failure as one that this program brought about.
-    func cut() -> ChildFailure { ChildFailure(cause: cause, wasToldToEnd: wasToldToEnd, wasCut: true) }
-
     var description: String {
         switch cause {
         case .exited(let code): "exit code \(code)"

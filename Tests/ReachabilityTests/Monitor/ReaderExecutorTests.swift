@@ -57,6 +57,7 @@ import Testing
         defer { executor.close() }
         _ = Task(executorPreference: executor) { [ran] in
             ran.add()
+            // Enqueues the rest of the task as another job.
             await Task.yield()
             ran.add()
         }
@@ -105,6 +106,7 @@ import Testing
         let reader = try #require(await iterator.next(isolation: #isolation))
         let task = Task(executorPreference: kernel.executor) {
             let first = currentThread()
+            // Enqueues the rest of the task as another job.
             await Task.yield()
             return [first, currentThread()]
         }
@@ -141,6 +143,7 @@ import Testing
         let kernel = KernelNetwork()
         let hoppers = (0..<20).map { _ in
             Task(executorPreference: kernel.executor) {
+                // Each of them enqueues a job, with the reader or without it.
                 for _ in 0..<200 { await Task.yield() }
                 return 1
             }

@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Reachability
 import ReachabilityTesting
@@ -7,27 +8,33 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct NetworkRecorderTests {
     private struct DiskFull: Error {}
 
-    /// A sink that can be held up.
+    /// A sink that blocks in its first call.
     private final class SlowSink: Sendable {
-        let isHeldUp = Atomic(true)
-        /// How often it was called.
-        let calls = Atomic(0)
+        /// The number of its calls, which come one after the other.
+        let calls = Rendezvous(0)
         let collector = RecordingCollector()
+        private let isReleased = DispatchSemaphore(value: 0)
 
         func take(_ bytes: [UInt8]) {
-            calls.add(1, ordering: .acquiringAndReleasing)
-            while isHeldUp.load(ordering: .acquiring) { sched_yield() }
+            calls.change { $0 += 1 }
+            if calls.value == 1 { isReleased.wait() }
             collector.take(bytes)
         }
+
+        /// Lets the first call return.
+        func release() { isReleased.signal() }
     }
 
     @Test func aSlowSinkHoldsUpNobodyAndTheGapIsMarked() async throws {
         let sink = SlowSink()
+        defer { sink.release() }
         let network = SimulatedNetwork.online()
-        let recorder = NetworkRecorder(network, bufferLimit: 4000) { sink.take($0) }
+        // Their names make the first call a long one.
+        let scopes = (0..<64).map { Scope.address(ip("192.0.2.\($0)")) }
+        let recorder = NetworkRecorder(network, scopes: scopes, bufferLimit: 4000) { sink.take($0) }
         let live = try await listen(to: recorder) { monitor in
             try await network.untilRunning()
-            while sink.calls.load(ordering: .acquiring) == 0 { await Task.yield() }
+            try await sink.calls.wait { $0 == 1 }
             for _ in 0..<40 {
                 try network.pull("eth0")
                 try network.plug("eth0")
@@ -35,8 +42,9 @@ import Testing
             // All of that was published although the sink has not returned from its first call.
             #expect(monitor.condition(for: .internet).state.epoch == 41 && recorder.progress.bytesWritten == 0)
             #expect(recorder.progress.entriesLost > 0)
-            sink.isHeldUp.store(false, ordering: .releasing)
-            while recorder.progress.bytesWritten < 200 { await Task.yield() }
+            sink.release()
+            // The buffer has room again, at least for as many bytes as the first call wrote.
+            try await sink.calls.wait { $0 >= 2 }
             network.suspend(for: .seconds(1))
             network.stop()
         }
@@ -50,10 +58,14 @@ import Testing
 
     @Test func aSinkThatFailsEndsTheRecordingAndNothingElse() async throws {
         let network = SimulatedNetwork.online()
-        let recorder = NetworkRecorder(network) { _ in throw DiskFull() }
+        let sinkCalls = Rendezvous(0)
+        let recorder = NetworkRecorder(network) { _ in
+            sinkCalls.change { $0 += 1 }
+            throw DiskFull()
+        }
         _ = try await listen(to: recorder) { monitor in
             try await network.untilRunning()
-            while recorder.progress.failure == nil { await Task.yield() }
+            try await sinkCalls.wait { $0 == 1 }
             try network.pull("eth0")
             #expect(!monitor.path.isSatisfied)
             network.stop()

@@ -32,12 +32,7 @@ import Testing
             let job = client.uploadJob(
                 for: exchange.clientRequest(.POST), from: ByteBuffer(bytes: [1, 2]), retrying: Self.policy, on: exchange.bus,
                 options: options)
-            _ = try await job.value
-            _ = try await job.value
-            let keys = exchange.server.requests.map { $0.headers["idempotency-key"] }
-            try #require(keys.count == 4 && keys[0] != nil)
-            #expect(keys[0] == keys[1] && keys[2] == keys[3] && keys[0] != keys[2])
-            #expect(exchange.server.requests.map(\.length) == [2, 2, 2, 2])
+            try await exchange.expectKeyPerLife(of: job)
         }
     }
 
@@ -108,12 +103,13 @@ import Testing
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange, client in
             let options = HTTPClientRetryOptions.with { $0.joining = "feed" }
+            // Each has joined when its task suspends.
             let callers = (1...3).map { _ in
-                Task {
+                Task.immediate {
                     try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus, options: options)
                 }
             }
-            while exchange.bus.sharers(of: "feed") < 3 { await Task.yield() }
+            #expect(exchange.bus.sharers(of: "feed") == 3)
             _ = try await exchange.bus.parked("feed")
             exchange.clock.advance(by: .seconds(1))
             for caller in callers { #expect(try await caller.value.status == .ok) }

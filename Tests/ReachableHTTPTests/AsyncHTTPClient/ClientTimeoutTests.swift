@@ -20,12 +20,7 @@ import Testing
                     exchange.clientRequest(), retrying: .steady.attemptTimeout(.milliseconds(1500)), on: exchange.bus,
                     options: .job)
             }
-            try await exchange.server.untilRequests(1)
-            #expect(exchange.bus.pending.map(\.state) == [.running])
-            exchange.clock.advance(by: .milliseconds(1500))
-            let parked = try await exchange.bus.parked("job")
-            #expect(parked.lastError as? RetryError == .attemptTimedOut && parked.charged == 1)
-            exchange.clock.advance(by: .seconds(1))
+            try await exchange.timeOutFirstAttempt(of: "job", after: .milliseconds(1500))
             #expect(try await loading.value.text == "ok")
         }
     }
@@ -107,12 +102,7 @@ import Testing
         } _: { exchange, client in
             let loading = Task { try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
             let downloading = Task { try await client.download(exchange.clientRequest(), retrying: .steady, on: exchange.bus) }
-            try await exchange.server.untilRequests(2)
-            loading.cancel()
-            downloading.cancel()
-            await #expect(throws: CancellationError.self) { _ = try await loading.value }
-            await #expect(throws: CancellationError.self) { _ = try await downloading.value }
-            #expect(exchange.bus.pending.isEmpty)
+            try await exchange.cancelUnanswered(loading, downloading)
             try await exchange.server.untilNoConnections()
         }
     }

@@ -52,6 +52,7 @@ import Testing
                         do {
                             try await bus.retry(policy, options: JobOptions(when: conditions)) { attempt in
                                 counters.attempts.add(1, ordering: .relaxed)
+                                // A suspension, so that cancelling meets attempts as well.
                                 await Task.yield()
                                 if attempt.number < 3 { throw Trouble.other }
                             }
@@ -71,6 +72,7 @@ import Testing
                 case 1200: login.set(true)
                 default: break
                 }
+                // Lets the jobs have this thread now and then.
                 if step % 100 == 0 { await Task.yield() }
                 if step % 10 == 0 { scenario.clock.advance(by: .milliseconds(20)) }
             }

@@ -111,7 +111,7 @@ import Testing
         for round in 1...200 {
             let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
             let events = bus.events
-            // Two run already, and two race with the end.
+            // Two run already, for each suspends once, and two race with the end.
             let running = (1...2).map { _ in Task.immediate { try await bus.retry { _ in await Task.yield() } } }
             let jobs = running + (1...2).map { _ in Task { try await bus.retry { _ in await Task.yield() } } }
             await bus.shutdown(drain: nil)

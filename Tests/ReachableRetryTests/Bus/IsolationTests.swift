@@ -22,6 +22,7 @@ import Testing
             let result = try await bus.retry(.scenario) { attempt -> Notebook in
                 self.assertIsolated()
                 attempts += 1
+                // After a suspension it must be back on the actor.
                 await Task.yield()
                 self.assertIsolated()
                 notebook.lines.append("attempt \(attempt.number)")
@@ -47,6 +48,7 @@ import Testing
         let notebook = Notebook()
         let result = try await bus.retry { attempt -> Notebook in
             MainActor.assertIsolated()
+            // After a suspension it must be back on the actor.
             await Task.yield()
             MainActor.assertIsolated()
             notebook.lines.append("attempt \(attempt.number)")
@@ -60,6 +62,7 @@ import Testing
         let running = Task.detached { () async throws -> [String] in
             let notebook = Notebook()
             let result = try await bus.retry { attempt -> Notebook in
+                // A suspension, after which any thread of the pool may go on.
                 await Task.yield()
                 notebook.lines.append("attempt \(attempt.number)")
                 return notebook
@@ -107,6 +110,7 @@ import Testing
         let executor = CountingExecutor()
         try await withTaskExecutorPreference(executor) {
             try await bus.retry { _ in
+                // Each suspension makes one more job for the executor.
                 await Task.yield()
                 let before = executor.jobs.load(ordering: .relaxed)
                 await Task.yield()
@@ -123,6 +127,7 @@ import Testing
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let user = try await Settings.$user.withValue("somebody") {
             try await bus.retry { _ in
+                // The value has to outlive a suspension.
                 await Task.yield()
                 return Settings.user
             }

@@ -17,7 +17,7 @@ import Testing
             #expect(await shown.next() == "online")
             try scenario.network.pull("eth0")
             scenario.clock.advance(by: .seconds(1))
-            #expect(await shown.next() == "offline: noCarrier")
+            #expect(await shown.next() == "offline: no carrier")
             showing.cancel()
             await showing.value
         }

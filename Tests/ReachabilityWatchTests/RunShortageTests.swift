@@ -1,0 +1,73 @@
+import ArgumentParser
+import Glibc
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import Testing
+
+@testable import reachability_watch
+
+/// The policy and the messages of `run` when this machine is short of something that its command needs to start.
+@Suite(.timeLimit(.minutes(10))) struct RunShortageTests {
+    private struct Story {
+        var starts: [Duration] = []
+        var lines: [String] = []
+        var kinds: [RetryEvent.Kind] = []
+    }
+
+    /// Runs a command that fails in these ways, one after the other, and then succeeds.
+    private func story(of failures: [ChildFailure.Cause], _ words: String...) async throws -> Story {
+        let policy = try RunCommand.parse(["--jitter", "none"] + words + ["--", "make"]).retry.policy
+        let starts = Mutex<[Duration]>([])
+        return try await TestWorld().run { world in
+            let events = world.bus.events
+            let clock = world.clock
+            world.start {
+                try await world.bus.retry(policy) { attempt in
+                    starts.withLock { $0.append(clock.now.offset) }
+                    if attempt.number <= failures.count { throw ChildFailure(cause: failures[attempt.number - 1]) }
+                }
+            }
+            await clock.advance(by: .seconds(3600))
+            await world.bus.shutdown(drain: nil)
+            var story = Story(starts: starts.withLock(\.self))
+            var narrator = RunNarrator()
+            for await event in events {
+                story.kinds.append(event.kind)
+                if let line = narrator.line(for: event, { .init() }) { story.lines.append(line) }
+            }
+            return story
+        }
+    }
+
+    private static let shortage = ChildFailure.Cause.notStarted("make", EAGAIN)
+    private static let words = "make cannot be started now: Resource temporarily unavailable (errno 11)"
+    private static let outlook = "it does not count, trying again until it can"
+
+    @Test func startIsRepeatedWithPausesOfASecondOrMore() async throws {
+        let failures = Array(repeating: Self.shortage, count: 4)
+        let short = try await story(of: failures, "--attempts", "1", "--backoff", "immediate")
+        #expect(short.starts == [0, 1, 2, 3, 4].map { .seconds($0) } && short.kinds.last == .succeeded)
+        let growing = try await story(of: failures, "--attempts", "1", "--backoff", "exponential:500ms..3s")
+        #expect(growing.starts == [0, 1, 2, 4, 7].map { .seconds($0) } && growing.kinds.last == .succeeded)
+    }
+
+    @Test func shortageIsNoneOfTheChosenCodes() async throws {
+        let story = try await story(of: [Self.shortage], "--give-up-on", "126")
+        #expect(story.starts.count == 2 && story.kinds.last == .succeeded)
+    }
+
+    @Test func shortageThatLastsIsToldOnce() async throws {
+        let other = ChildFailure.Cause.notStarted("make", ENOMEM)
+        let story = try await story(
+            of: [Self.shortage, Self.shortage, other, Self.shortage, .exited(1), Self.shortage], "--backoff", "constant:1s")
+        #expect(
+            story.lines == [
+                "attempt 1: \(Self.words); \(Self.outlook)",
+                "attempt 3: make cannot be started now: Cannot allocate memory (errno 12); \(Self.outlook)",
+                "attempt 4: \(Self.words); \(Self.outlook)",
+                "attempt 5 failed: exit code 1", "next attempt in 1s, sooner if the network reconnects",
+                "attempt 6: \(Self.words); \(Self.outlook)",
+            ])
+    }
+}
