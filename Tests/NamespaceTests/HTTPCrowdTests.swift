@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import MisbehavingServer
 import Testing
@@ -65,5 +66,37 @@ struct HTTPCrowdTests {
         let received = server.requests
         #expect(received.allSatisfy { $0.method == "POST" && $0.length == 100 })
         #expect(received.count == Self.count && Set(received.map(\.path)) == Set((1...Self.count).map { "/\($0)" }))
+    }
+
+    /// The server holds every answer back until an upload finds no descriptor.
+    ///
+    /// Dispatch stops a process that has no descriptor left, so that requests may not take the last one.
+    @Test(arguments: HTTPClientKind.allCases) func uploadsLeaveDescriptorsToTheProcess(client: HTTPClientKind) async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        let (count, descriptors) = (300, 64)
+        let turnstile = DispatchSemaphore(value: 0)
+        let server = try network.serve { _ in
+            turnstile.wait()
+            turnstile.signal()
+            return .respond(201)
+        }
+        defer {
+            turnstile.signal()
+            server.stop()
+        }
+        let child = try network.request(
+            "crowd", by: client, "192.0.2.1", descriptors: descriptors, "--jobs", "\(count)", "--method", "PUT", "--size", "1000",
+            "--attempts", "1", "--connections", "\(count)")
+        defer { child.signal(SIGKILL) }
+        let story = await child.story(until: 1) { $0.hasPrefix("failed") }
+        #expect(story.last == "failed 1 local uncharged -1", "\(story)")
+        try await server.untilRequests(descriptors / 4)
+        #expect(server.connectionCount == descriptors / 4)
+        turnstile.signal()
+        let rest = await child.story()
+        #expect(rest.contains("ok \(count) of \(count)"), "\(rest.filter { !$0.hasPrefix("attempt") }.suffix(20))")
+        #expect(!rest.contains { $0.hasPrefix("failed") && !$0.hasSuffix(" local uncharged -1") }, "\(rest)")
+        #expect(server.requests.count == count && Set(server.requests.map(\.path)).count == count)
+        #expect(await child.exitCode() == 0)
     }
 }
