@@ -113,6 +113,8 @@ final class HTTPJob<Request: RepeatableRequest>: Sendable {
         judged.withLock { [adapted] in $0.request = adapted }
         let result: HTTPExchange<Body, Refusal>
         do {
+            try DescriptorShare.process.take()
+            defer { DescriptorShare.process.giveBack() }
             result = try await exchange(adapted)
         } catch {
             // Whoever cancelled it knows why: there is nothing to judge.

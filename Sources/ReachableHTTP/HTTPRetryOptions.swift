@@ -40,6 +40,9 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     ///
     /// A client that may open no more connections than that would have further requests wait with their timeouts running. Less
     /// than 1 counts as 1.
+    ///
+    /// All requests of a process together run a quarter as many attempts as it may have descriptors (`ulimit -n`). Further attempts
+    /// fail with `EMFILE`, which is not charged, and are repeated when others have ended.
     public var maxConcurrentPerDestination: Int? = 6
     /// What has to be satisfied besides.
     public var conditions: [Condition] = []

@@ -103,6 +103,8 @@ struct Errand {
             return "\(response.status.code) \(try await response.body.collect(upTo: .max).readableBytes)"
         }
     }
+    #else
+    func runByAsyncHTTPClient() async throws -> String { throw CocoaError(.featureUnsupported) }
     #endif
 
     private func describe(_ status: Int, _ file: URL) throws -> String {

@@ -12,6 +12,8 @@ import AsyncHTTPClient
 ///
 ///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
 ///         [--validate] [--transitions] [--times N] [--method NAME] [--starve]
+///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
+///         [--connections N]
 @main struct HTTPProbe {
     static func main() async {
         var configuration = ReachabilityMonitor.Configuration()
@@ -30,7 +32,10 @@ import AsyncHTTPClient
                 if let validation = transition.current.validation { tell("\(validation)") }
             }
         }
-        let bus = RetryBus(monitor)
+        var busConfiguration = RetryBus.Configuration()
+        // None is dropped, however many jobs there are.
+        busConfiguration.bufferedEvents = .max
+        let bus = RetryBus(monitor, configuration: busConfiguration)
         let events = bus.events
         let telling = Task {
             for await event in events { tell(event) }
@@ -52,25 +57,36 @@ import AsyncHTTPClient
     /// Whether the request waits until its own URL answers with 204.
     private static let isValidated = words.contains("--validate")
 
+    private static func option(_ name: String) -> String? { words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first } }
+
+    private static func number(_ name: String) -> Int? { option(name).flatMap { Int($0) } }
+
     private static func result(on bus: RetryBus, _ monitor: ReachabilityMonitor) async throws -> String {
         guard let url else { throw CocoaError(.formatting) }
-        func option(_ name: String) -> String? { words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first } }
-        var policy = RetryPolicy(.constant(.milliseconds(50)))
-            .giveUpAfter(maxAttempts: option("--attempts").flatMap { Int($0) } ?? 5)
-        if let grace = option("--source-grace").flatMap({ Int($0) }) {
+        var policy = RetryPolicy(.constant(.milliseconds(50))).giveUpAfter(maxAttempts: number("--attempts") ?? 5)
+        if let grace = number("--source-grace") {
             policy = policy.interruptsAttempt(.whenSourceIsLost(grace: .milliseconds(grace)))
         }
         if words.contains("--interrupt") { policy = policy.interruptsAttempt(.whenUnsatisfied(grace: .zero)) }
+        let (size, method) = (number("--size") ?? 0, option("--method") ?? "GET")
+        if words[0] == "crowd" {
+            let crowd = Crowd(
+                count: number("--jobs") ?? 1, url: url, method: method, size: size, policy: policy, bus: bus,
+                timeout: number("--timeout") ?? 60, connections: number("--connections"))
+            return try await run(byURLSession: crowd.runByURLSession, byAsyncHTTPClient: crowd.runByAsyncHTTPClient)
+        }
         let errand = Errand(
-            kind: words[0], url: url, size: option("--size").flatMap { Int($0) } ?? 0,
-            times: option("--times").flatMap { Int($0) } ?? 1, policy: policy, bus: bus,
-            conditions: isValidated ? [monitor.validatedCondition] : [], method: option("--method") ?? "GET",
-            isStarved: words.contains("--starve"))
+            kind: words[0], url: url, size: size, times: number("--times") ?? 1, policy: policy, bus: bus,
+            conditions: isValidated ? [monitor.validatedCondition] : [], method: method, isStarved: words.contains("--starve"))
+        return try await run(byURLSession: errand.runByURLSession, byAsyncHTTPClient: errand.runByAsyncHTTPClient)
+    }
+
+    private static func run(
+        byURLSession: () async throws -> String, byAsyncHTTPClient: () async throws -> String
+    ) async throws -> String {
         switch option("--client") {
-        case nil, "urlSession": return try await errand.runByURLSession()
-        #if AsyncHTTPClient
-        case "asyncHTTPClient": return try await errand.runByAsyncHTTPClient()
-        #endif
+        case nil, "urlSession": return try await byURLSession()
+        case "asyncHTTPClient": return try await byAsyncHTTPClient()
         default: throw CocoaError(.featureUnsupported)
         }
     }
@@ -87,7 +103,7 @@ import AsyncHTTPClient
     }
 
     /// A status, or an error of a connection in the words of `URLError`; 0 for what is neither.
-    private static func code(of error: any Error) -> Int {
+    static func code(of error: any Error) -> Int {
         switch error {
         case let error as URLError: return error.errorCode
         case let error as HTTPStatusError: return error.status
@@ -101,5 +117,5 @@ import AsyncHTTPClient
         }
     }
 
-    private static func tell(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+    static func tell(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }

@@ -75,13 +75,14 @@ extension CabledNetwork {
 
     /// Starts a request in the machine; it writes a line for each thing that happens.
     ///
-    /// Names are looked up at an address on the cable that nobody has: that takes a second, and finds nothing.
+    /// Names are looked up at 192.0.2.53, on the cable. While no machine has that address, that takes a second and finds nothing.
     ///
+    /// - Parameter descriptors: The number of descriptors that the process may have; `nil` for the test's own limit.
     /// - Parameter authority: a file with the certificate that is trusted in place of the system's, for a request over https.
     ///   Foundation has no setting for that: libcurl reads one file.
     func request(
         _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", lookupTimeout: Int = 1,
-        scheme: String = "http", authority: String? = nil, _ options: String...
+        scheme: String = "http", authority: String? = nil, descriptors: Int? = nil, _ options: String...
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
@@ -92,12 +93,13 @@ extension CabledNetwork {
         let script = """
             mount --bind "$0" /etc/resolv.conf && rm "$0" || exit
             if [ -n "$1" ]; then mount --bind "$1" /etc/ssl/certs/ca-certificates.crt || exit; fi
-            shift && exec "$@"
+            if [ -n "$2" ]; then ulimit -n "$2" || exit; fi
+            shift 2 && exec "$@"
             """
         return try Child(
             [
-                "ip", "netns", "exec", near.name, "sh", "-c", script, servers, authority ?? "", probe, kind, "\(scheme)://\(host)/",
-                "--client", client.rawValue,
+                "ip", "netns", "exec", near.name, "sh", "-c", script, servers, authority ?? "",
+                descriptors.map { "\($0)" } ?? "", probe, kind, "\(scheme)://\(host)/", "--client", client.rawValue,
             ] + options)
     }
 }
@@ -107,6 +109,17 @@ extension Child {
     func report() async -> [String] {
         var told: [String] = []
         for await line in lines { told.append(line) }
+        return told
+    }
+
+    /// The lines up to the one that completes a number of a kind, or up to the end.
+    func story(until count: Int, _ isCounted: (String) -> Bool) async -> [String] {
+        var (told, left): ([String], Int) = ([], count)
+        for await line in lines {
+            told.append(line)
+            if isCounted(line) { left -= 1 }
+            if left == 0 { break }
+        }
         return told
     }
 }
