@@ -24,19 +24,19 @@ struct HTTPCrowdTests {
         let child = try network.request(
             "crowd", by: client, "192.0.2.1", "--jobs", "\(Self.count)", "--timeout", "1", "--connections", "\(Self.count)")
         defer { child.signal(SIGKILL) }
-        _ = await child.story(until: Self.count) { $0.hasPrefix("waiting") }
+        _ = await child.report(until: Self.count) { $0.hasPrefix("waiting") }
         let clock = ContinuousClock()
         let start = clock.now
         try await network.plug()
-        let story = await child.story(until: 4) { $0.hasPrefix("failed") }
+        let report = await child.report(until: 4) { $0.hasPrefix("failed") }
         let isSettling = clock.now - start < .seconds(30)
         try await network.far.ip("route del blackhole 192.0.2.10/32")
-        let attempts = story.count { $0.hasPrefix("attemptStarted") }
+        let attempts = report.count { $0.hasPrefix("attemptStarted") }
         #expect((4...15).contains(attempts), "\(attempts) attempts")
-        let failures = story.filter { $0.hasPrefix("failed") }
+        let failures = report.filter { $0.hasPrefix("failed") }
         // Later a timeout is the server's: that can happen on a machine that is very busy.
         #expect(!isSettling || failures.allSatisfy { $0.hasSuffix(" network uncharged -1001") }, "\(failures)")
-        let rest = await child.story()
+        let rest = await child.report()
         #expect(rest.contains("ok \(Self.count) of \(Self.count)"), "\(rest.filter { !$0.hasPrefix("attempt") }.suffix(20))")
     }
 
@@ -55,13 +55,13 @@ struct HTTPCrowdTests {
         let child = try network.request(
             "crowd", by: client, "inbox.test", "--jobs", "\(Self.count)", "--method", "POST", "--size", "100", "--attempts", "1")
         defer { child.signal(SIGKILL) }
-        _ = await child.story(until: Self.count) { $0.hasPrefix("waiting") }
+        _ = await child.report(until: Self.count) { $0.hasPrefix("waiting") }
         try await network.plug()
-        let failures = await child.story(until: 2) { $0.hasPrefix("failed") }.filter { $0.hasPrefix("failed") }
+        let failures = await child.report(until: 2) { $0.hasPrefix("failed") }.filter { $0.hasPrefix("failed") }
         #expect(failures.count == 2 && failures.allSatisfy { $0.hasSuffix(" network uncharged -1003") }, "\(failures)")
         #expect(server.requests.isEmpty)
         names.begin()
-        let rest = await child.story()
+        let rest = await child.report()
         #expect(rest.contains("ok \(Self.count) of \(Self.count)"), "\(rest.filter { !$0.hasPrefix("attempt") }.suffix(20))")
         let received = server.requests
         #expect(received.allSatisfy { $0.method == "POST" && $0.length == 100 })
@@ -88,12 +88,12 @@ struct HTTPCrowdTests {
             "crowd", by: client, "192.0.2.1", descriptors: descriptors, "--jobs", "\(count)", "--method", "PUT", "--size", "1000",
             "--attempts", "1", "--connections", "\(count)")
         defer { child.signal(SIGKILL) }
-        let story = await child.story(until: 1) { $0.hasPrefix("failed") }
-        #expect(story.last == "failed 1 local uncharged -1", "\(story)")
+        let report = await child.report(until: 1) { $0.hasPrefix("failed") }
+        #expect(report.last == "failed 1 local uncharged -1", "\(report)")
         try await server.untilRequests(descriptors / 4)
         #expect(server.connectionCount == descriptors / 4)
         turnstile.signal()
-        let rest = await child.story()
+        let rest = await child.report()
         #expect(rest.contains("ok \(count) of \(count)"), "\(rest.filter { !$0.hasPrefix("attempt") }.suffix(20))")
         #expect(!rest.contains { $0.hasPrefix("failed") && !$0.hasSuffix(" local uncharged -1") }, "\(rest)")
         #expect(server.requests.count == count && Set(server.requests.map(\.path)).count == count)
