@@ -282,3 +282,203 @@ package struct RetryBusCore: Sendable {
         candidates = Heap()
     }
 }
+
+/// What is changed about jobs after they were submitted.
+extension RetryBusCore {
+    /// Lets a job start no attempt until it is resumed.
+    ///
+    /// A running attempt goes on, and delays, deadlines and the clock of its life do. What it waited for is forgotten until then.
+    package mutating func pause(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
+        guard let job = self[key], !job.pausers.contains(pauser) else { return [] }
+        jobs[Int(key.index)]?.pausers.insert(pauser)
+        // One whose delay is being computed comes here when it is parked.
+        if job.phase != .judged { advance(key.index, at: now) }
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// Lets a paused job go on: what happened meanwhile counts as if it had been there.
+    package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.pausers.contains(pauser) else { return [] }
+        jobs[Int(key.index)]?.pausers.remove(pauser)
+        if job.phase != .judged { advance(key.index, at: now) }
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// Has a job need other conditions besides its scope, from now on.
+    ///
+    /// An edge that its delay has not met yet still ends it.
+    package mutating func setConditions(_ new: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key] else { return [] }
+        let missed = epoch(of: job) &- job.history.armedEpoch
+        // In line it is registered with nothing but its gate, and goes on waiting for as long as it has.
+        if !job.isInLine { leave(key.index, at: now) }
+        for condition in new { conditions[Int(condition)]?.uses += 1 }
+        for condition in job.conditions { release(condition) }
+        jobs[Int(key.index)]?.conditions = new
+        if let changed = self[key], changed.history.started > 0 {
+            let armedEpoch = epoch(of: changed) &- missed
+            jobs[Int(key.index)]?.history.armedEpoch = armedEpoch
+        }
+        switch job.phase {
+        case .running:
+            if job.rules.interruption?.heedsConditions == true {
+                watchForLosses(key.index)
+                reconsiderInterruption(key.index, at: now)
+            }
+        case .waiting, .backingOff: advance(key.index, at: now)
+        case .judged: break
+        }
+        letGo(at: now)
+        return takeEffects()
+    }
+
+    /// Tells from which addresses the running attempt connects; once for each attempt, and only with a rule that heeds them.
+    package mutating func setSources(_ sources: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running, job.rules.interruption?.heedsSource == true,
+            job.history.sources.isEmpty, !sources.isEmpty
+        else { return [] }
+        jobs[Int(key.index)]?.history.sources = sources
+        for source in sources {
+            conditions[Int(source)]?.uses += 1
+            conditions[Int(source)]?.interruptible.insert(key.index)
+        }
+        reconsiderInterruption(key.index, at: now)
+        return takeEffects()
+    }
+
+    /// The attempt is over, and its connections with it.
+    mutating func dropSources(_ index: JobIndex) {
+        guard let sources = jobs[Int(index)]?.history.sources, !sources.isEmpty else { return }
+        jobs[Int(index)]?.history.sources = []
+        for source in sources {
+            conditions[Int(source)]?.interruptible.remove(index)
+            release(source)
+        }
+    }
+}
+
+/// What the passing of time leads to.
+extension RetryBusCore {
+    /// When something happens next by itself: the one timer that a bus needs.
+    package func nextTime() -> BusTime {
+        min(
+            timers.earliest, gateTimers.earliest, lossTimers.earliest, timeOfNextPlace, count == 0 ? .never : drainEnd)
+    }
+
+    /// Time has passed: everything happens that is due.
+    package mutating func tick(at now: BusTime) -> [Effect] {
+        if drainEnd <= now { cancelRunning() }
+        while true {
+            var found: [ConditionIndex] = []
+            while let scope = lossTimers.popDue(at: now) { found.append(scope) }
+            for scope in found.sorted() { endLoss(of: scope, at: now) }
+            var due: [JobIndex] = []
+            while let job = timers.popDue(at: now) { due.append(job) }
+            while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
+            guard !due.isEmpty || !stirred.isEmpty || hasPlace(at: now) else { return takeEffects() }
+            // Their times are all over: whose was the first does not matter any more.
+            for job in inOrder(due) { timeCame(job, at: now) }
+            letGo(at: now)
+        }
+    }
+
+    /// The scopes of the jobs that are about to start because of the time.
+    package func dueScopes(at now: BusTime) -> Set<ConditionIndex> {
+        var scopes: Set<ConditionIndex> = []
+        for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
+            scopes.insert(job.scope)
+        }
+        if min(gateTimers.earliest, lossTimers.earliest) <= now {
+            for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) }
+        }
+        return scopes
+    }
+
+    private mutating func timeCame(_ index: JobIndex, at now: BusTime) {
+        guard let job = jobs[Int(index)] else { return }
+        switch job.phase {
+        case .running:
+            if job.deadline <= now {
+                interrupt(index, .deadline)
+            } else if job.limit <= now {
+                interrupt(index, .timeout)
+            } else if job.history.interruptAt <= now {
+                interrupt(index, .loss)
+            }
+        case .waiting where job.deadline > now:
+            guard job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)] else { return arm(index) }
+            if record.isUnknown, record.unknownUntil <= now {
+                conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
+                conditionChanged(job.waitsFor, since: record, at: now)
+                // It may still be its turn that it waits for.
+                if jobs[Int(index)]?.phase == .waiting { arm(index) }
+            } else if job.limit <= now {
+                reconsiderLimit(index, job, record, at: now)
+            } else {
+                arm(index)
+            }
+        case .waiting, .backingOff, .judged:
+            advance(index, at: now)
+        }
+    }
+
+    /// A job has waited for long, or has stood in line for long.
+    ///
+    /// A loss tells those who stand in line nothing: their time is over only if the scope has been away for all of it.
+    private mutating func reconsiderLimit(_ index: JobIndex, _ job: JobState, _ record: ConditionRecord, at now: BusTime) {
+        let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
+        guard job.isInLine, end > now else { return giveUp(index, .waitLimit, at: now) }
+        jobs[Int(index)]?.limit = end
+        arm(index)
+    }
+
+    /// Has a running attempt cancelled.
+    ///
+    /// What happens to it after that no longer depends on time.
+    mutating func interrupt(_ index: JobIndex, _ interruption: JobState.Interruption) {
+        guard jobs[Int(index)]?.phase == .running, jobs[Int(index)]?.interruption == nil else { return }
+        jobs[Int(index)]?.interruption = interruption
+        timers.cancel(index)
+        effects.append(.interrupt(key(index), interruption))
+    }
+
+    mutating func cancelRunning() {
+        drainEnd = .never
+        for index in liveJobs {
+            jobs[Int(index)]?.isCancelled = true
+            interrupt(index, .cancelled)
+        }
+    }
+
+    /// Sets the job's timer to what it waits for now.
+    mutating func arm(_ index: JobIndex) {
+        guard let job = jobs[Int(index)] else { return }
+        var time = job.nextTime
+        // A monitor that is starting is not waited for as long as a network that is gone.
+        if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
+            time = min(time, record.unknownUntil)
+        }
+        if time.isNever { timers.cancel(index) } else { timers.arm(index, at: time) }
+    }
+}
+
+/// A small random number generator, so that what a core decides follows from what it was given.
+///
+/// SplitMix64 by Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014), with the constants of
+/// Stafford's variant 13.
+package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        // 2^64 divided by the golden ratio, odd: the state visits every value once.
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,3 +1,6 @@
+/// The place of a job in the tables of its bus.
+package typealias JobIndex = Int32
+
 /// The times of the jobs, the earliest first; a job has at most one.
 ///
 /// A heap of four branches that knows where each job's time is: jobs arm timers to take most of them back. To do that is to mark

@@ -1,3 +1,7 @@
+internal import CoreMetrics
+internal import Logging
+internal import Reachability
+
 /// Tells a bus's report to logs and metrics.
 struct BusInstruments: Sendable {
     private let log: BusLog?
@@ -24,5 +28,132 @@ struct BusInstruments: Sendable {
     func log(_ report: Newsroom.Report) {
         for event in report.events { log?.tell(event) }
         if report.dropped > 0 { log?.tell(ofDropped: report.dropped) }
+    }
+}
+
+/// Writes what happens to jobs to a log.
+///
+/// At `info` is what nobody else is told: that an attempt failed and there will be another one. The end of a job is its caller's to
+/// log.
+struct BusLog: Sendable {
+    private let logger: Logger
+
+    init(_ logger: Logger) { self.logger = logger }
+
+    func tell(_ event: RetryEvent) {
+        switch event.kind {
+        case .attemptFailed: logger.info("attempt failed", error: event.failure?.error, metadata: Self.metadata(event))
+        case .attemptStarted: logger.debug("attempt starts", metadata: Self.metadata(event))
+        case .waiting: logger.debug("job waits for the network or a condition", metadata: Self.metadata(event))
+        case .backingOff: logger.debug("job backs off", metadata: Self.metadata(event))
+        case .succeeded: logger.debug("job succeeded", metadata: Self.metadata(event))
+        case .cancelled: logger.debug("job was cancelled", metadata: Self.metadata(event))
+        case .gaveUp: logger.debug("job gave up", error: event.report?.lastError, metadata: Self.metadata(event))
+        default: break
+        }
+    }
+
+    /// The log could not keep up.
+    func tell(ofDropped count: Int) {
+        logger.notice("events of jobs were not logged: the logger was too slow", metadata: ["retry.dropped": "\(count)"])
+    }
+
+    private static func metadata(_ event: RetryEvent) -> Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "retry.job.id": "\(event.job)", "retry.scope": "\(event.scope)", "retry.attempt": "\(event.attempt)",
+        ]
+        func set(_ key: String, _ value: String?) {
+            if let value { metadata[key] = .string(value) }
+        }
+        set("retry.destination", event.destination)
+        if !event.unmet.isEmpty { set("retry.unmet", event.unmet.map(\.description).joined(separator: ", ")) }
+        set("retry.trigger", event.trigger?.rawValue)
+        set("retry.delay", event.delay?.inSeconds)
+        set("retry.saved", event.saved?.inSeconds)
+        set("retry.since.reconnect", event.sinceReconnect?.inSeconds)
+        set("retry.failure.fault", event.failure?.fault.label)
+        set("retry.failure.charged", event.failure.map { "\($0.isCharged)" })
+        if event.waited > .zero { set("retry.waited", event.waited.inSeconds) }
+        if let report = event.report {
+            set("retry.gave.up.reason", report.reason.rawValue)
+            set("retry.elapsed", report.elapsed.inSeconds)
+        }
+        return metadata
+    }
+}
+
+/// The metrics of a bus, with labels that are all known beforehand.
+struct BusMetrics: Sendable {
+    private let pending: Meter
+    private let attempts: [RetryEvent.Trigger: Counter]
+    private let failures: [String: Counter]
+    private let succeeded: Counter
+    private let cancelled: Counter
+    private let gaveUp: [GiveUp.Reason: Counter]
+    private let saved: Timer
+    private let sinceReconnect: Timer
+
+    init(_ factory: any MetricsFactory) {
+        func counter(_ label: String, _ dimensions: (String, String)...) -> Counter {
+            Counter(label: label, dimensions: dimensions, factory: factory)
+        }
+        func timer(_ label: String) -> Timer { Timer(label: label, preferredDisplayUnit: .seconds, factory: factory) }
+        pending = Meter(label: "retry.jobs.pending", factory: factory)
+        attempts = Self.counters(RetryEvent.Trigger.all) { counter("retry.attempts", ("trigger", $0)) }
+        failures = Dictionary(
+            uniqueKeysWithValues: AttemptFailure.Fault.labels.map { ($0, counter("retry.failures", ("fault", $0))) })
+        succeeded = counter("retry.succeeded")
+        cancelled = counter("retry.cancelled")
+        gaveUp = Self.counters(GiveUp.Reason.all) { counter("retry.gave.up", ("reason", $0)) }
+        saved = timer("retry.seconds.saved")
+        sinceReconnect = timer("retry.reconnect.to.attempt")
+    }
+
+    private static func counters<Key: Hashable & RawRepresentable<String>>(
+        _ keys: [Key], _ counter: (String) -> Counter
+    ) -> [Key: Counter] {
+        Dictionary(uniqueKeysWithValues: keys.map { ($0, counter($0.rawValue)) })
+    }
+
+    /// Counts by differences: buses that share a factory share the meter, too.
+    func count(jobs: Int) {
+        if jobs > 0 { pending.increment(by: Double(jobs)) }
+        if jobs < 0 { pending.decrement(by: Double(-jobs)) }
+    }
+
+    func count(_ event: RetryEvent) {
+        if let trigger = event.trigger { attempts[trigger]?.increment() }
+        if let time = event.saved { saved.record(time) }
+        if let time = event.sinceReconnect { sinceReconnect.record(time) }
+        if let failure = event.failure { failures[failure.fault.label]?.increment() }
+        if let report = event.report { gaveUp[report.reason]?.increment() }
+        if event.kind == .succeeded { succeeded.increment() }
+        if event.kind == .cancelled { cancelled.increment() }
+    }
+}
+
+// The values of labels: a metric has no others, so that it costs the same however many jobs and servers there are.
+
+extension RetryEvent.Trigger {
+    static let all: [Self] = [.first, .timer, .reconnect, .condition, .retryNow]
+}
+
+extension GiveUp.Reason {
+    static let all: [Self] = [.permanent, .attempts, .budget, .deadline, .waitLimit, .conditionEnded, .shutDown]
+}
+
+extension AttemptFailure.Fault {
+    static let labels = [Self.network, .server, .overload(retryAfter: nil), .request, .local, .unknown].map(\.label)
+
+    /// The fault without the server's order.
+    var label: String {
+        switch self {
+        case .network: "network"
+        case .server: "server"
+        case .overload: "overload"
+        case .request: "request"
+        case .local: "local"
+        case .unknown: "unknown"
+        }
     }
 }

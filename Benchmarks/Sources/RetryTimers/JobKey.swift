@@ -1,1 +1,0 @@
-../../../Sources/ReachableRetry/Core/JobKey.swift

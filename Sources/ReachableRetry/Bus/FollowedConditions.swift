@@ -1,0 +1,231 @@
+internal import Logging
+internal import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// What a caller asks for.
+    struct Order {
+        var policy: RetryPolicy
+        var scope: Scope
+        var options: JobOptions
+        /// When its life begins, if that is later than now.
+        var notBefore = BusTime.past
+        /// What makes its task when it may start; `nil` if it has one.
+        var plan: AnyJobPlan?
+        /// Whether its driver wants to hear that it waits.
+        var wantsNews = false
+        /// Whether its driver goes on only when a reader asks.
+        var isPulled = false
+        /// The priority of the tasks that the bus makes for it.
+        var taskPriority = TaskPriority.medium
+    }
+
+    /// Takes in a job.
+    func submit(_ order: Order) throws(RetryError) -> Ticket {
+        // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
+        // any moment, with its last job.
+        var made: Condition?
+        let trace = JobTrace(order, configuration, at: clock.now())
+        while true {
+            if let result = submit(order, made, monitor.stage, trace) {
+                if case .failure = result { trace?.reject() }
+                return try result.get()
+            }
+            made = monitor.condition(for: order.scope)
+        }
+    }
+
+    /// Takes in a job; `nil` if that needs the scope's condition.
+    private func submit(
+        _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
+    ) -> Result<Ticket, RetryError>? {
+        var result: Result<Ticket, RetryError>?
+        let running = RunningAttempt.current
+        let parent = running?.bus == ObjectIdentifier(self) ? running?.attempt : nil
+        var isUnwatched = false
+        change { guarded, now in
+            guard !guarded.core.isShutDown else {
+                result = .failure(.shutDown)
+                return []
+            }
+            guard order.options.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
+                result = .failure(.duplicateID)
+                return []
+            }
+            guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else { return [] }
+            let others = order.options.conditions.map { guarded.index(of: $0, self, at: now) }
+            let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
+            let (key, number, effects) = guarded.core.submit(
+                order.policy.rules, scope: scope, conditions: others, destination: order.options.destination,
+                priority: order.options.priority,
+                parent: parent, notBefore: order.notBefore, at: now)
+            let ticket = Ticket(key: key, number: number, name: order.options.id.flatMap { $0.isChosen ? $0 : nil })
+            guarded.desk.add(ticket, order)
+            if trace != nil { guarded.desk[key]?.record.trace = trace }
+            result = .success(ticket)
+            isUnwatched = stage == .idle && order.policy.rules.connectivity != .ignore && !guarded.hasWarned
+            if isUnwatched { guarded.hasWarned = true }
+            return refreshed + effects
+        }
+        if isUnwatched { warnOfIdleMonitor() }
+        return result
+    }
+
+    private func warnOfIdleMonitor() {
+        let logger = configuration.logger ?? Logger(label: "ReachableRetry")
+        logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")
+    }
+
+    /// A condition changed.
+    fileprivate func conditionChanged(_ index: ConditionIndex, _ storage: ObjectIdentifier) {
+        change { guarded, now in
+            // The place may belong to another one by now.
+            guard let followed = guarded.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
+            return guarded.refresh(index, at: now)
+        }
+    }
+
+    /// What has to be asked before a failure is charged: an error may outrun the event that explains it.
+    ///
+    /// `nil` if the answer would change nothing.
+    func scopeToAskAbout(_ key: JobKey, _ report: FailureReport) -> Scope? {
+        guarded.withLock { guarded in
+            guard guarded.core.wouldCharge(key, report), let index = guarded.core.conditions(of: key).first else { return nil }
+            return guarded.followed[index]?.scope
+        }
+    }
+}
+
+extension RetryBus.Guarded {
+    /// The place of a scope, which is followed from now on.
+    fileprivate mutating func index(
+        of scope: Scope, _ made: Condition?, _ bus: RetryBus, _ stage: ReachabilityMonitor.Stage, at now: BusTime
+    ) -> ConditionIndex? {
+        if let index = followed.index(of: scope) { return index }
+        guard let made else { return nil }
+        let index = index(of: made, bus, at: now)
+        followed.name(index, as: scope)
+        // Nobody runs the monitor: there is no first word to wait for.
+        if stage == .idle { _ = core.stopWaitingForTheFirstLook(index, at: now) }
+        return index
+    }
+
+    /// The place of a condition, which is followed from now on.
+    mutating func index(of condition: Condition, _ bus: RetryBus, at now: BusTime) -> ConditionIndex {
+        if let index = followed.index(of: condition) { return index }
+        var entry = FollowedCondition(condition: condition, scope: nil)
+        let storage = condition.storage
+        let index = core.addCondition(
+            entry.level, isReachability: storage.isReachability, unknownUntil: now + RetryBus.startupLimit)
+        let identity = ObjectIdentifier(storage)
+        entry.observer = storage.observe { [weak bus] in bus?.conditionChanged(index, identity) }
+        followed.add(entry, at: index)
+        return index
+    }
+
+    /// Reads a condition anew.
+    mutating func refresh(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
+        guard let entry = followed[index] else { return [] }
+        return core.update(index, entry.level, at: now)
+    }
+
+    /// Reads all conditions of a job anew.
+    mutating func refresh(_ key: JobKey, at now: BusTime) -> [Effect] {
+        core.conditions(of: key).flatMap { refresh($0, at: now) }
+    }
+}
+
+/// A condition that the bus follows: kept, and observed.
+struct FollowedCondition: Sendable {
+    let condition: Condition
+    /// What it says about, if it is a monitor's and jobs go there.
+    var scope: Scope?
+    var observer: ConditionStorage.ID?
+
+    /// Stops observing.
+    ///
+    /// Not under a lock: with the condition its owner's code may go.
+    func close() {
+        if let observer { condition.storage.removeObserver(observer) }
+    }
+
+    var level: Level {
+        let reading = condition.storage.reading
+        let state = reading.state
+        var level = Level(
+            isSatisfied: state.isSatisfied, epoch: state.epoch, isFinished: state.isFinished, isKnown: reading.isKnown)
+        (level.isUnsteady, level.evaluation) = (reading.isUnsteady, reading.evaluation)
+        return level
+    }
+}
+
+/// The conditions that jobs depend on, by what they are.
+struct FollowedConditions: Sendable {
+    private var entries: [ConditionIndex: FollowedCondition] = [:]
+    private var scopes: [Scope: ConditionIndex] = [:]
+    private var storages: [ObjectIdentifier: ConditionIndex] = [:]
+
+    func count(where isCounted: (FollowedCondition) -> Bool) -> Int { entries.values.count(where: isCounted) }
+
+    func index(of scope: Scope) -> ConditionIndex? { scopes[scope] }
+
+    /// Two conditions for the same scope of a monitor are one.
+    func index(of condition: Condition) -> ConditionIndex? { storages[ObjectIdentifier(condition.storage)] }
+
+    subscript(index: ConditionIndex) -> FollowedCondition? { entries[index] }
+
+    mutating func add(_ followed: FollowedCondition, at index: ConditionIndex) {
+        entries[index] = followed
+        storages[ObjectIdentifier(followed.condition.storage)] = index
+        if let scope = followed.scope { scopes[scope] = index }
+    }
+
+    /// A condition that was followed for its own sake turns out to be a scope's.
+    mutating func name(_ index: ConditionIndex, as scope: Scope) {
+        entries[index]?.scope = scope
+        scopes[scope] = index
+    }
+
+    mutating func remove(_ index: ConditionIndex) -> FollowedCondition? {
+        guard let followed = entries.removeValue(forKey: index) else { return nil }
+        storages[ObjectIdentifier(followed.condition.storage)] = nil
+        if let scope = followed.scope { scopes[scope] = nil }
+        return followed
+    }
+
+    mutating func removeAll() -> [FollowedCondition] {
+        defer { self = FollowedConditions() }
+        return Array(entries.values)
+    }
+}
+
+/// The answers of the kernel about scopes whose attempts failed: a burst of failures asks once.
+///
+/// An answer is used again for ``lifetime``, unless the monitor has heard anything since the question. Questions of several threads
+/// that come at once are asked at once: no lock is held across a lookup.
+final class RecentLookups: Sendable {
+    static let lifetime = Duration.milliseconds(1)
+
+    private struct Answer {
+        var time: BusTime
+        var delivery: UInt64
+        var isGone: Bool
+    }
+
+    private let answers = Mutex<[Scope: Answer]>([:])
+
+    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    func isGone(_ scope: Scope, _ monitor: ReachabilityMonitor, at now: BusTime) -> Bool {
+        let delivery = monitor.deliveryCount
+        if let known = answers.withLock({ $0[scope] }), known.delivery == delivery, now - known.time < Self.lifetime {
+            return known.isGone
+        }
+        guard let path = try? monitor.path(to: scope) else { return false }
+        let answer = Answer(time: now, delivery: delivery, isGone: path.status == .unsatisfied)
+        answers.withLock { answers in
+            answers = answers.filter { now - $0.value.time < Self.lifetime }
+            answers[scope] = answer
+        }
+        return answer.isGone
+    }
+}

@@ -1,0 +1,194 @@
+internal import Reachability
+internal import Synchronization
+
+extension RetryBus {
+    /// The jobs that have not ended, by priority and age, and why each is not running.
+    ///
+    /// A snapshot, at a cost that grows with the number of jobs.
+    public var pending: [PendingJob] {
+        let reading = clock.now()
+        let jobs = guarded.withLock { guarded in
+            let now = guarded.time(reading)
+            return guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
+        }
+        return withMissing(jobs)
+    }
+
+    /// Adds to jobs that wait for the network what is missing there.
+    func withMissing(_ jobs: [PendingJob]) -> [PendingJob] {
+        var jobs = jobs
+        var missing: [Scope: String?] = [:]
+        for index in jobs.indices where jobs[index].isScopeUnmet {
+            let scope = jobs[index].scope
+            let words = missing[scope] ?? monitor.missing(for: scope)
+            missing[scope] = .some(words)
+            jobs[index].missing = words
+        }
+        return jobs
+    }
+
+    /// What happens to all jobs, from now on, in order.
+    ///
+    /// Each access makes a stream of its own, for one iteration, which misses what happened before. A listener that is slow loses
+    /// the oldest events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
+    public var events: AsyncStream<RetryEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
+        guard let id = guarded.withLock({ $0.newsroom.add(continuation) }) else {
+            continuation.finish()
+            return stream
+        }
+        // What the listener has not read is released outside of the lock.
+        continuation.onTermination = { [weak self] _ in _ = self?.guarded.withLock { $0.newsroom.remove(id) } }
+        return stream
+    }
+
+    /// Delivers the events that were put down, unless another thread does.
+    ///
+    /// Listeners, metrics and the log each have a queue of their own: a logger that blocks keeps no listener waiting.
+    func publish() {
+        var isContinuing = false
+        while let edition = guarded.withLock({ $0.newsroom.takeForListeners(isContinuing: isContinuing) }) {
+            isContinuing = true
+            for event in edition.events {
+                for listener in edition.listeners { listener.yield(event) }
+            }
+            guard edition.isLast else { continue }
+            for listener in edition.listeners { listener.finish() }
+        }
+        guard let instruments else { return }
+        isContinuing = false
+        while let edition = guarded.withLock({ $0.newsroom.takeForMetrics(isContinuing: isContinuing) }) {
+            isContinuing = true
+            instruments.measure(edition)
+        }
+        isContinuing = false
+        while let edition = guarded.withLock({ $0.newsroom.takeForLog(isContinuing: isContinuing) }) {
+            isContinuing = true
+            instruments.log(edition)
+        }
+    }
+
+    /// What is kept, for tests that look for leaks: jobs, what their tasks have to pick up, conditions, listeners, timers.
+    package var usage: [Int] {
+        guarded.withLock { guarded in
+            [
+                guarded.core.count, guarded.desk.count, guarded.followed.count(where: { $0.scope != .internet }),
+                guarded.newsroom.listenerCount, guarded.core.timerCount,
+            ]
+        }
+    }
+
+    /// When the bus wakes up by itself, on its clock; `nil` if it does not.
+    package var nextWakeUp: Duration? {
+        let time = alarm.time
+        return time.isNever ? nil : time.duration
+    }
+}
+
+extension RetryBus.Guarded {
+    func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
+        guard let job = core[key], let record = desk[key]?.record, let description = core.description(of: key, at: now) else {
+            return nil
+        }
+        let unmet = description.unmet.compactMap { index in
+            followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
+        }
+        return PendingJob(
+            id: Ticket(key: key, number: job.number, name: record.name).id, state: description.state,
+            scope: followed[job.scope]?.scope ?? .internet,
+            destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
+            hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
+            charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
+            lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, hold: description.hold,
+            holdDelay: description.holdDelay, errnoReaders: job.rules.classification.errnoReaders)
+    }
+}
+
+/// Somebody who waits for a job to wait.
+struct ParkingWitness: Sendable {
+    let number: UInt64
+    let id: JobID
+    let continuation: CheckedContinuation<PendingJob, any Error>
+}
+
+extension RetryBus {
+    /// Suspends until a job waits for a condition or a time and its task sleeps, or it has none.
+    ///
+    /// The way for tests to meet a job that no timer tells of. Also waits for the job to be submitted.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    package func untilParked(_ id: JobID) async throws -> PendingJob {
+        try Task.checkCancellation()
+        let number = guarded.withLock { guarded in
+            guarded.nextWitness += 1
+            return guarded.nextWitness
+        }
+        var job = try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let reading = clock.now()
+                let parked = guarded.withLock { guarded in
+                    guarded.witnesses.append(ParkingWitness(number: number, id: id, continuation: continuation))
+                    return guarded.takeWitnesses(at: guarded.time(reading))
+                }
+                for (witness, job) in parked { witness.continuation.resume(returning: job) }
+                if Task.isCancelled { cancelWitness(number) }
+            }
+        } onCancel: {
+            cancelWitness(number)
+        }
+        if job.isScopeUnmet { job.missing = monitor.missing(for: job.scope) }
+        return job
+    }
+
+    /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
+    package var isQuiet: Bool { guarded.withLock { $0.isQuiet } }
+
+    /// Suspends until the bus is quiet.
+    package func untilQuiet() async {
+        await withUnsafeContinuation { continuation in
+            let isQuiet = guarded.withLock { guarded in
+                if !guarded.isQuiet { guarded.quietWitnesses.append(continuation) }
+                return guarded.isQuiet
+            }
+            if isQuiet { continuation.resume() }
+        }
+    }
+
+    private func cancelWitness(_ number: UInt64) {
+        let witness = guarded.withLock { guarded in
+            guarded.witnesses.firstIndex { $0.number == number }.map { guarded.witnesses.remove(at: $0) }
+        }
+        witness?.continuation.resume(throwing: CancellationError())
+    }
+}
+
+extension RetryBus.Guarded {
+    fileprivate var isQuiet: Bool {
+        desk.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
+    }
+
+    /// The tasks that waited until the bus is quiet, if it is.
+    mutating func takeQuietWitnesses() -> [UnsafeContinuation<Void, Never>] {
+        guard !quietWitnesses.isEmpty, isQuiet else { return [] }
+        defer { quietWitnesses = [] }
+        return quietWitnesses
+    }
+
+    /// The witnesses whose jobs wait now.
+    mutating func takeWitnesses(at now: BusTime) -> [(ParkingWitness, PendingJob)] {
+        var taken: [(ParkingWitness, PendingJob)] = []
+        var rest: [ParkingWitness] = []
+        for witness in witnesses {
+            if let key = desk.key(of: witness.id), desk[key]?.isAwake == false, let job = pendingJob(key, at: now),
+                job.state != .running
+            {
+                taken.append((witness, job))
+            } else {
+                rest.append(witness)
+            }
+        }
+        witnesses = rest
+        return taken
+    }
+}
