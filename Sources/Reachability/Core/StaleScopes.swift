@@ -1,0 +1,130 @@
+/// Which scopes have to be asked about again.
+struct Doubts: Equatable, Sendable {
+    private var families: FamilySet = []
+    private var scopes: Set<Scope> = []
+
+    init() {}
+
+    /// Doubt about everything.
+    static var all: Doubts {
+        var doubts = Doubts()
+        doubts.families = .all
+        return doubts
+    }
+
+    var isEmpty: Bool { families.isEmpty && scopes.isEmpty }
+
+    /// Whether a scope is doubted that asks about addresses of these families; without any, every doubt concerns it.
+    func concern(_ scope: Scope, asking families: FamilySet) -> Bool {
+        if isEmpty { return false }
+        return families.isEmpty || !self.families.isDisjoint(with: families) || contains(scope)
+    }
+
+    /// The families of a doubted scope whose addresses have to be asked about: a route or address of one says nothing of the other.
+    func families(of scope: Scope, asking families: FamilySet) -> FamilySet {
+        families.isEmpty || contains(scope) ? .all : self.families.intersection(families)
+    }
+
+    private func contains(_ scope: Scope) -> Bool { !scopes.isEmpty && scopes.contains(scope) }
+
+    mutating func insert(_ family: IPAddress.Family) { families.formUnion(FamilySet(family)) }
+
+    mutating func insert(_ scope: Scope) { scopes.insert(scope) }
+
+    mutating func formUnion(_ other: Doubts) {
+        families.formUnion(other.families)
+        if !other.scopes.isEmpty { scopes.formUnion(other.scopes) }
+    }
+
+    /// Adds the scopes that a hint can concern.
+    ///
+    /// A route decides about the addresses that it covers, and an address about its family. Of anything else it cannot be said:
+    /// a link takes routes of both families with it or brings them back, without a word about them, and rules and nexthops apply
+    /// to whatever leads through them.
+    mutating func insert(_ hint: Hint, _ index: DestinationIndex) {
+        switch hint.kind {
+        case .route(let change):
+            // A default route, or half of one, covers too many for a list.
+            if change.destination.length <= 1 { return insert(change.destination.address.family) }
+            for scope in index.scopes(in: change.destination) { scopes.insert(scope) }
+        case .address(let address, _): insert(address.address.family)
+        // Its scopes are known to those who know the names.
+        case .host: break
+        default: self = .all
+        }
+    }
+}
+
+/// None, one or both of the address families.
+package struct FamilySet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// The set of one family.
+    package init(_ family: IPAddress.Family) { rawValue = family == .ipv4 ? 1 : 2 }
+
+    /// Both families.
+    package static let all = FamilySet(rawValue: 3)
+}
+
+/// Which scopes ask about which addresses, in the addresses' order: what a prefix covers is found without a look at all of them.
+package struct DestinationIndex: Sendable {
+    private struct Entry {
+        var value: UInt128
+        var scope: Scope
+    }
+
+    private var ipv4: [Entry] = []
+    private var ipv6: [Entry] = []
+
+    package init() {}
+
+    /// Makes the index of scopes and the addresses that they ask about.
+    package init(_ destinations: some Sequence<(scope: Scope, addresses: [IPAddress])>) {
+        for (scope, addresses) in destinations {
+            for address in addresses {
+                let entry = Entry(value: address.value, scope: scope)
+                if address.family == .ipv4 { ipv4.append(entry) } else { ipv6.append(entry) }
+            }
+        }
+        ipv4.sort { $0.value < $1.value }
+        ipv6.sort { $0.value < $1.value }
+    }
+
+    /// All addresses.
+    package var addresses: Set<IPAddress> {
+        Set(ipv4.map { IPAddress(family: .ipv4, value: $0.value) } + ipv6.map { IPAddress(family: .ipv6, value: $0.value) })
+    }
+
+    /// The scopes that ask about an address of a block; one that asks about several comes several times.
+    package func scopes(in block: IPPrefix) -> some Sequence<Scope> {
+        let entries = entries(of: block)
+        let last = Self.last(of: block)
+        return entries[Self.firstIndex(in: entries, notBelow: block.address.value)...].lazy.prefix { $0.value <= last }.map(\.scope)
+    }
+
+    /// Whether anybody asks about an address of a block.
+    package func isConcerned(by block: IPPrefix) -> Bool {
+        let entries = entries(of: block)
+        let first = Self.firstIndex(in: entries, notBelow: block.address.value)
+        return first < entries.count && entries[first].value <= Self.last(of: block)
+    }
+
+    private func entries(of block: IPPrefix) -> [Entry] { block.address.family == .ipv4 ? ipv4 : ipv6 }
+
+    /// The greatest address of a block.
+    private static func last(of block: IPPrefix) -> UInt128 {
+        let free = block.address.family.bitWidth - block.length
+        return free == 128 ? .max : block.address.value | ((1 << UInt128(free)) - 1)
+    }
+
+    private static func firstIndex(in entries: [Entry], notBelow value: UInt128) -> Int {
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].value < value { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

@@ -1,0 +1,57 @@
+/// An instant on a source's clock: the time since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+///
+/// Instants of different machines, or of different boots, cannot be compared.
+public struct BootInstant: InstantProtocol, CustomStringConvertible {
+    /// The time from boot to the instant.
+    public var sinceBoot: Duration
+
+    /// Makes the instant that lies the given time after boot.
+    public init(sinceBoot: Duration) { self.sinceBoot = sinceBoot }
+
+    /// Returns the instant that lies a duration later; the sum saturates.
+    public func advanced(by duration: Duration) -> BootInstant { BootInstant(sinceBoot: sinceBoot.saturatingAdd(duration)) }
+
+    /// Returns the time from this instant to another one; the difference saturates.
+    public func duration(to other: BootInstant) -> Duration { other.sinceBoot.saturatingSubtract(sinceBoot) }
+
+    /// Returns whether an instant is earlier than another one.
+    public static func < (left: BootInstant, right: BootInstant) -> Bool { left.sinceBoot < right.sinceBoot }
+
+    /// The time since boot, as `Duration` describes it.
+    public var description: String { "\(sinceBoot)" }
+}
+
+extension Duration {
+    /// The longest duration that can be written.
+    package static let longest = Duration(attoseconds: .max)
+
+    /// In nanoseconds, or the nearest number that can be written.
+    var clampedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
+
+    /// Whether this is less than another: what `<` says, without a call into the standard library.
+    ///
+    /// For what is done with each event: the first call of another library after a rest costs more than many that follow.
+    func isLess(than other: Duration) -> Bool { attoseconds < other.attoseconds }
+
+    /// The sum, or the nearest duration that can be written: a configured duration may be anything.
+    package func saturatingAdd(_ other: Duration) -> Duration {
+        let (sum, overflow) = attoseconds.addingReportingOverflow(other.attoseconds)
+        guard overflow else { return Duration(attoseconds: sum) }
+        return Duration(attoseconds: other.attoseconds < 0 ? .min : .max)
+    }
+
+    /// The difference, or the nearest duration that can be written.
+    package func saturatingSubtract(_ other: Duration) -> Duration {
+        let (difference, overflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
+        guard overflow else { return Duration(attoseconds: difference) }
+        return Duration(attoseconds: other.attoseconds < 0 ? .max : .min)
+    }
+}
+
+extension Duration {
+    /// The earlier of two times; that which is there if one is missing.
+    static func earlier(_ one: Duration?, _ other: Duration?) -> Duration? {
+        guard let one, let other else { return one ?? other }
+        return min(one, other)
+    }
+}
