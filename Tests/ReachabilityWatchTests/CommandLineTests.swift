@@ -71,3 +71,27 @@ struct CommandLineTests {
         #expect(help.contains("EXAMPLES"))
     }
 }
+
+struct CommandSuggestionTests {
+    private let suggestion = ReachabilityWatch.suggestion
+
+    @Test(arguments: [
+        ("staus", "status"), ("STATUS", "status"), ("wiat", "wait"), ("wtach", "watch"), ("explan", "explain"), ("expl", "explain"),
+        ("recrod", "record"), ("rply", "replay"), ("runn", "run"), ("hlep", "help"), ("stauts", "status"),
+    ])
+    func findsTheNearestCommand(_ word: String, _ name: String) {
+        #expect(suggestion.nearest(to: word) == name)
+    }
+
+    @Test(arguments: ["", "x", "frobnicate", "nas.example.org", "192.0.2.1", "re", "r", String(repeating: "w", count: 10_000)])
+    func suggestsNothingThatIsFarAway(_ word: String) {
+        #expect(suggestion.nearest(to: word) == nil)
+    }
+
+    @Test func namesTheWordInFrontOfTheOptions() {
+        #expect(suggestion.unknownCommand(in: ["staus", "--to", "x"]) == "staus")
+        for words in [[], ["status"], ["--to", "x"], ["help", "run"], ["-h"], ["run", "--", "x"]] {
+            #expect(suggestion.unknownCommand(in: words) == nil)
+        }
+    }
+}

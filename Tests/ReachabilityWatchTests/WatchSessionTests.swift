@@ -118,3 +118,49 @@ struct WatchSessionTests {
         #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: standard output is read too slowly."])
     }
 }
+
+struct SequenceCheckTests {
+    private func transition(_ sequence: UInt64) -> Transition {
+        Samples.transition(sequence, from: Samples.offline(), to: Samples.online(), .online, Samples.cableBack)
+    }
+
+    @Test func countsWhatIsMissing() {
+        var check = SequenceCheck()
+        #expect(check.missed(before: Samples.baseline(Samples.offline())) == 0)
+        #expect(check.missed(before: transition(1)) == 0)
+        #expect(check.missed(before: transition(5)) == 3)
+        #expect(check.missed(before: transition(6)) == 0)
+    }
+
+    @Test func knowsNothingBeforeTheFirstOne() {
+        var check = SequenceCheck()
+        #expect(check.missed(before: transition(.max)) == 0)
+        #expect(check.missed(before: transition(1)) == 0)
+    }
+}
+
+struct DropNoticeTests {
+    @Test func blamesAReaderOnlyIfThereIsOne() {
+        var pipe = DropNotice(hasReader: true)
+        #expect(
+            pipe.dropped(1, of: "internet", now: .zero)
+                == ["1 transition of internet dropped: standard output is read too slowly."])
+        var terminal = DropNotice(hasReader: false)
+        #expect(
+            terminal.dropped(2, of: "internet", now: .zero)
+                == ["2 transitions of internet dropped: they came faster than lines could be written."])
+    }
+
+    @Test func speaksAtMostOnceASecond() {
+        var notice = DropNotice(hasReader: true)
+        #expect(notice.dropped(1, of: "a", now: .seconds(10)).count == 1)
+        #expect(notice.dropped(2, of: "a", now: .milliseconds(10_500)).isEmpty)
+        #expect(notice.dropped(3, of: "b", now: .milliseconds(10_999)).isEmpty)
+        let lines = notice.dropped(4, of: "a", now: .milliseconds(11_000))
+        #expect(lines.count == 2 && lines[0].hasPrefix("6 transitions of a ") && lines[1].hasPrefix("3 transitions of b "))
+        #expect(notice.dropped(.max, of: "a", now: .milliseconds(11_100)).isEmpty)
+        #expect(notice.dropped(.max, of: "a", now: .milliseconds(11_200)).isEmpty)
+        #expect(notice.rest().map { $0.hasPrefix("\(UInt64.max) ") } == [true])
+        #expect(notice.rest().isEmpty)
+    }
+}

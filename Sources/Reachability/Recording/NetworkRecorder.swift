@@ -11,7 +11,7 @@ internal import Synchronization
 /// ```
 ///
 /// It writes each batch, each dump and each look-up with its answer, in their order and as the monitor saw them
-/// (Documentation/recording.md). The sink is called by a thread of its own, one call after the other; the source's thread never
+/// (docs/recording.md). The sink is called by a thread of its own, one call after the other; the source's thread never
 /// waits for it. What comes faster than the sink takes it is dropped beyond the buffer's limit, counted, and marked in the
 /// recording. A sink that fails ends the recording, not the monitoring.
 ///

@@ -69,3 +69,82 @@ struct ScopeOptions: ParsableArguments {
         return scope
     }
 }
+
+/// A destination as it is written on the command line: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.
+struct DestinationArgument: Hashable {
+    /// What is to be reached.
+    let scope: Scope
+    /// The address, if it is one.
+    let address: IPAddress?
+    /// The interface named behind the percent sign.
+    let interface: String?
+
+    /// Reads the text.
+    init(_ text: String) throws(InvalidArgument) {
+        let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+        let name = String(parts[0])
+        address = IPAddress(name)
+        interface = parts.count == 2 ? try InterfaceArgument(String(parts[1])).name : nil
+        if let address {
+            scope = .address(address)
+        } else {
+            guard interface == nil, Self.isHostName(name) else {
+                throw InvalidArgument("a destination is written like 192.0.2.1, 2001:db8::1, fe80::1%eth0 or nas.example.org")
+            }
+            scope = .host(name)
+        }
+    }
+
+    /// Whether a name server, or /etc/hosts, could know such a name (RFC 1123 §2.1, with the underscores that are in use).
+    ///
+    /// What consists of digits and dots is a mistyped address: inet_aton(3) takes it for one, and so does the resolver.
+    private static func isHostName(_ text: String) -> Bool {
+        let name = text.hasSuffix(".") ? text.dropLast() : text[...]
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard !name.isEmpty, name.utf8.count <= 253, labels.last?.contains(where: \.isLetter) == true else { return false }
+        return labels.allSatisfy { label in
+            !label.isEmpty && label.utf8.count <= 63 && label.first != "-" && label.last != "-"
+                && label.unicodeScalars.allSatisfy { scalar in
+                    scalar.isASCII
+                        && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+                            || "-_".unicodeScalars.contains(scalar))
+                }
+        }
+    }
+}
+
+/// The name of an interface as it is written on the command line, and as this program prints it.
+struct InterfaceArgument: Hashable {
+    /// The name, encoded as the library encodes names.
+    let name: String
+
+    /// Reads the text.
+    ///
+    /// What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
+    init(_ text: String) throws(InvalidArgument) {
+        name = unescapedFromTerminal(text)
+        let isValid = !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(where: Self.isRefused)
+        guard isValid else { throw InvalidArgument("an interface has a name like eth0; `ip link` lists those that exist") }
+        guard Self.length(name) <= Self.longest else {
+            throw InvalidArgument("the name of an interface has at most \(Self.longest) bytes; `ip link` lists those that exist")
+        }
+    }
+
+    /// IFNAMSIZ without the final zero byte (netdevice(7)).
+    private static let longest = 15
+
+    /// The bytes of a name that is encoded as the library encodes names.
+    private static func length(_ name: String) -> Int {
+        let parts = name.split(separator: "\\x", omittingEmptySubsequences: false)
+        let escapes = parts.dropFirst().count { $0.utf8.prefix(2).count(where: \.isHexadecimal) == 2 }
+        return name.utf8.count - 3 * escapes
+    }
+
+    private static func isRefused(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "/") || byte == UInt8(ascii: ":") || byte == 0x20 || (9...13).contains(byte)
+    }
+}
+
+extension UInt8 {
+    fileprivate var isHexadecimal: Bool { Unicode.Scalar(self).properties.isASCIIHexDigit }
+}

@@ -2,7 +2,7 @@ import Reachability
 
 /// How the program ends.
 ///
-/// The numbers are a promise: Documentation/exit-codes.md.
+/// The numbers are a promise: docs/exit-codes.md.
 enum ExitStatus: Int32 {
     /// Yes: satisfied, or done what was asked.
     case yes = 0

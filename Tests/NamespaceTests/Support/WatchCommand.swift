@@ -4,7 +4,7 @@ import Testing
 
 /// `reachability-watch watch --format json`, running in a namespace.
 final class WatchCommand {
-    /// A line of its output, as documented in Documentation/json.md.
+    /// A line of its output, as documented in docs/json.md.
     struct Line: Decodable {
         struct Path: Decodable {
             struct Family: Decodable {

@@ -1,4 +1,4 @@
-/// The numbers of the file format; Documentation/recording.md describes it.
+/// The numbers of the file format; docs/recording.md describes it.
 package enum RecordingFormat {
     /// What a file begins with.
     ///

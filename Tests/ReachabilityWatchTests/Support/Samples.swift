@@ -1,4 +1,6 @@
 import Reachability
+import ReachabilityTesting
+import Synchronization
 
 @testable import reachability_watch
 
@@ -52,3 +54,42 @@ enum Samples {
 
 /// Whether a terminal shows all of a text and obeys none of it.
 func isHarmless(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.isHarmless) }
+
+/// Collects lines; a test can wait for each, or do something while it is being written.
+final class LineCollector: LineOutput {
+    private let collected = Mutex<[String]>([])
+    private let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+    private let onWrite: @Sendable (Int) throws(OutputFailure) -> Void
+
+    /// - Parameter onWrite: called with the number of lines before, for each line.
+    init(onWrite: @escaping @Sendable (Int) throws(OutputFailure) -> Void = { _ in }) { self.onWrite = onWrite }
+
+    /// What was written.
+    var lines: [String] { collected.withLock(\.self) }
+
+    func write(_ line: String) throws(OutputFailure) {
+        try onWrite(lines.count)
+        collected.withLock { $0.append(line) }
+        continuation.yield(line)
+    }
+
+    /// Waits for the next line that was not waited for before.
+    func next() async -> String {
+        for await line in stream { return line }
+        return ""
+    }
+}
+
+extension SeededGenerator {
+    /// Up to `length` scalars: mostly from `alphabet`, sometimes any at all.
+    mutating func text(of alphabet: String, length: Int) -> String {
+        let letters = Array(alphabet.unicodeScalars)
+        var text = ""
+        for _ in 0..<next() % UInt64(length + 1) {
+            let letter = letters[Int(next() % UInt64(letters.count))]
+            let any = Unicode.Scalar(UInt32(next() % 0x11_0000))
+            text.unicodeScalars.append(next() % 8 == 0 ? any ?? letter : letter)
+        }
+        return text
+    }
+}

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Reachability
 
 /// Writes every step of a verdict for people.
@@ -113,4 +114,134 @@ struct ExplanationText {
     private func name(_ index: UInt32) -> String {
         explanation.interfaces.first { $0.index == index }?.name ?? "interface \(index)"
     }
+}
+
+/// How lines for people look on the terminal or file they go to.
+struct TextStyle: Hashable {
+    /// Whether words are coloured besides being words.
+    var hasColor = false
+    /// Whether signs beyond ASCII can be shown.
+    var hasUnicode = true
+
+    /// The style for an environment (environ(7)), given whether the output is a terminal.
+    ///
+    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale's variables rule
+    /// in the order of locale(7).
+    init(environment: (String) -> String?, isTerminal: Bool) {
+        let isPlain = environment("NO_COLOR")?.isEmpty == false || ["", "dumb"].contains(environment("TERM") ?? "")
+        hasColor = isTerminal && !isPlain
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
+        let name = locale.lowercased()
+        hasUnicode = name.contains("utf-8") || name.contains("utf8")
+    }
+
+    /// A style without regard to an environment.
+    init(hasColor: Bool = false, hasUnicode: Bool = true) {
+        self.hasColor = hasColor
+        self.hasUnicode = hasUnicode
+    }
+
+    /// The sign and the word for a status, as wide as that of each other one.
+    func label(_ status: NetworkPath.Status) -> String {
+        let (sign, plainSign, word) =
+            switch status {
+            case .satisfied: ("●", "+", "online ")
+            case .unsatisfied: ("○", "-", "offline")
+            case .unknown: ("◌", "?", "unknown")
+            }
+        return colored("\(hasUnicode ? sign : plainSign) \(word)", status)
+    }
+
+    /// Text in the colour of a status.
+    func colored(_ text: String, _ status: NetworkPath.Status) -> String {
+        switch status {
+        case .satisfied: colored(text, "32")
+        case .unsatisfied: colored(text, "31")
+        case .unknown: colored(text, "33")
+        }
+    }
+
+    /// Text that matters less.
+    func dimmed(_ text: String) -> String { colored(text, "2") }
+
+    /// Text that stands out.
+    func strong(_ text: String) -> String { colored(text, "1") }
+
+    private func colored(_ text: String, _ code: String) -> String {
+        hasColor ? "\u{1b}[\(code)m\(text)\u{1b}[0m" : text
+    }
+}
+
+/// Writes the transitions of one scope for people.
+///
+/// It remembers since when the scope is up or down.
+struct TransitionText {
+    private let style: TextStyle
+    /// The scope's name on each line; `nil` if there is only one scope.
+    private let scope: String?
+    private let localOffset: @Sendable (Duration) -> Int
+    /// When the status was last seen to change, and whether that was its beginning rather than the start of the watch.
+    private var since: (at: BootInstant, isBeginning: Bool)?
+
+    /// - Parameters:
+    ///   - scope: the scope's name, if lines must tell several apart.
+    ///   - localOffset: the seconds that local clocks are ahead of UTC at a time.
+    init(style: TextStyle, scope: String?, localOffset: @escaping @Sendable (Duration) -> Int) {
+        self.style = style
+        self.scope = scope
+        self.localOffset = localOffset
+    }
+
+    /// Transitions were lost: what was remembered may be wrong.
+    mutating func forget() { since = nil }
+
+    /// One line, without its end.
+    mutating func line(for transition: Transition) -> String {
+        // A monitor that ended before its first event knows no time of day.
+        let time = transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime, offset: localOffset(transition.wallTime))
+        var line = time.map { style.dimmed($0.plain) + "  " } ?? ""
+        line += "\(style.label(transition.current.status))  "
+        if let scope { line += style.strong(escapedForTerminal(scope)) + "  " }
+        return line + escapedForTerminal(report(of: transition))
+    }
+
+    private mutating func report(of transition: Transition) -> String {
+        let hasFlipped = transition.previous.map { $0.status != transition.current.status } ?? true
+        var elapsed: String?
+        if hasFlipped {
+            if let previous = transition.previous, previous.status != .unknown, let since {
+                elapsed = (since.isBeginning ? "after " : "after at least ") + elapsedText(since.at.duration(to: transition.at))
+            }
+            since = (transition.at, !transition.isBaseline)
+        }
+        return transition.text(elapsed: elapsed)
+    }
+}
+
+/// Returns a line of `status`, without its end.
+func statusLine(_ path: NetworkPath, of scope: Scope, _ format: OutputFormat, _ style: TextStyle) -> String {
+    switch format {
+    case .json: JSONValue.status(path, of: scope).description
+    case .text: "\(style.strong(escapedForTerminal(scope.description))): \(style.verdict(path))"
+    }
+}
+
+extension TextStyle {
+    /// A verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
+    func verdict(_ path: NetworkPath) -> String {
+        let summary = escapedForTerminal(path.summary)
+        return switch path.status {
+        case .satisfied: "\(colored("satisfied", path.status)) \(summary)"
+        case .unsatisfied: "\(colored("unsatisfied", path.status)): \(summary)"
+        case .unknown: colored("unknown", path.status)
+        }
+    }
+}
+
+/// The form of the output.
+enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
+    /// Lines for people.
+    case text
+    /// One JSON object a line.
+    case json
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A moment in the proleptic Gregorian calendar.
 struct CalendarTime: Hashable {
     private let year: Int64
@@ -39,4 +41,25 @@ struct CalendarTime: Hashable {
         let parts = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
         return parts.map { zeroPadded($0, 2) }.joined(separator: ":")
     }
+}
+
+/// A length of time for people: `250 ms`, `4.2 s`, `2 min 5 s`, `3 h 4 min`, `2 d 3 h`.
+func elapsedText(_ duration: Duration) -> String {
+    let duration = max(duration, .zero)
+    let (seconds, attoseconds) = duration.components
+    let milliseconds = attoseconds / 1_000_000_000_000_000
+    switch seconds {
+    case 0: return "\(milliseconds) ms"
+    case 1..<60: return "\(seconds).\(milliseconds / 100) s"
+    case 60..<3600: return "\(seconds / 60) min \(seconds % 60) s"
+    case 3600..<86_400: return "\(seconds / 3600) h \(seconds / 60 % 60) min"
+    default: return "\(seconds / 86_400) d \(seconds / 3600 % 24) h"
+    }
+}
+
+/// How many seconds the clocks of the user's time zone (TZ, or /etc/localtime) are ahead of UTC at a moment (localtime_r(3)).
+func localOffset(at time: Duration) -> Int {
+    var seconds = time_t(time.components.seconds)
+    var broken = tm()
+    return localtime_r(&seconds, &broken) == nil ? 0 : broken.tm_gmtoff
 }

@@ -1,0 +1,1 @@
+../../Sources/reachability-watch/Arguments/ArgumentValues.swift

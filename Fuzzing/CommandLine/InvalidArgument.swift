@@ -1,1 +1,0 @@
-../../Sources/reachability-watch/Arguments/InvalidArgument.swift

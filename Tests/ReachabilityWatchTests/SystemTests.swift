@@ -1,0 +1,75 @@
+import Glibc
+import Reachability
+import Testing
+
+@testable import reachability_watch
+
+struct DescriptorOutputTests {
+    @Test func writesALineAtOnce() throws {
+        let pipe = try Pipe()
+        try DescriptorOutput(descriptor: pipe.writeEnd).write("grün")
+        #expect(pipe.available() == "grün\n")
+    }
+
+    /// A pipe holds 64 KiB (pipe(7)): the rest must wait for room, here on a descriptor that refuses to wait.
+    @Test func writesMoreThanAPipeHoldsToANonBlockingDescriptor() async throws {
+        let pipe = try Pipe()
+        #expect(fcntl(pipe.writeEnd, F_SETFL, O_NONBLOCK) == 0)
+        let line = String(repeating: "x", count: 300_000)
+        async let text = pipe.readLine()
+        try DescriptorOutput(descriptor: pipe.writeEnd).write(line)
+        #expect(await text == line)
+    }
+
+    @Test func tellsAReaderThatLeftFromAnError() throws {
+        signal(SIGPIPE, SIG_IGN)
+        let pipe = try Pipe()
+        pipe.closeReadEnd()
+        #expect(throws: OutputFailure.readerGone) { try DescriptorOutput(descriptor: pipe.writeEnd).write("x") }
+        #expect(throws: OutputFailure.refused(errno: EBADF)) { try DescriptorOutput(descriptor: -1).write("x") }
+        let full = open("/dev/full", O_WRONLY)
+        defer { close(full) }
+        #expect(throws: OutputFailure.refused(errno: ENOSPC)) { try DescriptorOutput(descriptor: full).write("x") }
+    }
+}
+
+struct StartConditionsTests {
+    @Test func asksForProcFirst() {
+        let complaint = StartConditions.complaint(hasProc: false, descriptors: (0, EMFILE))
+        #expect(complaint?.0.contains("/proc is not mounted") == true && complaint?.1 == .unavailable)
+    }
+
+    @Test(
+        arguments: [
+            (0, EMFILE, "only 0 file descriptors are free, and 20 are needed; next: raise the limit, e.g. `ulimit -n 64`"),
+            (1, EMFILE, "only 1 file descriptor is free"), (19, ENFILE, "raise the machine's limit"),
+            (3, ENOMEM, "make room (Cannot allocate memory)"),
+        ] as [(Int, Int32, String)])
+    func saysHowManyDescriptorsAreMissing(_ free: Int, _ errno: Int32, _ text: String) {
+        let complaint = StartConditions.complaint(hasProc: true, descriptors: (free, errno))
+        #expect(complaint?.0.contains(text) == true && complaint?.1 == .unknown)
+    }
+
+    @Test func isSilentWhenAllIsThere() {
+        #expect(StartConditions.complaint(hasProc: true, descriptors: (StartConditions.neededDescriptors, nil)) == nil)
+    }
+}
+
+struct ExitStatusTests {
+    @Test(
+        arguments: [
+            (ReachabilityError.Code.netlinkUnavailable, 69), (.permissionDenied, 77), (.namespaceUnavailable, 64),
+            (.requestFailed, 2), (.invalidRecording, 65), (.fileFailed, 66),
+            (.alreadyRun, 2), (.ended, 2), (.init(rawValue: "new"), 2),
+        ] as [(ReachabilityError.Code, Int32)])
+    func tellsErrorsApart(_ code: ReachabilityError.Code, _ expected: Int32) {
+        #expect(ExitStatus(ReachabilityError(code, operation: "test")).rawValue == expected)
+    }
+
+    @Test func saysYesOnlyIfEverythingIsSatisfied() {
+        #expect(ExitStatus([Samples.online(), Samples.online()]) == .yes)
+        #expect(ExitStatus([Samples.online(), Samples.offline()]) == .no)
+        #expect(ExitStatus([Samples.online(), .unknown]) == .unknown)
+        #expect(ExitStatus([.unknown, Samples.offline()]) == .no)
+    }
+}
