@@ -14,7 +14,7 @@ final class RecordingProgramTests {
     }
 
     deinit {
-        // Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT, and so does all that other tests start then.
+        // Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT for all tests.
         var files = glob_t()
         defer { globfree(&files) }
         if glob("\(folder)/*", 0, nil, &files) == 0 {

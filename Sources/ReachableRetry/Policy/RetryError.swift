@@ -83,7 +83,8 @@ extension RetryError: CustomStringConvertible {
 
 /// The report of a job that gave up.
 ///
-/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/report``, and as an error with ``RetryPolicy/throwsReport()``. Jobs that
+/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/report``, and as an error with ``RetryPolicy/throwsReport()``.
+/// Jobs that
 /// succeed or are cancelled have none.
 public struct GiveUp: Error, Sendable {
     /// Why a job gave up.

@@ -73,7 +73,7 @@ struct CoreModel {
         var toldOf: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
-        /// True while it may stand in line since a shortage or a server's delay held jobs back; in line it waits for its turn first.
+        /// True while it may stand in line because a shortage or a server's delay held jobs back.
         var mayStandInLine = false
         /// True once it may have stood in line: the bus counts such waits by the scope alone.
         var hasStoodInLine = false

@@ -104,7 +104,8 @@ extension CoreRun {
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
             let expected = Tally(
                 started: job.started, charged: job.charged, networkFailures: job.networkFailures,
-                waited: isWithoutLine && !job.hasStoodInLine ? .milliseconds(waited) : tally.waited, elapsed: .milliseconds(model.now - job.submitted))
+                waited: isWithoutLine && !job.hasStoodInLine ? .milliseconds(waited) : tally.waited,
+                elapsed: .milliseconds(model.now - job.submitted))
             try check(tally == expected, "its report is \(tally), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }
