@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// The number of attempts that may run at a time in this process, so that they leave descriptors to everything else.
 ///
-/// Dispatch stops a process that has no descriptor left: it looks once a second at the threads that have work queued, and opens a
-/// file of /proc for each (`_dispatch_workq_count_runnable_workers`, src/event/workqueue.c of libdispatch). `URLSession` and the
-/// tasks of Swift run on these threads.
+/// Dispatch stops a process that has no descriptor left. Once a second, if work is queued, it reads `/proc/TID/stat` of each of its
+/// threads, and takes a file that it cannot open for a thread that is gone (`_dispatch_workq_count_runnable_workers`,
+/// src/event/workqueue.c of libdispatch). `URLSession` and the tasks of Swift run on these threads.
 final class DescriptorShare: Sendable {
     /// The share of this process, whatever its limit is at the moment.
     static let process = DescriptorShare { softLimit }

@@ -13,8 +13,8 @@ struct HTTPCrowdTests {
     /// The path is up, but the far end cannot answer: SYNs and what follows them are lost without a word.
     ///
     /// `s21DroppedPacketsCostAFewAttempts` at a smaller scale, since here time is real: an attempt ends after 1 s instead of 20 s,
-    /// and the trouble with the fourth failure, 7 s after the reconnect instead of 60 s. Only the gate keeps the requests from
-    /// starting at once: a thousand connections are allowed.
+    /// and the trouble with the fourth failure, about 7 s after the reconnect instead of 60 s. Only the gate limits the requests: a
+    /// thousand connections are allowed.
     @Test(arguments: HTTPClientKind.allCases) func droppedPacketsCostAFewAttempts(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { _ in .respond(200) }

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Synchronization
 
@@ -66,6 +67,7 @@ final class Child: Sendable {
         posix_spawn_file_actions_adddup2(&actions, input.read, 0)
         posix_spawn_file_actions_adddup2(&actions, output.write, 1)
         posix_spawn_file_actions_adddup2(&actions, error.write, 2)
+        for descriptor in openDescriptors { posix_spawn_file_actions_addclose(&actions, descriptor) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -80,6 +82,15 @@ final class Child: Sendable {
             throw Failure(description: "\(arguments): \(String(cString: strerror(result)))")
         }
         return started
+    }
+
+    /// The descriptors that a child has no use for.
+    ///
+    /// Those of `URLSession` are not closed on exec: hundreds of other tests' sockets would use up a child's own limit. One that is
+    /// closed in the meantime does no harm (__spawni_child, sysdeps/unix/sysv/linux/spawni.c of glibc).
+    private static var openDescriptors: [Int32] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
     }
 
     private static func closedOnExec() throws -> (read: Int32, write: Int32) {
