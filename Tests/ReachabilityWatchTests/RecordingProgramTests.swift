@@ -18,7 +18,7 @@ final class RecordingProgramTests {
         var files = glob_t()
         defer { globfree(&files) }
         if glob("\(folder)/*", 0, nil, &files) == 0 {
-            for index in 0..<Int(files.gl_pathc) { _ = files.gl_pathv[index].map(unlink) }
+            for index in 0..<Int(files.gl_pathc) { _ = files.gl_pathv[index].map { unlink($0) } }
         }
         rmdir(folder)
     }
