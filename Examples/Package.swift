@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Programs that embed the libraries, as packages of others would: nothing here uses more than what is public.
+// Programs that embed the libraries as any other package would: they use only the public API.
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
@@ -19,14 +19,14 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        // A service that uploads what is in a directory.
+        // A service that uploads the files of a directory.
         .executableTarget(
             name: "uploader",
             dependencies: [
                 library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), argumentParser, logging,
                 serviceLifecycle, unixSignals,
             ]),
-        // A library that brings photos to a server, and knows neither files nor HTTP; its tests; and a command around it.
+        // A library that stores photos on a server, without files or HTTP; its tests; and a command that uses it.
         .target(name: "SyncEngine", dependencies: [library("Reachability"), library("ReachableRetry")]),
         .testTarget(
             name: "SyncEngineTests",
@@ -36,7 +36,7 @@ let package = Package(
             dependencies: [
                 "SyncEngine", library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), argumentParser,
             ]),
-        // A server to try them with. What it is made of are links to the tests of the package above.
+        // A server to try them with. Its sources are links to the tests of the package above.
         .executableTarget(name: "inbox", dependencies: ["MisbehavingServer", argumentParser]),
         .target(name: "MisbehavingServer"),
     ],

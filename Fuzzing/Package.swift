@@ -1,13 +1,13 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The fuzzers, in a package of their own: they need flags that a package others depend on must not have. `run` builds them.
+// The fuzzers. A separate package, because a dependency must not use their unsafe flags. `run` builds them.
 
 let package = Package(
     name: "fuzzing",
     dependencies: [.package(name: "swift-reachability", path: "..")],
     targets: [
-        // What must hold of any input; the tests of the package above replay the corpora to the same functions.
+        // The rules for any input; the tests of the package above replay the corpora to the same functions.
         .target(
             name: "Checks",
             dependencies: [
@@ -16,7 +16,7 @@ let package = Package(
             ],
             path: ".",
             exclude: ["Checks/Tests", "Corpus", "README.md", "Targets", "run"],
-            // An executable's sources cannot be imported from another package, so that they are here by links.
+            // An executable's sources cannot be imported from another package: these are links.
             sources: ["Checks", "CommandLine"]
         )
     ],
@@ -25,7 +25,7 @@ let package = Package(
 
 for name in ["frames", "recordings", "arguments"] {
     package.targets.append(
-        // libFuzzer brings the main function.
+        // libFuzzer provides the main function.
         .executableTarget(
             name: name, dependencies: ["Checks"], path: "Targets/\(name)",
             swiftSettings: [.unsafeFlags(["-parse-as-library"])]))

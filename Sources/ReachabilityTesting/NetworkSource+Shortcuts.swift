@@ -1,7 +1,7 @@
 package import Reachability
 
 extension NetworkSource {
-    /// Runs the source in a task of its own, without a monitor, and passes on what it delivers.
+    /// Runs the source in a new task, without a monitor; returns its batches and the task.
     package func deliveries() -> (batches: AsyncStream<NetworkEventBatch>, running: Task<Void, any Error>) {
         let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
         let running = Task {
@@ -15,7 +15,7 @@ extension NetworkSource {
 
     /// Looks up one route.
     ///
-    /// - Throws: the error of the source.
+    /// - Throws: The error of the source.
     package func route(to query: RouteQuery) throws(ReachabilityError) -> RouteVerdict {
         guard let result = routes(to: [query]).first else { throw ReachabilityError(.requestFailed, operation: "routes(to:)") }
         return try result.get()

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// A value that tasks change, and that others wait for.
+/// A value that tasks change and other tasks wait for.
 ///
 /// Safe to use from any thread.
 package final class Rendezvous<Value: Sendable>: Sendable {
-    private struct Witness: Sendable {
+    private struct Waiter: Sendable {
         let id: UInt64
         let isMet: @Sendable (Value) -> Bool
         let continuation: CheckedContinuation<Void, any Error>
@@ -12,58 +12,77 @@ package final class Rendezvous<Value: Sendable>: Sendable {
 
     private struct State: Sendable {
         var value: Value
-        var witnesses: [Witness] = []
+        var waiters: [Waiter] = []
         var lastID: UInt64 = 0
     }
 
     private let state: Mutex<State>
 
-    /// Makes one with an initial value.
+    /// Makes a rendezvous with an initial value.
     package init(_ value: Value) { state = Mutex(State(value: value)) }
 
     /// The present value.
     package var value: Value { state.withLock(\.value) }
 
-    /// Changes the value, and resumes the tasks that waited for what it is now.
+    /// Changes the value and resumes the tasks that waited for the new one.
     package func change(_ body: (inout Value) -> Void) {
         let met = state.withLock { state in
             body(&state.value)
             let value = state.value
-            defer { state.witnesses.removeAll { $0.isMet(value) } }
-            return state.witnesses.filter { $0.isMet(value) }
+            defer { state.waiters.removeAll { $0.isMet(value) } }
+            return state.waiters.filter { $0.isMet(value) }
         }
-        for witness in met { witness.continuation.resume() }
+        for waiter in met { waiter.continuation.resume() }
     }
 
-    /// Suspends until the value is as wanted; returns at once if it is.
+    /// Suspends until the value meets a condition; returns at once if it does.
     ///
-    /// - Parameter isMet: Judges a value; called under a lock, so it must be pure.
+    /// - Parameter isMet: The condition. It is called under a lock and must be pure.
     /// - Throws: `CancellationError` when the calling task is cancelled.
     package func wait(until isMet: @escaping @Sendable (Value) -> Bool) async throws {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let isMetAlready = state.withLock { state in
-                    if isMet(state.value) { return true }
-                    state.witnesses.append(Witness(id: id, isMet: isMet, continuation: continuation))
-                    return false
-                }
-                if isMetAlready { continuation.resume() }
-                // The handler may have come before there was anything to cancel.
-                if Task.isCancelled { cancel(id) }
+        try await withCancellableContinuation { continuation in
+            let isMetAlready = state.withLock { state in
+                if isMet(state.value) { return true }
+                state.waiters.append(Waiter(id: id, isMet: isMet, continuation: continuation))
+                return false
             }
+            if isMetAlready { continuation.resume() }
         } onCancel: {
-            cancel(id)
+            let waiter = state.withLock { state in
+                state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
+            }
+            waiter?.continuation.resume(throwing: CancellationError())
         }
     }
+}
 
-    private func cancel(_ id: UInt64) {
-        let witness = state.withLock { state in
-            state.witnesses.firstIndex { $0.id == id }.map { state.witnesses.remove(at: $0) }
+/// Suspends the task with a continuation that its cancellation can resume.
+///
+/// - Parameters:
+///   - register: Stores the continuation, or resumes it at once.
+///   - cancel: Removes the stored continuation, if it is still there, and resumes it with `CancellationError`. May be called
+///     twice, and before `register`.
+func withCancellableContinuation<Value: Sendable>(
+    _ register: (CheckedContinuation<Value, any Error>) -> Void, onCancel cancel: @Sendable () -> Void
+) async throws -> Value {
+    try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+            register(continuation)
+            // The handler may have run before there was anything to cancel. It runs after the task's flag is set, so that one
+            // of the two calls finds the continuation.
+            if Task.isCancelled { cancel() }
         }
-        witness?.continuation.resume(throwing: CancellationError())
+    } onCancel: {
+        cancel()
     }
+}
+
+/// Suspends until the calling task is cancelled.
+package func untilCancelled() async {
+    // This stream has no elements and no end: only cancellation ends the iteration.
+    for await _ in AsyncStream<Never>.makeStream().stream {}
 }

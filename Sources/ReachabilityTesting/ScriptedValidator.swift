@@ -1,7 +1,7 @@
 public import Reachability
 internal import Synchronization
 
-/// A validator that says what a test wants, when it wants.
+/// A validator whose answers a test scripts.
 ///
 /// ```swift
 /// let validator = ScriptedValidator()
@@ -12,12 +12,11 @@ internal import Synchronization
 /// await validator.nextCall()?.answer(.captivePortal("http://portal.example/"))
 /// ```
 ///
-/// A call that nobody answers ends when it is cancelled. All members can be used from any thread; one task at a time waits for
-/// calls.
+/// A call without an answer ends when it is cancelled. Safe to use from any thread; only one task at a time may wait for calls.
 public final class ScriptedValidator: PathValidator {
     /// A validation that waits for its answer.
     public struct Call: Sendable {
-        /// The path that is to be validated.
+        /// The path to validate.
         public let path: NetworkPath
         private let continuation: AsyncThrowingStream<PathValidation, any Error>.Continuation
 
@@ -25,7 +24,7 @@ public final class ScriptedValidator: PathValidator {
             (self.path, self.continuation) = (path, continuation)
         }
 
-        /// Ends the call with a finding; the monitor takes it in on a thread of its own.
+        /// Ends the call with a result; the monitor processes it on one of its own threads.
         public func answer(_ finding: PathValidation) { continuation.yield(finding) }
 
         /// Ends the call with an error.
@@ -35,19 +34,19 @@ public final class ScriptedValidator: PathValidator {
     private let calls = AsyncStream.makeStream(of: Call.self)
     private let count = Atomic(0)
 
-    /// Makes a validator that was not called yet.
+    /// Makes a validator.
     public init() {}
 
-    /// How often it was called.
+    /// The number of calls so far.
     public var callCount: Int { count.load(ordering: .acquiring) }
 
-    /// Suspends until there is a call that was not returned yet; `nil` if the calling task is cancelled.
+    /// Waits for a call that no earlier ``nextCall()`` has returned; returns `nil` if the calling task is cancelled.
     public func nextCall() async -> Call? {
         for await call in calls.stream { return call }
         return nil
     }
 
-    /// Waits for the answer.
+    /// Waits for the scripted answer.
     public func validate(_ path: NetworkPath) async throws -> PathValidation {
         let (answers, continuation) = AsyncThrowingStream.makeStream(of: PathValidation.self)
         count.add(1, ordering: .acquiringAndReleasing)

@@ -1,13 +1,13 @@
 public import Reachability
 public import ReachableRetry
 
-/// A clock, a network, a monitor and a retry bus that belong together, for tests of code that uses them.
+/// A clock, a network, a monitor and a retry bus for one test.
 ///
-/// Time and the network change only when the test says so, and ``settle()`` returns when everything that follows has happened. So
-/// a test of an hour of outages takes milliseconds, and does the same each time.
+/// Time and the network change only when the test changes them, and ``settle()`` returns when all consequences have happened. A
+/// test of an hour of outages takes milliseconds and gives the same result each time.
 ///
 /// ```swift
-/// @Test func uploadSurvivesAnOutage() async throws {
+/// @Test func uploadSurvivesOutage() async throws {
 ///     try await TestWorld().run { world in
 ///         try world.network.pull("eth0")
 ///         let upload = world.start { try await Uploader(world.bus).upload(photo) }
@@ -21,21 +21,23 @@ public import ReachableRetry
 /// }
 /// ```
 ///
-/// The world runs its tasks one at a time, on a thread of its own: the body of ``run(_:)`` with its child tasks, those of
-/// `start(_:)`, the tasks of submitted jobs and all attempts of the bus. They must not block that thread. Actors without an
-/// executor of their own run there, too. Work elsewhere is not waited for: on the main actor, in tasks that the code under test
-/// detaches or makes with `Task.init`, in `URLSession`, in validators. Meet that by other means before you call ``settle()``, for
-/// example by awaiting its task, or ``ReachableRetry/RetryBus/parked(_:)``.
+/// The world runs its tasks one at a time on its own thread: the body of ``run(_:)`` with its child tasks, tasks of
+/// `start(_:)`, tasks of submitted jobs, and all attempts of the bus. They must not block that thread. Actors without a custom
+/// executor run there too.
 ///
-/// All members can be used from any thread.
+/// ``settle()`` does not wait for work elsewhere: on the main actor, in tasks that the code under test makes with `Task.init`
+/// or detaches, in `URLSession`, in validators. Wait for such work before you settle, for example by awaiting its task or with
+/// ``ReachableRetry/RetryBus/parked(_:)``.
+///
+/// Safe to use from any thread.
 public final class TestWorld: Sendable {
-    /// The network, at first as it was passed to ``init(_:monitorConfiguration:busConfiguration:generator:source:)``.
+    /// The network, as passed to ``init(_:monitorConfiguration:busConfiguration:generator:source:)``.
     public let network: SimulatedNetwork
-    /// The monitor of the network; it runs during ``run(_:)``.
+    /// The monitor of the network, which runs during ``run(_:)``.
     public let monitor: ReachabilityMonitor
     /// A bus on the monitor and the clock.
     public let bus: RetryBus
-    /// The clock of the network and the bus: pass it to the code under test.
+    /// The clock of the network and the bus, to pass to the code under test.
     public let clock: WorldClock
 
     private let executor: WorldExecutor
@@ -47,8 +49,8 @@ public final class TestWorld: Sendable {
     ///   - network: The network that the monitor watches; its clock becomes the world's.
     ///   - monitorConfiguration: The monitor's configuration.
     ///   - busConfiguration: The bus's configuration. `ReleasePolicy.gated(jitter: false)` makes all delays of its gates exact.
-    ///   - generator: The source of the bus's jitter; by default the same numbers each time.
-    ///   - source: Makes the monitor's source of the network; by default the network itself.
+    ///   - generator: The source of the bus's jitter; by default the same numbers in every run.
+    ///   - source: Makes the monitor's source from the network; by default returns the network itself.
     public init(
         _ network: SimulatedNetwork = .online(), monitorConfiguration: ReachabilityMonitor.Configuration = .init(),
         busConfiguration: RetryBus.Configuration = .init(),
@@ -67,17 +69,16 @@ public final class TestWorld: Sendable {
 
     deinit { executor.close() }
 
-    /// Runs the monitor while `body` runs, and returns its value.
+    /// Runs the monitor while `body` runs, and returns the body's value.
     ///
-    /// The body and its child tasks are the world's. When it has ended, the monitor ends; jobs that are left go on without it. A
-    /// monitor runs once, and so does a world.
+    /// The monitor ends after the body; remaining jobs continue without it. A monitor runs once, and so does a world.
     ///
-    /// - Returns: The value that the body returned.
-    /// - Throws: The body's error, or that of the monitor if it cannot run.
+    /// - Returns: The value of the body.
+    /// - Throws: The error of the body, or the monitor's error if it cannot run.
     public func run<Value: Sendable>(_ body: @Sendable (TestWorld) async throws -> Value) async throws -> Value {
         let running = Task(executorPreference: executor) { [monitor] in try await monitor.run() }
         await settle()
-        // It has ended at once: its error says why.
+        // The monitor has ended at once: throw its error.
         if !network.isRunning { try await running.value }
         let result: Result<Value, any Error>
         do {
@@ -90,40 +91,40 @@ public final class TestWorld: Sendable {
         return try result.get()
     }
 
-    /// Starts a task that ``settle()`` takes into account.
+    /// Starts a task that ``settle()`` waits for.
     ///
     /// - Parameter operation: The work; it begins when the calling task suspends.
-    /// - Returns: The task, which can be cancelled and awaited.
+    /// - Returns: The task.
     @discardableResult
     public func start<Value: Sendable>(_ operation: @escaping @Sendable () async throws -> Value) -> Task<Value, any Error> {
         Task(executorPreference: executor) { try await operation() }
     }
 
-    /// Starts a task that cannot fail and that ``settle()`` takes into account.
+    /// Starts a task without errors that ``settle()`` waits for.
     ///
     /// - Parameter operation: The work; it begins when the calling task suspends.
-    /// - Returns: The task, which can be cancelled and awaited.
+    /// - Returns: The task.
     @discardableResult
     public func start<Value: Sendable>(_ operation: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
         Task(executorPreference: executor) { await operation() }
     }
 
-    /// Suspends until nothing more happens unless time passes or an event comes.
+    /// Suspends until nothing more happens without time or an event.
     ///
-    /// Then the monitor has evaluated all that was delivered, each job waits or runs an attempt, and each of the world's tasks has
-    /// ended or waits: for the clock, for the network, or for something outside. If one never stops working, it does not return.
-    /// Cancelling the calling task does not end it.
+    /// The monitor has then evaluated everything that was delivered, each job waits or runs an attempt, and each of the world's
+    /// tasks has ended or waits: for the clock, for the network, or for something outside the world. It does not return while a
+    /// task keeps working. Cancelling the calling task has no effect.
     public func settle() async { await settler.settle() }
 }
 
-/// The clock of a ``TestWorld``: time passes when the test says so, one event after the other.
+/// The clock of a ``TestWorld``: it advances from one deadline to the next and lets the world settle in between.
 ///
-/// Sleeps and timers are those of ``manual``, in whole nanoseconds.
+/// Its sleeps and timers are those of ``manual``, in whole nanoseconds.
 public struct WorldClock: Clock, Sendable {
     /// A point in the clock's time.
     public typealias Instant = ManualClock.Instant
 
-    /// The clock itself, whose `advance` does not wait for anything.
+    /// The underlying clock, whose `advance` does not wait for anything.
     public let manual: ManualClock
     fileprivate let settler: Settler
 
@@ -138,15 +139,15 @@ public struct WorldClock: Clock, Sendable {
         try await manual.sleep(until: deadline, tolerance: tolerance)
     }
 
-    /// Lets time pass, stops at each moment at which a timer or a sleep is due, and settles there before it goes on.
+    /// Advances the clock; at each deadline of a timer or a sleep it stops until the world has settled.
     ///
-    /// What follows from one moment has happened before the next one comes: an attempt that begins at 5 s and sleeps for 1 s ends
-    /// at 6 s, in a single call. Returns when the world has settled at the new time. See ``TestWorld/settle()``.
+    /// All consequences of one moment happen before the next one: an attempt that begins at 5 s and sleeps for 1 s ends at 6 s,
+    /// in a single call. Returns when the world has settled at the new time. See ``TestWorld/settle()``.
     ///
-    /// - Parameter duration: The time to let pass. Zero or less only lets happen what is due.
+    /// - Parameter duration: The time that passes. Zero or less runs only what is already due.
     public func advance(by duration: Duration) async { await advance(to: now.advanced(by: max(duration, .zero))) }
 
-    /// Lets time pass until the clock shows `target`, like ``advance(by:)``; a target in the past counts as now.
+    /// Advances the clock to `target`, like ``advance(by:)``; a time in the past is treated as the present.
     public func advance(to target: Instant) async {
         await settler.settle()
         while let next = manual.nextDeadline, next <= max(target, now) {
@@ -159,13 +160,13 @@ public struct WorldClock: Clock, Sendable {
 }
 
 extension WorldClock: SchedulingClock {
-    /// Calls back like ``manual``.
+    /// Schedules an action on ``manual`` and returns a closure that cancels it.
     package func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         manual.callBack(at: deadline, action)
     }
 }
 
-/// Knows when a world has settled.
+/// Waits until a world has settled.
 private struct Settler: Sendable {
     let executor: WorldExecutor
     let network: SimulatedNetwork
@@ -176,7 +177,7 @@ private struct Settler: Sendable {
             await executor.untilIdle()
             // Another thread may be delivering.
             network.deliverAll()
-            // A job of a task that is not the world's may still be on its way.
+            // A job of a task outside the world may still be in transit.
             if !bus.isQuiet {
                 await bus.untilQuiet()
             } else if executor.isIdleButForCaller {
@@ -184,4 +185,22 @@ private struct Settler: Sendable {
             }
         }
     }
+}
+
+extension RetryBus {
+    /// Suspends until the task of a job sleeps, because the job waits for a condition or a time.
+    ///
+    /// Use it for jobs that wait for the network, for which the clock has no timer. After it returns, the event that starts the
+    /// job, such as ``SimulatedNetwork/plug(_:)`` or ``ManualClock/advance(by:)``, does start it. It also waits until the job
+    /// is submitted.
+    ///
+    /// ```swift
+    /// async let receipt = bus.retry(options: JobOptions(id: "photo")) { _ in try await upload(photo) }
+    /// try await bus.parked("photo")
+    /// try network.plug("eth0")
+    /// ```
+    ///
+    /// - Throws: `CancellationError` when the calling task is cancelled.
+    @discardableResult
+    public func parked(_ id: JobID) async throws -> PendingJob { try await untilParked(id) }
 }

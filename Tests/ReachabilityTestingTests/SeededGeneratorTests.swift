@@ -2,7 +2,7 @@ import ReachabilityTesting
 import Testing
 
 struct SeededGeneratorTests {
-    @Test func theNumbersAreThoseOfSplitMix64() {
+    @Test func numbersMatchSplitMix64() {
         // The first outputs of Vigna's reference implementation (https://prng.di.unimi.it/splitmix64.c).
         var generator = SeededGenerator(seed: 1_234_567)
         let expected: [UInt64] = [
@@ -12,7 +12,7 @@ struct SeededGeneratorTests {
         #expect(expected.map { _ in generator.next() } == expected)
     }
 
-    @Test func theSeedStaysKnown() {
+    @Test func generatorKeepsItsSeed() {
         var generator = SeededGenerator(seed: 42)
         _ = generator.next()
         #expect(generator.seed == 42)

@@ -3,13 +3,13 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// A world in which nothing happens that a test did not ask for.
+/// Worlds settle after every change and every deadline.
 @Suite(.timeLimit(.minutes(10))) struct TestWorldTests {
     private struct Refusal: Error {}
 
     private static let policy = RetryPolicy(.constant(.seconds(10))).giveUpAfter(maxAttempts: 3)
 
-    @Test func aJobWaitsThroughAnOutageAndStartsOnReconnect() async throws {
+    @Test func offlineJobStartsOnReconnect() async throws {
         try await TestWorld().run { world in
             try world.network.pull("eth0")
             let upload = world.start { try await world.bus.retry { _ in world.clock.now.offset } }
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func childTasksAreTakenIntoAccount() async throws {
+    @Test func settlingWaitsForChildTasks() async throws {
         try await TestWorld().run { world in
             async let first = world.bus.retry(options: JobOptions(id: "a")) { _ in try await world.clock.sleep(for: .seconds(1)) }
             async let second = world.bus.retry(options: JobOptions(id: "b")) { _ in try await world.clock.sleep(for: .seconds(2)) }
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// Each attempt fails, and the next one follows after 10 s: all in one call.
-    @Test func timePassesThroughEachMomentAtWhichSomethingIsDue() async throws {
+    /// Each attempt fails and the next one follows after 10 s, in one call of `advance`.
+    @Test func advanceStopsAtEveryDeadline() async throws {
         try await TestWorld().run { world in
             let starts = Recorder<Duration>()
             let job = world.start {
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// The wake-ups go from one task to the next, thirty times.
-    @Test func settlingFollowsAChainOfTasks() async throws {
+    /// Each of thirty tasks wakes the next one.
+    @Test func settlingFollowsChainOfTasks() async throws {
         try await TestWorld().run { world in
             var links = [AsyncStream.makeStream(of: Int.self)]
             let ends = Recorder<Int>()
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func submittedAndSharedJobsAreTakenIntoAccount() async throws {
+    @Test func settlingWaitsForSubmittedAndSharedJobs() async throws {
         try await TestWorld().run { world in
             try world.network.pull("eth0")
             let done = Recorder<String>()
@@ -93,8 +93,8 @@ import Testing
         }
     }
 
-    /// Tasks that the world does not know: their jobs' tasks have gone to sleep when it has settled.
-    @Test func jobsOfTasksElsewhereAreWaitedForToo() async throws {
+    /// The world does not run these tasks, yet settles after their jobs sleep.
+    @Test func settlingWaitsForJobsOfOtherTasks() async throws {
         try await TestWorld().run { world in
             try world.network.pull("eth0")
             let tasks = (1...50).map { _ in
@@ -107,18 +107,18 @@ import Testing
         }
     }
 
-    @Test func theBodysErrorIsPassedOn() async throws {
+    @Test func bodysErrorIsRethrown() async throws {
         await #expect(throws: Refusal.self) { try await TestWorld().run { _ in throw Refusal() } }
     }
 
-    @Test func aMonitorThatCannotRunSaysWhy() async throws {
+    @Test func monitorsErrorIsRethrown() async throws {
         let world = TestWorld()
         try await world.run { world in #expect(world.monitor.path.isSatisfied) }
         let error = await #expect(throws: ReachabilityError.self) { try await world.run { _ in Issue.record("it ran twice") } }
         #expect(error?.code == .alreadyRun)
     }
 
-    @Test func aWorldOutsideOfRunSettlesToo() async throws {
+    @Test func worldSettlesOutsideRun() async throws {
         let world = TestWorld()
         let sleeper = world.start { try await world.clock.sleep(for: .seconds(1)) }
         await world.clock.advance(by: .seconds(0.4))
@@ -127,7 +127,7 @@ import Testing
         try await sleeper.value
     }
 
-    /// The gate's delays after failures of the network, to the millisecond.
+    /// The gate's delays after network failures are exact to the millisecond.
     @Test func gatesWithoutJitterAreExact() async throws {
         var configuration = RetryBus.Configuration()
         configuration.releasePolicy = .gated(backoff: .seconds(1.1), jitter: false)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func percentageBudgetsGoByTheGivenClock() async throws {
+    @Test func percentageBudgetUsesGivenClock() async throws {
         let network = SimulatedNetwork.online()
         let budget = RetryBudget.percentage(0, minimumPerSecond: 1, window: .seconds(1), clock: network.clock)
         try await TestWorld(network).run { world in
@@ -166,7 +166,7 @@ import Testing
                 return numbers.values.count
             }
             #expect(await attempts() == 2)
-            #expect(await attempts() == 1, "the retry of this second is spent")
+            #expect(await attempts() == 1, "this second's retry is used up")
             await world.clock.advance(by: .seconds(1))
             #expect(await attempts() == 2)
         }

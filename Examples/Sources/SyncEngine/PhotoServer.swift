@@ -1,17 +1,29 @@
-/// Where the photos go: over HTTP in the program, a fake in tests.
+/// A photo to store on the server.
+public struct Photo: Hashable, Sendable {
+    /// The name, the same here and on the server.
+    public var name: String
+    /// The size in bytes.
+    public var size: Int
+
+    /// Makes a photo.
+    public init(_ name: String, size: Int = 0) { (self.name, self.size) = (name, size) }
+}
+
+
+/// The destination of the photos: an HTTP server in the program, a fake in tests.
 public protocol PhotoServer: Sendable {
-    /// The names of the photos that it has.
+    /// Returns the names of the stored photos.
     func names(token: String) async throws -> Set<String>
 
-    /// Stores a photo; storing it twice is the same as storing it once.
+    /// Stores a photo; storing it twice has the same effect as storing it once.
     func store(_ photo: Photo, token: String) async throws
 }
 
-/// A server said no.
+/// The error of a request that the server refused.
 public struct Refusal: Error, Hashable {
-    /// Its status, as HTTP numbers them.
+    /// The HTTP status.
     public var status: Int
-    /// How long it wants to be left alone, if it says so.
+    /// The delay that the server orders, if any.
     public var retryAfter: Duration?
 
     /// Makes a refusal.
@@ -19,6 +31,6 @@ public struct Refusal: Error, Hashable {
 }
 
 extension Refusal: CustomStringConvertible {
-    /// What the server said.
+    /// The status and the delay.
     public var description: String { "status \(status)" + (retryAfter.map { ", and not again before \($0)" } ?? "") }
 }

@@ -1,13 +1,13 @@
 public import Reachability
 public import ReachableRetry
 
-/// Brings photos to a server that does not have them yet.
+/// Stores photos on a server that lacks them.
 public struct SyncEngine: Sendable {
-    /// How a synchronization went.
+    /// The result of a synchronization.
     public struct Report: Sendable {
         /// The names of the photos that were stored.
         public var stored: Set<String> = []
-        /// Why others were not, by name.
+        /// The errors of the other photos, by name.
         public var failures: [String: any Error] = [:]
     }
 
@@ -18,18 +18,18 @@ public struct SyncEngine: Sendable {
     private let policy: RetryPolicy
     private let scope: Scope
 
-    /// What is larger waits for a network that costs nothing, and gives way to smaller photos when several may start.
+    /// The size in bytes above which photos wait for an unmetered network and yield to smaller photos.
     public static let largeSize = 1_000_000
 
     /// Makes an engine.
     ///
     /// - Parameters:
-    ///   - server: where photos go.
-    ///   - login: who they belong to.
-    ///   - unmetered: whether large photos may be sent.
-    ///   - bus: where all that has to wait waits.
-    ///   - policy: when to try again.
-    ///   - scope: what has to be reached.
+    ///   - server: The destination of the photos.
+    ///   - login: The login that the server requires.
+    ///   - unmetered: The condition for large photos.
+    ///   - bus: The bus that runs the jobs.
+    ///   - policy: The retry policy of each request.
+    ///   - scope: The destination that must be reachable.
     public init(
         server: any PhotoServer, login: Login, unmetered: Condition, bus: RetryBus, policy: RetryPolicy = .photos,
         scope: Scope = .internet
@@ -38,9 +38,9 @@ public struct SyncEngine: Sendable {
         (self.bus, self.policy, self.scope) = (bus, policy, scope)
     }
 
-    /// Stores the photos that the server lacks, and waits for whatever that takes.
+    /// Stores the photos that the server lacks, and waits as long as that takes.
     ///
-    /// - Throws: Why the server could not be asked what it has; `CancellationError`.
+    /// - Throws: The error of the request for the list of photos; `CancellationError`.
     public func sync(_ photos: [Photo]) async throws -> Report {
         let present = try await bus.retry(
             policy, to: scope,
@@ -60,7 +60,7 @@ public struct SyncEngine: Sendable {
         }
     }
 
-    /// Stores a photo; returns why that did not work.
+    /// Stores a photo; returns the error if that failed.
     private func store(_ photo: Photo) async throws -> (any Error)? {
         let isLarge = photo.size > Self.largeSize
         do {
@@ -79,4 +79,23 @@ public struct SyncEngine: Sendable {
             return error
         }
     }
+}
+
+extension RetryPolicy {
+    /// The policy for photos: delays from 500 ms, doubled up to 60 s, and at most ten charged attempts.
+    ///
+    /// An attempt is interrupted after 2 s without the network, the login or the unmetered path, and starts again when all are
+    /// back.
+    public static let photos = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(60)).jitter(.full))
+        .giveUpAfter(maxAttempts: 10)
+        .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
+        .classify { error in
+            guard let refusal = error as? Refusal else { return nil }
+            switch refusal.status {
+            case 401: return .transient  // a login may follow
+            case 429, 503: return .overload(retryAfter: refusal.retryAfter)
+            case 408, 500...: return .server
+            default: return .request
+            }
+        }
 }

@@ -6,26 +6,26 @@ import MisbehavingServer
 @main struct InboxCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inbox",
-        abstract: "A server to try the examples with: keeps what is PUT to it, and lists it.",
+        abstract: "A server to try the examples with: it stores and lists files.",
         discussion: """
-            PUT /NAME keeps the body as a file of that name, GET / lists the names, one a line. It is made for tests: it keeps each
-            body in memory until it is whole.
+            PUT /NAME stores the body as a file of that name; GET / lists the names, one per line. For tests only: each body is held
+            in memory until it is complete.
 
             EXAMPLES
               inbox /tmp/inbox
               inbox /tmp/inbox --listen 192.0.2.1:80 --token sesame --busy 2
             """)
 
-    @Argument(help: "The directory that the files go to.", transform: URL.init(fileURLWithPath:))
+    @Argument(help: "The directory of the stored files.", transform: URL.init(fileURLWithPath:))
     var directory: URL
 
     @Option(help: ArgumentHelp("An IPv4 address and a port.", valueName: "address:port"))
     var listen = "127.0.0.1:8080"
 
-    @Option(help: ArgumentHelp("Refuse requests that do not come with this bearer token.", valueName: "token"))
+    @Option(help: ArgumentHelp("Refuse requests without this bearer token.", valueName: "token"))
     var token: String?
 
-    @Option(help: ArgumentHelp("Answer so many requests first that they should come again in a second.", valueName: "n"))
+    @Option(help: ArgumentHelp("Refuse this many requests first, with a delay of 1 s.", valueName: "n"))
     var busy = 0
 
     func run() throws {
@@ -36,10 +36,10 @@ import MisbehavingServer
         let store = try Store(directory, token: token, busy: busy)
         let server = try MisbehavingServer(at: String(parts[0]), port: port, keepsBodies: true) { store.answer($0) }
         say("listens at http://\(parts[0]):\(server.port)/")
-        // The server has threads of its own; a signal ends them all.
+        // The server runs on its own threads until a signal ends the process.
         while true { pause() }
     }
 }
 
-/// Writes a line at once, also into a pipe.
+/// Writes a line at once, even into a pipe.
 func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }

@@ -2,11 +2,11 @@ import Foundation
 import MisbehavingServer
 import Synchronization
 
-/// What the server has, and what it makes of requests.
+/// The stored files, and the answers to requests.
 final class Store: Sendable {
     private let directory: URL
     private let token: String?
-    /// How many requests are still to be turned away.
+    /// The number of requests that are still refused.
     private let busy: Mutex<Int>
 
     init(_ directory: URL, token: String?, busy: Int) throws {

@@ -2,12 +2,12 @@ import Foundation
 import Reachability
 import ReachableRetry
 
-/// Writes a line for each thing that happens to a job.
+/// Writes a line for each event of a job.
 struct EventPrinter {
     private let bus: RetryBus
     private let events: AsyncStream<RetryEvent>
 
-    /// Listens from now on.
+    /// Subscribes to the events of the bus.
     init(_ bus: RetryBus) { (self.bus, events) = (bus, bus.events) }
 
     /// Writes until the bus is shut down.
@@ -41,6 +41,6 @@ struct EventPrinter {
 
     private func seconds(_ duration: Duration) -> String { String(format: "%.1f s", duration / .seconds(1)) }
 
-    /// At once, also into a pipe.
+    /// Writes a line at once, even into a pipe.
     private func write(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }

@@ -4,9 +4,9 @@ import FoundationNetworking
 import ReachableHTTP
 import SyncEngine
 
-/// A server of photos, over HTTP.
+/// A server of photos over HTTP.
 ///
-/// Each call is one request: when to make another one is the engine's to say.
+/// Each call is one request; the engine decides when to repeat it.
 struct HTTPPhotoServer: PhotoServer {
     let url: URL
     let folder: URL
@@ -40,10 +40,9 @@ struct HTTPPhotoServer: PhotoServer {
         throw Refusal(status: response.statusCode, retryAfter: delay)
     }
 
-    /// The error of the system that an error of `URLSession` stands for, as far as it matters whose fault it is.
+    /// Returns the system error that an error of `URLSession` stands for, if it matters for the fault.
     ///
-    /// On Linux nothing says "offline": a name cannot be found then, as if there were none. What the network has been doing, the
-    /// bus knows.
+    /// On Linux no error says "offline": the name lookup fails, as for an unknown name. The bus knows the state of the network.
     static func systemError(_ error: any Error) -> Int32? {
         switch error {
         case URLError.cannotFindHost: EAI_AGAIN
@@ -53,10 +52,10 @@ struct HTTPPhotoServer: PhotoServer {
         }
     }
 
-    /// Reads the URL of a server.
+    /// Parses the URL of a server.
     static func url(_ text: String) throws -> URL {
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else {
-            throw ValidationError("it takes a URL such as http://127.0.0.1:8080/")
+            throw ValidationError("give a URL such as http://127.0.0.1:8080/")
         }
         return url
     }

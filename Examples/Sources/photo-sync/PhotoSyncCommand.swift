@@ -8,17 +8,17 @@ import SyncEngine
 @main struct PhotoSyncCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "photo-sync",
-        abstract: "Brings the photos of a folder to a server that lacks them: as soon as there is a network, and a login.",
+        abstract: "Stores the photos of a folder on a server, as soon as there is a network and a login.",
         discussion: """
-            Somebody is logged in while a file has a token in it that the server takes. Photos above a megabyte wait for a network
-            that is not a mobile one, and give way to the others when several may start. It writes a line for each event.
+            The token file is the login: it counts while the server accepts the token. Photos above a megabyte wait for a network
+            that is not a mobile one, and yield to smaller ones. photo-sync writes a line for each event.
 
             EXAMPLES
               photo-sync ~/photos --to https://photos.example.org/ --token ~/.photos-token
 
             EXIT CODES
               0   the server has all photos
-              1   it does not
+              1   some photos were not stored
               64  usage
             """)
 
@@ -46,7 +46,7 @@ import SyncEngine
         let following = Task { [token] in await TokenFile(token).follow(for: login) }
         defer { following.cancel() }
         let report = try await engine.sync(photos)
-        // Ends the events, too.
+        // This also ends the events.
         await bus.shutdown(drain: nil)
         await printing
 

@@ -1,18 +1,18 @@
 import Foundation
 
-/// A file that is to be sent: its name, and which file that is.
+/// A file to send, identified by name and inode.
 struct Parcel: Hashable {
     var name: String
-    /// The file's number on its disk: another file that takes the name has another one.
+    /// The inode number: another file with the same name has another one.
     var inode: UInt64
 }
 
-/// A directory of files that are to be sent, and one of those that were.
+/// A directory of files to send, and a directory of sent files.
 struct Outbox {
     private let directory: URL
     private let sent: URL
 
-    /// Makes the directories unless they are there.
+    /// Makes the directories, unless they exist.
     init(_ directory: URL, sent: URL? = nil) throws {
         self.directory = directory
         self.sent = sent ?? directory.appendingPathComponent("sent")
@@ -21,7 +21,9 @@ struct Outbox {
         }
     }
 
-    /// What is to be sent, by name; hidden files may not be whole yet, and are left out.
+    /// Returns the files to send, by name.
+    ///
+    /// Hidden files may be incomplete and are left out.
     func parcels() throws -> [Parcel] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted().compactMap { name in
             name.hasPrefix(".") ? nil : parcel(name)
@@ -30,17 +32,17 @@ struct Outbox {
 
     func file(of parcel: Parcel) -> URL { directory.appendingPathComponent(parcel.name) }
 
-    /// Moves a file to those that were sent, unless its name has become another file's, which is still to be sent.
+    /// Moves a file to the sent files, unless another file has taken its name.
     func markSent(_ parcel: Parcel) throws {
         guard self.parcel(parcel.name) == parcel else { return }
         let target = sent.appendingPathComponent(parcel.name)
-        // rename(2) replaces a file of the same name that was sent before, so that at no time there is none.
+        // rename(2) replaces a sent file of the same name atomically.
         guard rename(file(of: parcel).path, target.path) == 0 else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO, userInfo: [NSFilePathErrorKey: target.path])
         }
     }
 
-    /// The file of that name; `nil` if there is none, or if it is no plain file.
+    /// Returns the regular file of that name; `nil` if there is none.
     private func parcel(_ name: String) -> Parcel? {
         let path = directory.appendingPathComponent(name).path
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),

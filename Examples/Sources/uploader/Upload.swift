@@ -4,7 +4,7 @@ import Reachability
 import ReachableHTTP
 import ReachableRetry
 
-/// Brings one file to the server.
+/// Uploads one file to the server.
 struct Upload {
     let server: URL
     let outbox: Outbox
@@ -12,29 +12,29 @@ struct Upload {
     let bus: RetryBus
     var session = URLSession.shared
 
-    /// Uploads a file, however long that takes, and moves it to those that were sent.
+    /// Uploads a file, however long that takes, and moves it to the sent files.
     ///
-    /// Who stops the program between the two has the file uploaded once more: a PUT may be repeated.
+    /// A program that is stopped in between uploads the file again: PUT may be repeated.
     func callAsFunction(_ parcel: Parcel) async throws {
         var request = URLRequest(url: server.appendingPathComponent(parcel.name))
         request.httpMethod = "PUT"
         var options = HTTPRetryOptions()
-        // The way to this server counts, be it in the next room or at the other end of the world.
+        // The path to this server counts, wherever it is.
         options.scope = .host(server.host() ?? "")
         options.errorStatuses = .thrown
         options.id = JobID(parcel.name)
         let (data, response) = try await session.upload(
             for: request, fromFile: outbox.file(of: parcel), retrying: policy, on: bus, options: options)
-        // A redirection that leads nowhere is no error, and nothing was stored.
+        // A redirection without a target is no error, but nothing was stored.
         guard 200...299 ~= response.statusCode else { throw HTTPStatusError(response: response, data: data) }
         try outbox.markSent(parcel)
     }
 }
 
 extension RetryPolicy {
-    /// Goes on until it succeeds: only the server knows what will never be.
+    /// Retries until the upload succeeds or the server refuses it.
     ///
-    /// An attempt whose network is gone for two seconds ends there and then, instead of after a minute of silence.
+    /// An attempt is interrupted after 2 s without the network, instead of after a minute without an answer.
     static let upload = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(300)).jitter(.full))
         .giveUpAfter(maxAttempts: nil)
         .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))

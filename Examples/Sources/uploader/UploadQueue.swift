@@ -4,11 +4,12 @@ import Reachability
 import ReachableRetry
 import ServiceLifecycle
 
-/// Uploads what is in the outbox, and looks for more every so often.
+/// Uploads the files in the outbox, and looks for new ones at intervals.
 actor UploadQueue: Service {
-    private enum Fate: Equatable {
-        case onItsWay
-        /// Tried again when the program starts anew, or another file takes the name.
+    /// The state of a file.
+    private enum FileState: Equatable {
+        case uploading
+        /// Tried again after a restart of the program, or when another file takes the name.
         case givenUp(Parcel)
     }
 
@@ -16,20 +17,20 @@ actor UploadQueue: Service {
     private let monitor: ReachabilityMonitor
     private let interval: Duration?
     private let logger: Logger
-    private var fates: [String: Fate] = [:]
+    private var states: [String: FileState] = [:]
 
     /// Makes a queue.
     ///
-    /// - Parameter interval: how often it looks; `nil` for once, after which it ends when all is done.
+    /// - Parameter interval: The interval between looks; `nil` to look once and end after the uploads.
     init(_ upload: Upload, monitor: ReachabilityMonitor, interval: Duration?, logger: Logger) {
         (self.upload, self.monitor, self.interval, self.logger) = (upload, monitor, interval, logger)
     }
 
-    /// Runs until it is shut down, or done.
+    /// Runs until it is shut down or done.
     ///
-    /// Returns when no upload is left: those that wait end with their bus, which is shut down before.
+    /// Returns when no upload is left: the bus, which is shut down first, ends those that wait.
     func run() async throws {
-        // Services start at the same time. Until the monitor has looked, the bus would not know that there is anything to wait for.
+        // Services start at the same time. Before the monitor's first verdict the bus would not know whether to wait.
         for await _ in monitor.transitions { break }
         try await withThrowingDiscardingTaskGroup { group in
             repeat {
@@ -38,36 +39,36 @@ actor UploadQueue: Service {
         }
     }
 
-    /// The files that nobody has taken care of yet.
+    /// Returns the files that are not being uploaded yet.
     private func take() throws -> [Parcel] {
         let parcels = try upload.outbox.parcels()
         let names = Set(parcels.map(\.name))
-        fates = fates.filter { $0.value == .onItsWay || names.contains($0.key) }
-        let new = parcels.filter { fates[$0.name] == nil || isAnother($0) }
-        for parcel in new { fates[parcel.name] = .onItsWay }
+        states = states.filter { $0.value == .uploading || names.contains($0.key) }
+        let new = parcels.filter { states[$0.name] == nil || isAnother($0) }
+        for parcel in new { states[parcel.name] = .uploading }
         return new
     }
 
     private func isAnother(_ parcel: Parcel) -> Bool {
-        if case .givenUp(let old) = fates[parcel.name] { old != parcel } else { false }
+        if case .givenUp(let old) = states[parcel.name] { old != parcel } else { false }
     }
 
     private func send(_ parcel: Parcel) async {
         do {
             try await upload(parcel)
-            fates[parcel.name] = nil
+            states[parcel.name] = nil
             FileHandle.standardOutput.write(Data("sent \(parcel.name)\n".utf8))
         } catch is CancellationError {
-            // The program ends; the file stays where it is.
+            // The program ends; the file stays in the outbox.
         } catch let error as RetryError where error == .shutDown {
-            // The same, for one that was found meanwhile.
+            // The bus has shut down before the job began.
         } catch {
-            fates[parcel.name] = .givenUp(parcel)
+            states[parcel.name] = .givenUp(parcel)
             logger.error("a file stays in the outbox", error: error, metadata: ["file": "\(parcel.name)"])
         }
     }
 
-    /// Waits for the next look; `false` if there is none.
+    /// Waits for the next look; returns `false` if there is none.
     private func pause() async -> Bool {
         guard let interval else { return false }
         do {

@@ -10,47 +10,48 @@ import UnixSignals
 @main struct UploaderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "uploader",
-        abstract: "Uploads the files of a directory, and waits for the network while that is away.",
+        abstract: "Uploads the files of a directory and waits for the network while offline.",
         discussion: """
-            Each file is PUT below the URL by its name. It stays in the outbox until the server has taken it, and is then moved to
-            the directory for what was sent; so a program that was stopped goes on where it was. Hidden files and directories are
-            left alone: write a file under a hidden name, and rename it when it is whole.
+            uploader sends each file with PUT to the URL and the file's name. A file stays in the outbox until the server has stored
+            it; then it moves to the directory of sent files. A restart continues where it stopped. Hidden files and directories are
+            ignored: write a file under a hidden name and rename it when it is complete.
 
-            It writes a line for each file that was sent, and its log to standard error.
+            It writes a line for each sent file, and its log to standard error.
 
             EXAMPLES
               uploader ~/outbox --to https://inbox.example.org/
               uploader ~/outbox --to http://127.0.0.1:8080/ --once --deadline 1h
 
             EXIT CODES
-              0   it was told to stop, or with --once, the outbox is empty
+              0   stopped by a signal, or with --once, the outbox is empty
               1   with --once, files are left
               64  usage
             """)
 
-    @Argument(help: "The directory whose files are uploaded.", transform: URL.init(fileURLWithPath:))
+    @Argument(help: "The directory of files to upload.", transform: URL.init(fileURLWithPath:))
     var outbox: URL
 
-    @Option(help: ArgumentHelp("Where to.", valueName: "url"), transform: serverURL)
+    @Option(help: ArgumentHelp("The URL of the server.", valueName: "url"), transform: serverURL)
     var to: URL
 
     @Option(
         help: ArgumentHelp(
-            "Where files go that were sent, on the same file system; by default 'sent' within the outbox.", valueName: "directory"),
+            "The directory of sent files, on the same file system; by default 'sent' within the outbox.", valueName: "directory"),
         transform: URL.init(fileURLWithPath:))
     var sent: URL?
 
     @Option(
-        help: ArgumentHelp("How often to look for new files, such as 500ms, 2s or 5m.", valueName: "duration"), transform: duration)
+        help: ArgumentHelp("The interval between looks for new files, such as 500ms, 2s or 5m.", valueName: "duration"),
+        transform: duration)
     var every = Duration.seconds(2)
 
-    @Option(help: ArgumentHelp("Give up a file after this time; waiting counts.", valueName: "duration"), transform: duration)
+    @Option(help: ArgumentHelp("Give up on a file after this time, waiting included.", valueName: "duration"), transform: duration)
     var deadline: Duration?
 
-    @Flag(help: "Upload what is there, and end.")
+    @Flag(help: "Upload the present files and exit.")
     var once = false
 
-    @Flag(name: .shortAndLong, help: "Log also what is waited for.")
+    @Flag(name: .shortAndLong, help: "Also log why jobs wait.")
     var verbose = false
 
     func run() async throws {
@@ -65,11 +66,11 @@ import UnixSignals
             services: [
                 .init(service: monitor),
                 .init(service: queue, successTerminationBehavior: .gracefullyShutdownGroup),
-                // The last is shut down first: it ends the jobs that the queue waits for.
+                // The last service is shut down first: it ends the jobs that the queue waits for.
                 .init(service: bus),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-        // What is on its way may arrive; what takes longer is uploaded anew the next time.
+        // Uploads in progress may finish; longer ones are repeated after the next start.
         configuration.maximumGracefulShutdownDuration = .seconds(10)
         try await ServiceGroup(configuration: configuration).run()
 
@@ -84,7 +85,7 @@ import UnixSignals
 }
 
 extension ReachabilityMonitor.Configuration {
-    /// Tells in the log when the network goes and comes.
+    /// Logs when the network is lost and restored.
     fileprivate static func logged(by logger: Logger) -> Self {
         var configuration = Self()
         configuration.logger = logger
@@ -93,11 +94,28 @@ extension ReachabilityMonitor.Configuration {
 }
 
 extension RetryBus.Configuration {
-    /// Tells in the log which attempts failed, and runs few at a time: a link is not faster for being shared by many.
+    /// Logs failed attempts, and limits the number of concurrent uploads, which share one link.
     fileprivate static func logged(by logger: Logger) -> Self {
         var configuration = Self()
         configuration.logger = logger
         configuration.maxConcurrent = 4
         return configuration
     }
+}
+
+/// Parses a duration: `500ms`, `2s`, `5m`, `1h`.
+func duration(_ text: String) throws -> Duration {
+    let milliseconds = ["ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000]
+    guard let match = text.wholeMatch(of: #/([0-9]{1,9})(ms|s|m|h)/#), let number = Int(match.1), number > 0,
+        let unit = milliseconds[String(match.2)]
+    else { throw ValidationError("a duration is a number above zero and a unit: 500ms, 2s, 5m or 1h") }
+    return .milliseconds(number * unit)
+}
+
+/// Parses the URL of a server.
+func serverURL(_ text: String) throws -> URL {
+    guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else {
+        throw ValidationError("give a URL such as http://127.0.0.1:8080/")
+    }
+    return url
 }

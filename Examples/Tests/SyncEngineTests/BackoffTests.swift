@@ -3,7 +3,7 @@ import ReachableRetry
 import SyncEngine
 import Testing
 
-/// When the next attempt comes, to the millisecond.
+/// Attempts start at exact times.
 @Suite(.timeLimit(.minutes(5))) struct BackoffTests {
     private static let fails: FakeServer.Act = { throw ConnectionLost() }
 
@@ -14,14 +14,14 @@ import Testing
         for delay in [1, 2, 4] {
             #expect(try await world.bus.parked("sea.jpg").softDelay == .seconds(delay))
             world.clock.advance(by: .seconds(delay) - .milliseconds(1))
-            #expect(try await world.bus.parked("sea.jpg").softDelay == .milliseconds(1), "not a moment earlier")
+            #expect(try await world.bus.parked("sea.jpg").softDelay == .milliseconds(1), "not 1 ms earlier")
             world.clock.advance(by: .milliseconds(1))
         }
         #expect(try await report.stored == ["sea.jpg"])
         #expect(await world.server.times("sea.jpg") == [0, 1, 3, 7])
     }
 
-    @Test func aReconnectEndsADelay() async throws {
+    @Test func reconnectEndsDelay() async throws {
         let world = try await World()
         await world.server.next(Self.fails)
         async let report = world.engine.sync([Photo("sea.jpg")])
@@ -33,7 +33,7 @@ import Testing
         #expect(await world.server.times("sea.jpg") == [0, 0.2])
     }
 
-    @Test func aReconnectDoesNotOverruleTheServer() async throws {
+    @Test func reconnectKeepsServerDelay() async throws {
         let world = try await World()
         await world.server.next { throw Refusal(status: 503, retryAfter: .seconds(30)) }
         async let report = world.engine.sync([Photo("sea.jpg")])
@@ -47,7 +47,7 @@ import Testing
         #expect(await world.server.times("sea.jpg") == [0, 30])
     }
 
-    @Test func afterTenFailuresAPhotoIsGivenUpAndTheOthersAreStored() async throws {
+    @Test func tenFailuresGiveUpPhoto() async throws {
         let world = try await World()
         await world.server.next(Array(repeating: Self.fails, count: 10))
         async let report = world.engine.sync([Photo("sea.jpg")])
@@ -59,7 +59,7 @@ import Testing
         #expect(result.stored.isEmpty && result.failures["sea.jpg"] is ConnectionLost)
     }
 
-    @Test func whatTheServerNeverTakesIsNotTriedAgain() async throws {
+    @Test func refusedPhotoIsNotTriedAgain() async throws {
         let world = try await World()
         await world.server.next { throw Refusal(status: 415) }
         let report = try await world.engine.sync([Photo("sea.jpg")])

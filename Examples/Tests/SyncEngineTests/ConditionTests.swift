@@ -4,9 +4,9 @@ import ReachableRetry
 import SyncEngine
 import Testing
 
-/// What photos wait for besides a network.
+/// Photos wait for a login and for an unmetered network.
 @Suite(.timeLimit(.minutes(5))) struct ConditionTests {
-    @Test func withoutALoginNothingIsTried() async throws {
+    @Test func noAttemptStartsWithoutLogin() async throws {
         let world = try await World()
         await world.login.use(nil)
         async let report = world.engine.sync([Photo("sea.jpg")])
@@ -17,7 +17,7 @@ import Testing
         #expect(try await report.stored == ["sea.jpg"])
     }
 
-    @Test func aTokenThatIsRejectedIsNotUsedAgain() async throws {
+    @Test func rejectedTokenIsNotUsedAgain() async throws {
         let world = try await World()
         await world.server.next { throw Refusal(status: 401) }
         async let report = world.engine.sync([Photo("sea.jpg")])
@@ -30,8 +30,8 @@ import Testing
         #expect(await world.server.times("sea.jpg") == [0, 3600])
     }
 
-    /// A modem stands in for a cable.
-    @Test func largePhotosWaitForAnUnmeteredNetwork() async throws {
+    /// A modem replaces the cable.
+    @Test func largePhotosWaitForUnmeteredNetwork() async throws {
         let world = try await World()
         await world.untilUnmetered(true)
         try world.network.pull("eth0")
@@ -53,7 +53,7 @@ import Testing
 }
 
 extension World {
-    /// Suspends until the condition, which follows the path in a task of its own, says so.
+    /// Suspends until the condition, which follows the path in its own task, has changed.
     fileprivate func untilUnmetered(_ isUnmetered: Bool) async {
         for await state in unmetered.updates where state.isSatisfied == isUnmetered { return }
     }

@@ -1,25 +1,25 @@
 import ReachabilityTesting
 import SyncEngine
 
-/// The other side does not answer: what a real client would throw.
+/// The error of a client whose server does not answer.
 struct ConnectionLost: Error {}
 
-/// A server that notes what it is asked, and when, and does what a test tells it to.
+/// A server that records requests and answers as scripted.
 actor FakeServer: PhotoServer {
-    /// What happens when a photo arrives; an error is what the client gets.
+    /// Runs when a photo arrives; an error is the server's answer.
     typealias Act = @Sendable () throws -> Void
 
     private let clock: ManualClock
     private var acts: [Act] = []
     private(set) var stored: Set<String> = []
-    /// All attempts to store something: what, and when, in seconds.
+    /// The attempts to store a photo, with their times in seconds.
     private(set) var attempts: [(name: String, at: Double)] = []
-    /// How often it was asked what it has.
+    /// The number of requests for the list of photos.
     private(set) var listings = 0
 
     init(_ clock: ManualClock) { self.clock = clock }
 
-    /// Has this happen when the next photos arrive, one after the other; those after them are stored.
+    /// Scripts the next uploads in order; later ones are stored.
     func next(_ acts: Act...) { self.acts = acts }
 
     func next(_ acts: [Act]) { self.acts = acts }
@@ -37,6 +37,6 @@ actor FakeServer: PhotoServer {
         stored.insert(photo.name)
     }
 
-    /// When a photo's attempts began.
+    /// Returns the start times of a photo's attempts.
     func times(_ name: String) -> [Double] { attempts.filter { $0.name == name }.map(\.at) }
 }

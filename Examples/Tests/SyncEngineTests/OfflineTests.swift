@@ -3,9 +3,9 @@ import ReachableRetry
 import SyncEngine
 import Testing
 
-/// What becomes of a synchronization when somebody pulls the cable.
+/// A synchronization survives outages.
 @Suite(.timeLimit(.minutes(5))) struct OfflineTests {
-    @Test func whatTheServerHasIsNotSentAgain() async throws {
+    @Test func storedPhotoIsNotSentAgain() async throws {
         let world = try await World()
         await world.server.put("hill.jpg")
         let report = try await world.engine.sync([Photo("hill.jpg"), Photo("sea.jpg")])
@@ -13,7 +13,7 @@ import Testing
         #expect(await world.server.times("hill.jpg").isEmpty)
     }
 
-    @Test func offlineNothingIsTried() async throws {
+    @Test func noAttemptStartsOffline() async throws {
         let world = try await World()
         try world.network.pull("eth0")
         async let report = world.engine.sync([Photo("hill.jpg"), Photo("sea.jpg")])
@@ -28,8 +28,8 @@ import Testing
         #expect(await world.server.times("sea.jpg") == [3600], "at once, and once")
     }
 
-    /// The photo is on its way when the cable goes.
-    @Test func anAttemptThatTheCableEndedIsNotCharged() async throws {
+    /// The cable is pulled during the upload.
+    @Test func attemptEndedByOutageIsNotCharged() async throws {
         let world = try await World()
         await world.server.next {
             try world.network.pull("eth0")
@@ -45,8 +45,8 @@ import Testing
         #expect(await world.server.times("sea.jpg") == [0, 600])
     }
 
-    /// Ten failures are allowed; these twenty are the network's.
-    @Test func howeverOftenTheCableGoesThePhotoArrives() async throws {
+    /// Ten charged attempts are allowed; these twenty outages are not charged.
+    @Test func photoSurvivesManyOutages() async throws {
         let world = try await World()
         let outage: FakeServer.Act = {
             try world.network.pull("eth0")

@@ -3,9 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import SyncEngine
 
-/// A machine with one cable, a server, and an engine between them, in virtual time.
+/// A machine with one cable, a server and an engine, in virtual time.
 ///
-/// Nothing here is real but the code under test: a test waits an hour in a millisecond, and needs neither network nor privileges.
+/// Only the code under test is real: a test waits an hour in a millisecond, and needs neither a network nor privileges.
 final class World: Sendable {
     let clock = ManualClock()
     let network: SimulatedNetwork
@@ -17,14 +17,14 @@ final class World: Sendable {
     let engine: SyncEngine
     private let running: Task<Void, any Error>
 
-    /// Makes a world that is online, and in which somebody is logged in.
+    /// Makes an online world with a login.
     init() async throws {
         network = SimulatedNetwork.online(clock: clock)
         monitor = ReachabilityMonitor(network)
         bus = RetryBus(monitor, clock: clock, generator: SeededGenerator(seed: 1))
         server = FakeServer(clock)
         unmetered = monitor.unmetered()
-        // Without chance, so that a test can say when exactly the next attempt is due.
+        // Without jitter, so that a test can name the exact time of the next attempt.
         let policy = RetryPolicy.photos.backoff(.exponential(initial: .seconds(1), maximum: .seconds(60)))
         engine = SyncEngine(server: server, login: login, unmetered: unmetered, bus: bus, policy: policy)
         running = Task { [monitor] in try await monitor.run() }

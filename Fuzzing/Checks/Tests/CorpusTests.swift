@@ -4,26 +4,26 @@ import Testing
 
 /// Replays what the fuzzers found to the functions that they call.
 @Suite(.timeLimit(.minutes(10))) struct CorpusTests {
-    @Test(arguments: ["frames", "recordings", "arguments"]) func thereIsACorpus(_ target: String) {
+    @Test(arguments: ["frames", "recordings", "arguments"]) func corpusExists(_ target: String) {
         let files = CorpusFile.all(of: target)
         #expect((10..<300).contains(files.count), "\(files.count) files")
         #expect(files.reduce(0) { $0 + $1.bytes.count } < 300_000)
     }
 
-    @Test(arguments: CorpusFile.all(of: "frames")) func aFrameBreaksNoRule(_ file: CorpusFile) throws {
+    @Test(arguments: CorpusFile.all(of: "frames")) func frameBreaksNoRule(_ file: CorpusFile) throws {
         try FrameChecks.check(file.bytes)
     }
 
-    @Test(arguments: CorpusFile.all(of: "recordings")) func aRecordingBreaksNoRule(_ file: CorpusFile) async throws {
+    @Test(arguments: CorpusFile.all(of: "recordings")) func recordingBreaksNoRule(_ file: CorpusFile) async throws {
         try await RecordingChecks.check(file.bytes)
     }
 
-    @Test(arguments: CorpusFile.all(of: "arguments")) func anArgumentBreaksNoRule(_ file: CorpusFile) throws {
+    @Test(arguments: CorpusFile.all(of: "arguments")) func argumentBreaksNoRule(_ file: CorpusFile) throws {
         try ArgumentChecks.check(file.bytes)
     }
 
     /// The corpus holds at least one message of each kind that the decoder understands.
-    @Test func theFramesSayEverythingThatCanBeSaid() {
+    @Test func framesCoverAllKinds() {
         var kinds: Set<String> = []
         for file in CorpusFile.all(of: "frames") {
             for event in file.bytes.withUnsafeBytes({ FrameChecks.read($0) }).events {
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: CorpusFile.all(of: "frames").filter { $0.isOneEvent })
-    func aMessageThatIsCutIsMalformedAndNothingElse(_ file: CorpusFile) {
+    func truncatedMessageIsMalformed(_ file: CorpusFile) {
         for length in 1..<file.bytes.count {
             let batch = file.bytes.prefix(length).withUnsafeBytes { FrameChecks.read($0) }
             #expect(batch.malformed == 1 && batch.events.isEmpty, "\(length) of \(file.bytes.count) bytes")
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: CorpusFile.all(of: "recordings").filter { $0.bytes.count < 2000 })
-    func aRecordingThatIsCutSaysTheSameUpToThere(_ file: CorpusFile) async throws {
+    func truncatedRecordingKeepsItsBeginning(_ file: CorpusFile) async throws {
         let sealed = RecordingChecks.sealed(file.bytes)
         guard let network = try? RecordedNetwork(sealed) else { return }
         let whole = await RecordingChecks.batches(network)

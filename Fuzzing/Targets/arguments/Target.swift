@@ -1,13 +1,13 @@
 @testable import Checks
 
-/// What libFuzzer calls with each input.
+/// The function that libFuzzer calls with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     do {
         try ArgumentChecks.check(Array(UnsafeBufferPointer(start: data, count: size)))
         return 0
     } catch {
-        // What libFuzzer takes for a finding is the end of the process.
+        // libFuzzer detects a finding by the end of the process.
         fatalError("\(error)")
     }
 }

@@ -2,7 +2,7 @@ import Dispatch
 
 @testable import Checks
 
-/// What libFuzzer calls with each input.
+/// The function that libFuzzer calls with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -11,7 +11,7 @@ public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         do {
             try await RecordingChecks.check(bytes)
         } catch {
-            // What libFuzzer takes for a finding is the end of the process.
+            // libFuzzer detects a finding by the end of the process.
             fatalError("\(error)")
         }
         isDone.signal()

@@ -1,30 +1,30 @@
 internal import Glibc
 internal import Reachability
 
-/// How batches come.
+/// Checks of the delivery of batches.
 extension NetworkSourceConformance {
-    /// How often a delivery gives way to other threads, so that what must not happen meanwhile has time to.
+    /// The number of times that a delivery yields to other threads, so that violations have time to happen.
     private static let yields = 2000
 
-    /// Wakes the source from everywhere while a delivery is going on.
-    func checkCrowd() async throws -> [Violation] {
+    /// Wakes the source from several threads during a delivery.
+    func checkSerialDelivery() async throws -> [Violation] {
         try await session { session in
             let (source, probe) = (session.candidate.source, session.probe)
             let first = probe.batches.count
             probe.react { number in
                 guard number <= first + 1 else { return nil }
                 source.wake()
-                let crowd = ConformanceCrowd(3) { source.wake() }
-                Self.giveWay { crowd.isGone && probe.batches.count > number + 1 }
+                let threads = ThreadGroup(3) { source.wake() }
+                Self.giveWay { threads.isFinished && probe.batches.count > number + 1 }
                 return nil
             }
             source.wake()
-            // Whether it comes is checked elsewhere; a replay does without.
+            // Another check looks for this batch; a replay does not send it.
             if !exemptions.contains(.wakeUps) { _ = try await session.waitsForBatch(after: first + 1) }
         }
     }
 
-    /// Wakes the source once at a time, each time from elsewhere.
+    /// Wakes the source once at a time, from a different place each time.
     func checkWakeUps() async throws -> [Violation] {
         try await session { session in
             let (source, probe) = (session.candidate.source, session.probe)
@@ -59,8 +59,8 @@ extension NetworkSourceConformance {
             let aside = count
             probe.react { number in
                 guard number == aside else { return nil }
-                let crowd = ConformanceCrowd(1) { source.wake() }
-                Self.giveWay { crowd.isGone }
+                let threads = ThreadGroup(1) { source.wake() }
+                Self.giveWay { threads.isFinished }
                 return nil
             }
             source.wake()
@@ -69,7 +69,7 @@ extension NetworkSourceConformance {
         }
     }
 
-    /// Asks for pauses: one, another one, and one that replaces a longer one.
+    /// Requests a pause, another one, and one that replaces a longer one.
     func checkPauses() async throws -> [Violation] {
         try await session { session in
             let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
@@ -90,7 +90,7 @@ extension NetworkSourceConformance {
                 }
                 let batches = probe.batches
                 let distance = batches[number - 1].now.duration(to: batches[number].now)
-                // What was announced may come at any time; that time goes back is another matter.
+                // Batches with events may come at any time. Another check looks for time that goes backwards.
                 guard batches[number].hasEvents || distance < .zero || distance >= pause / 2 else {
                     probe.report(.pauses, "an empty batch came \(distance) after `deliver` had returned \(pause)")
                     return
@@ -99,8 +99,64 @@ extension NetworkSourceConformance {
         }
     }
 
-    /// Lets other threads run until something happened, for a limited time.
-    static func giveWay(until hasHappened: () -> Bool) {
+    /// Yields to other threads until a condition holds, for a limited time.
+    private static func giveWay(until hasHappened: () -> Bool) {
         for _ in 0..<yields where !hasHappened() { sched_yield() }
+    }
+}
+
+/// Checks of the end of a run.
+extension NetworkSourceConformance {
+    /// Cancels the run within a delivery.
+    func checkCancellationWithinDelivery() async throws -> [Violation] {
+        try await session { session in
+            let (source, probe) = (session.candidate.source, session.probe)
+            let count = probe.batches.count
+            probe.react { _ in
+                session.cancel()
+                return .zero
+            }
+            source.wake()
+            // A replay cannot be woken: `finish` cancels it then.
+            if !exemptions.contains(.wakeUps) { _ = try await session.waitsForBatch(after: count) }
+        }
+    }
+
+    /// Runs the source in a cancelled task.
+    func checkEarlyCancellation() async throws -> [Violation] {
+        let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
+        session.start(isCancelled: true)
+        guard try await session.waits(until: { session.probe.phase.hasEnded }) else {
+            session.probe.report(.cancellation, "`run` in a cancelled task did not end within \(patience)")
+            return session.probe.violations
+        }
+        // The run may fail for another reason first.
+        if case .ended(nil) = session.probe.phase {
+            session.probe.report(.cancellation, "`run` in a cancelled task returned; it must throw")
+        }
+        return session.probe.violations
+    }
+
+    /// Tries to cause a batch after the end: with a pause, wake-ups and a change.
+    func checkSilenceAfterEnd() async throws -> [Violation] {
+        let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
+        let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
+        probe.react { _ in pause }
+        session.start()
+        guard try await session.begins() else {
+            session.cancel()
+            return probe.violations
+        }
+        // This batch is requested just before the end.
+        source.wake()
+        try await session.finish()
+        guard probe.phase.hasEnded else { return probe.violations }
+        source.wake()
+        _ = try await session.inThreads(2) { source.wake() }
+        if let change = session.candidate.changes.first { try await change() }
+        try await session.pass(pause * 2)
+        return probe.violations
     }
 }

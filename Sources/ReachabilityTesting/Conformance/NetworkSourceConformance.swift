@@ -1,6 +1,8 @@
-/// Checks that a source meets the requirements of `NetworkSource`: for those who write one of their own.
+public import Reachability
+
+/// A suite that checks a custom `NetworkSource` against the requirements of the protocol.
 ///
-/// It needs no testing library. Each requirement is checked on a fresh ``Candidate``, which the suite runs, wakes, asks from many
+/// It needs no testing library. It checks each requirement on a new ``Candidate``, which it runs, wakes, asks from many
 /// threads, changes and cancels:
 ///
 /// ```swift
@@ -13,35 +15,35 @@
 /// }
 /// ```
 ///
-/// A source that violates a requirement is told in words; the suite itself never traps and never waits longer than its patience at
-/// one place. A call that does not return cannot be taken back: its task or thread stays behind. Safe to use from any thread.
+/// It reports each violation as a text; the suite itself never traps and never waits longer than its patience in one place. A
+/// call that does not return cannot be cancelled: its task or thread stays behind. Safe to use from any thread.
 public struct NetworkSourceConformance: Sendable {
     /// A violated requirement.
     public struct Violation: Hashable, Sendable, CustomStringConvertible {
-        /// Which one.
+        /// The violated requirement.
         public var requirement: Requirement
-        /// What was seen.
+        /// The observation that violates it.
         public var message: String
 
-        /// Makes a finding.
+        /// Makes a violation.
         public init(_ requirement: Requirement, _ message: String) {
             self.requirement = requirement
             self.message = message
         }
 
-        /// The requirement's name and what was seen.
+        /// The name of the requirement and the observation.
         public var description: String { "\(requirement.rawValue): \(message)" }
     }
 
-    /// What ``check()`` throws: all that was found.
+    /// The error of ``check()``: all violations.
     public struct Failure: Error, Sendable, CustomStringConvertible {
-        /// The violated requirements, at least one.
+        /// The violations, at least one.
         public var violations: [Violation]
 
-        /// Makes an error out of what was found.
+        /// Makes an error from violations.
         public init(_ violations: [Violation]) { self.violations = violations }
 
-        /// One line for each.
+        /// One line for each violation.
         public var description: String {
             "the source violates requirements of NetworkSource:" + violations.map { "\n- \($0)" }.joined()
         }
@@ -55,10 +57,10 @@ public struct NetworkSourceConformance: Sendable {
     /// Makes a suite.
     ///
     /// - Parameters:
-    ///   - exemptions: requirements that the source's documentation takes back, such as ``Requirement/pauses`` for a replay.
-    ///   - patience: how long something that must happen is waited for. Only a broken source needs it.
-    ///   - clock: what measures the patience; real time by default, also for a source with a clock of its own.
-    ///   - makeCandidate: makes a new source that has never run; called for each session, some ten times.
+    ///   - exemptions: The requirements that the source's documentation excludes, such as ``Requirement/pauses`` for a replay.
+    ///   - patience: The time limit for each expected event. Only a broken source exhausts it.
+    ///   - clock: The clock of the patience; real time by default, also for a source with its own clock.
+    ///   - makeCandidate: Makes a new source that has never run; called about ten times, once for each session.
     public init(
         exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(10),
         clock: some Clock<Duration> = ContinuousClock(),
@@ -70,19 +72,19 @@ public struct NetworkSourceConformance: Sendable {
         self.makeCandidate = makeCandidate
     }
 
-    /// Checks everything.
+    /// Checks all requirements.
     ///
-    /// - Throws: ``Failure`` if any requirement is violated; what making or changing a candidate throws; `CancellationError` when
-    ///   the calling task is cancelled.
+    /// - Throws: ``Failure`` if a requirement is violated; the errors of making or changing a candidate; `CancellationError`
+    ///   when the calling task is cancelled.
     public func check() async throws {
         let violations = try await violations()
         if !violations.isEmpty { throw Failure(violations) }
     }
 
-    /// What is found, at most one violation of each requirement, in the order of ``Requirement/all``.
+    /// Returns the violations, at most one of each requirement, in the order of ``Requirement/all``.
     ///
-    /// - Parameter requirements: which ones to check; others are checked only as far as it happens on the way, and not told.
-    /// - Throws: what making or changing a candidate throws; `CancellationError` when the calling task is cancelled.
+    /// - Parameter requirements: The requirements to check. Violations of others are not returned.
+    /// - Throws: The errors of making or changing a candidate; `CancellationError` when the calling task is cancelled.
     public func violations(of requirements: Set<Requirement> = Set(Requirement.all)) async throws -> [Violation] {
         let wanted = requirements.subtracting(exemptions)
         var found: [Requirement: Violation] = [:]
@@ -95,17 +97,17 @@ public struct NetworkSourceConformance: Sendable {
         return Requirement.all.compactMap { found[$0] }
     }
 
-    /// A part of the suite: what it can find, and how.
+    /// A part of the suite with the requirements that it can find violated.
     private struct Session: Sendable {
         var requirements: Set<Requirement>
         var run: @Sendable (NetworkSourceConformance) async throws -> [Violation]
     }
 
-    /// Seen in every session: whatever is done, these are watched.
+    /// The requirements that every session observes.
     private static let everywhere: Set<Requirement> = [.beginning, .serialDelivery, .time, .cancellation, .silenceAfterEnd]
 
     private static let sessions = [
-        Session(requirements: everywhere) { try await $0.checkCrowd() },
+        Session(requirements: everywhere) { try await $0.checkSerialDelivery() },
         Session(requirements: [.wakeUps]) { try await $0.checkWakeUps() },
         Session(requirements: [.pauses]) { try await $0.checkPauses() },
         Session(requirements: [.questions, .stability]) { try await $0.checkQuestions() },
@@ -117,4 +119,106 @@ public struct NetworkSourceConformance: Sendable {
         Session(requirements: [.cancellation]) { try await $0.checkEarlyCancellation() },
         Session(requirements: [.silenceAfterEnd]) { try await $0.checkSilenceAfterEnd() },
     ]
+}
+
+extension NetworkSourceConformance {
+    /// A requirement of every source.
+    ///
+    /// Later versions may add more.
+    public struct Requirement: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a requirement from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// `run` delivers a first batch by itself.
+        public static let beginning = Requirement(rawValue: "beginning")
+        /// `deliver` is never called while another call is in progress, neither by another thread nor from within.
+        public static let serialDelivery = Requirement(rawValue: "serialDelivery")
+        /// The time of the batches never goes backwards.
+        public static let time = Requirement(rawValue: "time")
+        /// `wake()` leads to a batch, from any thread and at any time.
+        public static let wakeUps = Requirement(rawValue: "wakeUps")
+        /// A batch comes when the pause that `deliver` returned has passed; an empty batch does not come much earlier.
+        public static let pauses = Requirement(rawValue: "pauses")
+        /// `interfaces()` and `routes(to:)` answer on any thread at any time: before, during and after a run, and within
+        /// `deliver`.
+        public static let questions = Requirement(rawValue: "questions")
+        /// `routes(to:)` returns one result for each query, in the order of the queries.
+        public static let results = Requirement(rawValue: "results")
+        /// A refusal is a verdict, not a failure: a query that every kernel refuses is answered.
+        public static let refusals = Requirement(rawValue: "refusals")
+        /// A route has the source of its query, and IPv4 refuses a source that no interface holds.
+        public static let sources = Requirement(rawValue: "sources")
+        /// `RouteQuery.Source.selected` is answered like connect(2), or fails with `permissionDenied`.
+        public static let selection = Requirement(rawValue: "selection")
+        /// An interrupted dump throws `interrupted` at once.
+        public static let interruptions = Requirement(rawValue: "interruptions")
+        /// The answers stay the same while nothing changes.
+        public static let stability = Requirement(rawValue: "stability")
+        /// A change is announced, and the answers show it from the batch that announces it.
+        public static let announcements = Requirement(rawValue: "announcements")
+        /// Cancellation ends `run` soon, with a `CancellationError`.
+        public static let cancellation = Requirement(rawValue: "cancellation")
+        /// `deliver` is not called after `run` has ended, and no call is in progress when `run` ends.
+        public static let silenceAfterEnd = Requirement(rawValue: "silenceAfterEnd")
+
+        /// All requirements.
+        public static let all: [Requirement] = [
+            .beginning, .serialDelivery, .time, .wakeUps, .pauses, .questions, .results, .refusals, .sources,
+            .selection, .interruptions, .stability, .announcements, .cancellation, .silenceAfterEnd,
+        ]
+    }
+}
+
+extension NetworkSourceConformance {
+    /// A source to check, and the means to change it.
+    public struct Candidate: Sendable {
+        /// The source, which has never run.
+        public var source: any NetworkSource
+        /// The queries to ask.
+        public var queries: [RouteQuery]
+        /// The pause that `deliver` requests.
+        public var pause: Duration
+        /// Lets the source's own time pass; `nil` if its time is real.
+        public var passTime: (@Sendable (Duration) async throws -> Void)?
+        /// The changes to make, one after the other.
+        ///
+        /// Each must show in the links, their addresses or the answers to ``queries``, and must last. The change has been made
+        /// when the closure returns; its event may come before or after that.
+        public var changes: [@Sendable () async throws -> Void]
+
+        /// Interrupts the next dump, as a change of links or addresses would (NLM_F_DUMP_INTR, netlink(7)).
+        ///
+        /// Without it ``Requirement/interruptions`` is not checked.
+        public var interruptNextDump: (@Sendable () -> Void)?
+
+        /// Makes a candidate.
+        ///
+        /// - Parameters:
+        ///   - source: The source, which must not have run before.
+        ///   - queries: The queries to ask; by default one for a root name server of each family.
+        ///   - pause: The pause that `deliver` requests. In real time it must be long compared with thread switches.
+        ///   - passTime: Lets the source's own time pass; `nil` if its time is real.
+        ///   - changes: Changes to the network; without any, the suite does not check announcements.
+        ///   - interruptNextDump: Interrupts the next dump; without it the suite does not check interruptions.
+        public init(
+            _ source: some NetworkSource, queries: [RouteQuery] = Candidate.defaultQueries, pause: Duration = .milliseconds(100),
+            passTime: (@Sendable (Duration) async throws -> Void)? = nil, changes: [@Sendable () async throws -> Void] = [],
+            interruptNextDump: (@Sendable () -> Void)? = nil
+        ) {
+            self.source = source
+            self.queries = queries
+            self.pause = pause
+            self.passTime = passTime
+            self.changes = changes
+            self.interruptNextDump = interruptNextDump
+        }
+
+        /// Routes to 198.41.0.4 and 2001:503:ba3e::2:30, a root name server of each family.
+        public static let defaultQueries = [
+            RouteQuery(to: IPAddress(family: .ipv4, value: 0xc629_0004)),
+            RouteQuery(to: IPAddress(family: .ipv6, value: 0x2001_0503_ba3e << 80 | 0x2_0030)),
+        ]
+    }
 }

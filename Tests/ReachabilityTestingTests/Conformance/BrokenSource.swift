@@ -6,13 +6,13 @@ import Testing
 
 /// A source that violates one requirement.
 struct BrokenSource: Sendable, CustomTestStringConvertible {
-    /// What a source is made with.
+    /// The parts of a broken source.
     struct Means: Sendable {
         let network = SimulatedNetwork.online(hasIPv6: true)
         let listener = Listener()
-        /// Tells that nothing good can come any more, so that nobody needs to wait for it.
-        let sin: @Sendable () -> Void
-        /// What would hang for ever hangs until then.
+        /// Signals the violation, so that the test need not wait for the missing event.
+        let signalViolation: @Sendable () -> Void
+        /// Ends calls that would hang forever.
         let release = Release()
 
         var source: WarpedSource { WarpedSource(network) }
@@ -27,7 +27,7 @@ struct BrokenSource: Sendable, CustomTestStringConvertible {
 
     let testDescription: String
     let requirement: NetworkSourceConformance.Requirement
-    /// Whether it is found because something does not come.
+    /// True if the violation is a missing event.
     let isAbsence: Bool
     let make: @Sendable (Means) -> WarpedSource
 
@@ -49,7 +49,7 @@ extension BrokenSource {
         BrokenSource("never begins", violates: .beginning, byAbsence: true) { means in
             var source = means.source
             source.running = { _ in
-                means.sin()
+                means.signalViolation()
                 try await means.network.run { _ in nil }
             }
             return source
@@ -74,7 +74,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("turns time back", violates: .time) { means in
+        BrokenSource("moves time backwards", violates: .time) { means in
             let count = Counter()
             var source = means.source
             source.pass { batch, deliver in
@@ -89,7 +89,7 @@ extension BrokenSource {
     private static let wakeUps: [BrokenSource] = [
         BrokenSource("cannot be woken", violates: .wakeUps, byAbsence: true) { means in
             var source = means.source
-            source.waking = { means.sin() }
+            source.waking = { means.signalViolation() }
             return source
         },
         BrokenSource("loses a wake-up by another thread while it delivers", violates: .wakeUps, byAbsence: true) { means in
@@ -97,14 +97,14 @@ extension BrokenSource {
             source.pass { means.listener.deliver($0, $1) }
             source.waking = {
                 let isElsewhere = means.listener.isAnywhere && !means.listener.isHere
-                if isElsewhere { means.sin() } else { means.network.wake() }
+                if isElsewhere { means.signalViolation() } else { means.network.wake() }
             }
             return source
         },
         BrokenSource("loses a wake-up from within `deliver`", violates: .wakeUps, byAbsence: true) { means in
             var source = means.source
             source.pass { means.listener.deliver($0, $1) }
-            source.waking = { if means.listener.isHere { means.sin() } else { means.network.wake() } }
+            source.waking = { if means.listener.isHere { means.signalViolation() } else { means.network.wake() } }
             return source
         },
     ]
@@ -113,7 +113,7 @@ extension BrokenSource {
         BrokenSource("forgets pauses", violates: .pauses, byAbsence: true) { means in
             var source = means.source
             source.pass { batch, deliver in
-                if deliver(batch) != nil { means.sin() }
+                if deliver(batch) != nil { means.signalViolation() }
                 return nil
             }
             return source
@@ -123,13 +123,13 @@ extension BrokenSource {
             source.pass { batch, deliver in deliver(batch).map { $0 / 10 } }
             return source
         },
-        BrokenSource("keeps to a pause that was replaced by a shorter one", violates: .pauses, byAbsence: true) { means in
+        BrokenSource("keeps a pause that a shorter one replaced", violates: .pauses, byAbsence: true) { means in
             let longest = Longest()
             var source = means.source
             source.pass { batch, deliver in
                 let pause = deliver(batch)
                 let kept = longest.note(pause)
-                if kept != pause { means.sin() }
+                if kept != pause { means.signalViolation() }
                 return kept
             }
             return source
@@ -148,13 +148,13 @@ extension BrokenSource {
         BrokenSource("never answers", violates: .questions, byAbsence: true) { means in
             var source = means.source
             source.askingRoutes = { queries in
-                means.sin()
+                means.signalViolation()
                 means.release.awaitByYielding()
                 return means.network.routes(to: queries)
             }
             return source
         },
-        BrokenSource("changes its mind", violates: .stability) { means in
+        BrokenSource("gives different answers", violates: .stability) { means in
             let count = Counter()
             var source = means.source
             source.askingRoutes = { queries in
@@ -162,21 +162,21 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("is deaf to changes", violates: .announcements, byAbsence: true) { means in
+        BrokenSource("does not announce changes", violates: .announcements, byAbsence: true) { means in
             var source = means.source
             source.pass { batch, deliver in
                 var batch = batch
-                if !batch.events.isEmpty { means.sin() }
+                if !batch.events.isEmpty { means.signalViolation() }
                 batch.events = []
                 return deliver(batch)
             }
             return source
         },
-        BrokenSource("answers as before a change", violates: .announcements, byAbsence: true) { means in
+        BrokenSource("ignores changes", violates: .announcements, byAbsence: true) { means in
             let kernel = means.network.kernel
             var source = means.source
             source.pass { batch, deliver in
-                if !batch.events.isEmpty { means.sin() }
+                if !batch.events.isEmpty { means.signalViolation() }
                 return deliver(batch)
             }
             source.askingInterfaces = { () throws(ReachabilityError) in kernel.interfaces }
@@ -196,7 +196,7 @@ extension BrokenSource {
             source.askingRoutes = { Array(means.network.routes(to: $0).prefix(1)) }
             return source
         },
-        BrokenSource("calls a refusal a failure", violates: .refusals) { means in
+        BrokenSource("reports a refusal as a failure", violates: .refusals) { means in
             var source = means.source
             source.askingRoutes = { queries in
                 means.network.routes(to: queries).map { result in
@@ -248,7 +248,7 @@ extension BrokenSource {
     ]
 
     private static let dumps: [BrokenSource] = [
-        BrokenSource("makes an interrupted dump again", violates: .interruptions) { means in
+        BrokenSource("repeats an interrupted dump", violates: .interruptions) { means in
             var source = means.source
             source.askingInterfaces = { () throws(ReachabilityError) in
                 while true {
@@ -261,7 +261,7 @@ extension BrokenSource {
             }
             return source
         },
-        BrokenSource("calls an interruption a failure", violates: .interruptions) { means in
+        BrokenSource("reports an interruption as a failure", violates: .interruptions) { means in
             var source = means.source
             source.askingInterfaces = { () throws(ReachabilityError) in
                 do throws(ReachabilityError) {
@@ -278,7 +278,7 @@ extension BrokenSource {
                 do throws(ReachabilityError) {
                     return try means.network.interfaces()
                 } catch {
-                    means.sin()
+                    means.signalViolation()
                     means.release.awaitByYielding()
                     throw error
                 }
@@ -295,21 +295,21 @@ extension BrokenSource {
                 try await withTaskCancellationHandler {
                     try await Task { try await means.network.run(deliver: deliver) }.value
                 } onCancel: {
-                    means.sin()
+                    means.signalViolation()
                 }
             }
             return source
         },
-        BrokenSource("ignores that it was cancelled before", violates: .cancellation, byAbsence: true) { means in
+        BrokenSource("ignores an earlier cancellation", violates: .cancellation, byAbsence: true) { means in
             var source = means.source
             source.running = { deliver in
                 guard Task.isCancelled else { return try await means.network.run(deliver: deliver) }
-                means.sin()
+                means.signalViolation()
                 try await Task { try await means.network.run(deliver: deliver) }.value
             }
             return source
         },
-        BrokenSource("hides that it was cancelled", violates: .cancellation) { means in
+        BrokenSource("hides its cancellation", violates: .cancellation) { means in
             var source = means.source
             source.running = { try? await means.network.run(deliver: $0) }
             return source
@@ -332,7 +332,7 @@ extension BrokenSource {
             }
             source.waking = {
                 guard means.listener.isHere else { return detachThread { means.listener.call(means.batch) } }
-                means.sin()
+                means.signalViolation()
                 end.finish()
                 means.release.awaitByYielding()
             }

@@ -3,7 +3,7 @@ import Reachability
 import ReachabilityTesting
 import Synchronization
 
-/// A simulated network of which each member can be replaced.
+/// A simulated network with replaceable members.
 struct WarpedSource: NetworkSource {
     typealias Deliver = @Sendable (NetworkEventBatch) -> Duration?
 
@@ -26,13 +26,13 @@ struct WarpedSource: NetworkSource {
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try askingInterfaces() }
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { askingRoutes(queries) }
 
-    /// Has something else be done with each batch on its way to the listener.
+    /// Passes each batch through a closure on its way to the listener.
     mutating func pass(_ passing: @escaping @Sendable (NetworkEventBatch, @escaping Deliver) -> Duration?) {
         running = { [running] deliver in try await running { passing($0, deliver) } }
     }
 }
 
-/// Who is within `deliver`, and how to get there.
+/// The threads within `deliver`, and a way to call it again.
 final class Listener: Sendable {
     private struct State {
         var deliver: WarpedSource.Deliver?
@@ -41,9 +41,9 @@ final class Listener: Sendable {
 
     private let state = Mutex(State())
 
-    /// Whether the calling thread is within `deliver`.
+    /// True if the calling thread is within `deliver`.
     var isHere: Bool { state.withLock { $0.threads.contains(pthread_self()) } }
-    /// Whether any thread is.
+    /// True if any thread is within `deliver`.
     var isAnywhere: Bool { state.withLock { !$0.threads.isEmpty } }
 
     func deliver(_ batch: NetworkEventBatch, _ deliver: @escaping WarpedSource.Deliver) -> Duration? {
@@ -51,13 +51,13 @@ final class Listener: Sendable {
         return call(batch)
     }
 
-    /// Delivers again, to the last listener.
+    /// Delivers again to the last listener.
     @discardableResult
     func call(_ batch: NetworkEventBatch) -> Duration? {
         begin { _ in true }.flatMap { end($0, batch) }
     }
 
-    /// The same unless a thread is within `deliver`: what violates one requirement must not violate another.
+    /// Delivers again unless a thread is within `deliver`: that would violate another requirement.
     func callAlone(_ batch: NetworkEventBatch) {
         if let deliver = begin({ $0.isEmpty }) { _ = end(deliver, batch) }
     }
