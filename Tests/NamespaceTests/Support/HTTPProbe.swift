@@ -113,7 +113,7 @@ extension Child {
     }
 
     /// The lines up to the one that completes a number of a kind, or up to the end.
-    func story(until count: Int, _ isCounted: (String) -> Bool) async -> [String] {
+    func report(until count: Int, _ isCounted: (String) -> Bool) async -> [String] {
         var (told, left): ([String], Int) = ([], count)
         for await line in lines {
             told.append(line)
