@@ -41,7 +41,8 @@ import UnixSignals
     var sent: URL?
 
     @Option(
-        help: ArgumentHelp("The interval between looks for new files, such as 500ms, 2s or 5m.", valueName: "duration"), transform: duration)
+        help: ArgumentHelp("The interval between looks for new files, such as 500ms, 2s or 5m.", valueName: "duration"),
+        transform: duration)
     var every = Duration.seconds(2)
 
     @Option(help: ArgumentHelp("Give up on a file after this time, waiting included.", valueName: "duration"), transform: duration)
