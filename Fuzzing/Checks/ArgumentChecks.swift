@@ -5,7 +5,7 @@ import ReachableRetry
 @testable import reachability_watch
 #endif
 
-/// What must hold of any word on the command line that is to be a duration, a backoff or exit codes.
+/// The rules for a word on the command line that is parsed as a duration, a backoff or exit codes.
 enum ArgumentChecks {
     static func check(_ bytes: [UInt8]) throws(Finding) {
         let text = String(decoding: bytes, as: UTF8.self)

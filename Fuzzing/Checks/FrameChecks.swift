@@ -1,32 +1,32 @@
 @testable import Reachability
 
-/// What must hold of any datagram on the event socket.
+/// The rules for any datagram on the event socket.
 enum FrameChecks {
     static func check(_ bytes: [UInt8]) throws(Finding) {
         let batch = bytes.withUnsafeBytes(read)
-        try Finding.check(describes(batch), "every event has a text")
+        try Finding.check(describes(batch), "an event has no text")
 
-        // By the lengths alone (rtnetlink(7)): whole messages, and perhaps a rest that is none.
+        // Splits by the lengths alone (rtnetlink(7)): whole messages, and perhaps an incomplete rest.
         let (messages, hasRest) = split(bytes)
         let singles = messages.map { $0.withUnsafeBytes(read) }
-        try Finding.check(singles.allSatisfy { $0.events.count + $0.malformed <= 1 }, "a message is one event at most")
-        try Finding.check(batch.events == singles.flatMap(\.events), "a message means the same wherever it stands")
+        try Finding.check(singles.allSatisfy { $0.events.count + $0.malformed <= 1 }, "a message is more than one event")
+        try Finding.check(batch.events == singles.flatMap(\.events), "a message alone has another meaning")
         let malformed = singles.reduce(hasRest ? 1 : 0) { $0 + $1.malformed }
-        try Finding.check(batch.malformed == malformed, "\(batch.malformed) are counted as malformed, \(malformed) are")
+        try Finding.check(batch.malformed == malformed, "\(batch.malformed) are counted as malformed instead of \(malformed)")
 
         let shifted = ([0] + bytes).withUnsafeBytes { read(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
         try Finding.check(
-            shifted.events == batch.events && shifted.malformed == batch.malformed, "the place in memory does not matter")
+            shifted.events == batch.events && shifted.malformed == batch.malformed, "the meaning depends on the address")
     }
 
-    /// What the monitor is told of a datagram.
+    /// Returns the batch that the monitor gets for a datagram.
     static func read(_ datagram: UnsafeRawBufferPointer) -> NetworkEventBatch {
         var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero)
         batch.append(datagram: datagram)
         return batch
     }
 
-    /// Takes the events to where the monitor takes them.
+    /// Applies the events as the monitor does; returns `true` if every cause has a text.
     private static func describes(_ batch: NetworkEventBatch) -> Bool {
         var table = InterfaceTable()
         return batch.events.allSatisfy { event in

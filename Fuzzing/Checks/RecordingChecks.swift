@@ -2,11 +2,11 @@ import Synchronization
 
 @testable import Reachability
 
-/// What must hold of any file that is given out as a recording, ours or rtmon's.
+/// The rules for any file that claims to be a recording, ours or rtmon's.
 enum RecordingChecks {
     static func check(_ bytes: [UInt8]) async throws {
         try await checkReplay(bytes)
-        // With the checksums as they should be: a fuzzer cannot guess them.
+        // Again with correct checksums, which a fuzzer cannot guess.
         let sealed = sealed(bytes)
         if sealed != bytes { try await checkReplay(sealed) }
         try checkEntries(sealed)
@@ -25,12 +25,12 @@ enum RecordingChecks {
                 return Array(rest.prefix(size))
             }
         })
-        try Finding.check(await batches(pieces) == heard, "it says something else when read in pieces of \(size)")
-        try Finding.check(pieces.report == network.report, "it is reported otherwise when read in pieces of \(size)")
+        try Finding.check(await batches(pieces) == heard, "pieces of \(size) bytes give other batches")
+        try Finding.check(pieces.report == network.report, "pieces of \(size) bytes give another report")
         try await checkTransitions(try RecordedNetwork(bytes))
     }
 
-    /// What a batch says.
+    /// The content of a batch.
     struct Delivery: Equatable, Sendable {
         var events: [NetworkEvent]
         var times: [Duration]
@@ -45,7 +45,7 @@ enum RecordingChecks {
         }
     }
 
-    /// All that is delivered.
+    /// Returns all batches of a replay.
     static func batches(_ network: RecordedNetwork) async -> [Delivery] {
         let collected = Mutex<[Delivery]>([])
         try? await network.run { batch in
@@ -55,16 +55,16 @@ enum RecordingChecks {
         return collected.withLock(\.self)
     }
 
-    /// Replays it to a monitor.
+    /// Checks the transitions of a monitor on a replay.
     private static func checkTransitions(_ network: RecordedNetwork) async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.bufferedTransitions = .max
         let monitor = ReachabilityMonitor(network, configuration: configuration)
         let scopes = [.internet] + network.scopes.prefix(4)
         let streams = scopes.map { (monitor.transitions(to: $0, raw: true), monitor.transitions(to: $0)) }
-        // A file may well end with an error.
+        // A file may end with an error.
         try? await monitor.run()
-        try Finding.check(monitor.path.status == .unknown, "it ends and knows nothing any more")
+        try Finding.check(monitor.path.status == .unknown, "the path is known after the end")
         for (raw, damped) in streams {
             try await checkOrder(raw, isRaw: true)
             try await checkOrder(damped, isRaw: false)
@@ -76,26 +76,27 @@ enum RecordingChecks {
         for await next in stream {
             defer { last = next }
             guard let last else {
-                try Finding.check(next.isBaseline || next.cause.kind == .ended, "the first is no baseline")
+                try Finding.check(next.isBaseline || next.cause.kind == .ended, "the first transition is no baseline")
                 continue
             }
             try Finding.check(next.sequence == last.sequence + 1, "\(next.sequence) follows \(last.sequence)")
             try Finding.check(next.epoch >= last.epoch, "epoch \(next.epoch) follows \(last.epoch)")
             try Finding.check(!isRaw || next.epoch - last.epoch <= 1, "epoch \(next.epoch) follows \(last.epoch)")
-            try Finding.check(next.previous?.status == last.current.status, "what was is not what was told")
+            try Finding.check(next.previous?.status == last.current.status, "`previous` differs from the last transition")
             try Finding.check(
-                next.kinds.contains(.online) == (next.current.isSatisfied && !last.current.isSatisfied), "online is no edge")
+                next.kinds.contains(.online) == (next.current.isSatisfied && !last.current.isSatisfied),
+                "`online` does not match the change")
             try Finding.check(next.flapPenalty.isFinite && next.flapPenalty >= 0, "a penalty of \(next.flapPenalty)")
         }
     }
 
     // MARK: - Writing again
 
-    /// What can be read can be written and read again.
+    /// Entries can be written and read again.
     private static func checkEntries(_ bytes: [UInt8]) throws {
         guard let entries = try? entries(bytes) else { return }
         let written = file(entries)
-        try Finding.check(try file(Self.entries(written)) == written, "what was read is not what was written")
+        try Finding.check(try file(Self.entries(written)) == written, "written entries read differently")
     }
 
     private static func entries(_ bytes: [UInt8]) throws -> [RecordingEntry] {
@@ -111,7 +112,7 @@ enum RecordingChecks {
         entries.reduce(RecordingFormat.header) { $0 + ($1.bytes ?? []) }
     }
 
-    /// The file with right checksums, as far as its lengths lead.
+    /// Returns the file with correct checksums, as far as its lengths are valid.
     static func sealed(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         func seal(_ range: Range<Int>, at place: Int) {

@@ -9,7 +9,6 @@ public struct Photo: Hashable, Sendable {
     public init(_ name: String, size: Int = 0) { (self.name, self.size) = (name, size) }
 }
 
-
 /// The destination of the photos: an HTTP server in the program, a fake in tests.
 public protocol PhotoServer: Sendable {
     /// Returns the names of the stored photos.

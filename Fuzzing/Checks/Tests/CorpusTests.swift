@@ -1,8 +1,9 @@
+import Foundation
 import Testing
 
 @testable import Reachability
 
-/// Replays what the fuzzers found to the functions that they call.
+/// Replays the corpora to the functions of the fuzzers.
 @Suite(.timeLimit(.minutes(10))) struct CorpusTests {
     @Test(arguments: ["frames", "recordings", "arguments"]) func corpusExists(_ target: String) {
         let files = CorpusFile.all(of: target)
@@ -22,7 +23,7 @@ import Testing
         try ArgumentChecks.check(file.bytes)
     }
 
-    /// The corpus holds at least one message of each kind that the decoder understands.
+    /// The corpus has a message of each kind that the decoder knows.
     @Test func framesCoverAllKinds() {
         var kinds: Set<String> = []
         for file in CorpusFile.all(of: "frames") {
@@ -59,8 +60,22 @@ import Testing
     }
 }
 
-extension CorpusFile {
-    /// Whether it is one whole message that says something.
+/// An input from a corpus.
+struct CorpusFile: Sendable, CustomTestStringConvertible {
+    let bytes: [UInt8]
+    let testDescription: String
+
+    /// Returns the files of a fuzzer in the order of their names.
+    static func all(of target: String) -> [CorpusFile] {
+        let fuzzing = (0..<3).reduce(URL(fileURLWithPath: #filePath)) { path, _ in path.deletingLastPathComponent() }
+        let folder = fuzzing.appendingPathComponent("Corpus/\(target)")
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+        return files.sorted { $0.lastPathComponent < $1.lastPathComponent }.compactMap { file in
+            (try? Data(contentsOf: file)).map { CorpusFile(bytes: Array($0), testDescription: file.lastPathComponent) }
+        }
+    }
+
+    /// True if the file is one whole message with an event.
     var isOneEvent: Bool {
         let batch = bytes.withUnsafeBytes { FrameChecks.read($0) }
         guard batch.events.count == 1, batch.malformed == 0, bytes.count >= 16 else { return false }
