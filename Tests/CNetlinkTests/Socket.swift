@@ -1,7 +1,7 @@
 import CNetlink
 import Glibc
 
-/// What made a call fail, as CNetlink says it.
+/// The errno and the operation of a failed call.
 struct Failure: Error, Equatable {
     let errno: Int32
     let operation: String
@@ -50,7 +50,7 @@ final class Socket {
     func route(to destination: cnl_address, matching: Bool = false) throws(Failure) -> cnl_message {
         var query = cnl_route_query()
         query.destination = destination
-        query.wants_match = matching
+        query.fib_match = matching
         query.has_mark = true
         query.has_uid = true
         return try lookUp([query])[0]

@@ -5,7 +5,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct WaitingTests {
-    @Test func waitingTellsWhichDescriptorsAreReady() throws {
+    @Test func waitReturnsReadyDescriptors() throws {
         let events = [cnl_eventfd_open(), cnl_eventfd_open(), cnl_eventfd_open()]
         defer { for event in events { cnl_eventfd_close(event) } }
         #expect(cnl_wait(events, 3, 0) == 0)
@@ -23,7 +23,7 @@ import Testing
         #expect(cnl_wait(events, 3, 0) == 0)
     }
 
-    @Test func missingDescriptorsAreIgnoredAndWrongOnesAreNot() {
+    @Test func negativeDescriptorsAreIgnoredInvalidOnesFail() {
         let event = cnl_eventfd_open()
         defer { cnl_eventfd_close(event) }
         cnl_eventfd_signal(event)
@@ -34,7 +34,7 @@ import Testing
         #expect(cnl_wait(Array(repeating: event, count: 9), 9, 0) == -EINVAL)
     }
 
-    @Test func aSetTellsWhichOfItsDescriptorsAreReady() throws {
+    @Test func epollReturnsReadyDescriptors() throws {
         let set = cnl_epoll_open()
         let events = [cnl_eventfd_open(), cnl_eventfd_open()]
         try #require(set >= 0 && fcntl(set, F_GETFD) & FD_CLOEXEC != 0)
@@ -54,7 +54,7 @@ import Testing
     }
 
     /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
-    @Test func aRemovedDescriptorHasLeftEvenIfACopyLives() throws {
+    @Test func removedDescriptorIsNeverReported() throws {
         let set = cnl_epoll_open()
         try #require(set >= 0)
         let events = [cnl_eventfd_open(), cnl_eventfd_open()]
@@ -72,8 +72,8 @@ import Testing
     }
 
     /// Kernels before 5.11 wait in milliseconds.
-    @Test func aSetWaitsWithoutThePreciseCallToo() {
-        /// What was returned for a descriptor that was added, by an idle set, and by one with something to read.
+    @Test func epollWorksWithoutEpollPwait2() {
+        /// The results of adding a descriptor, of an idle wait, and of a wait with readable data.
         final class Results {
             var results: [Int32] = []
         }
@@ -92,7 +92,7 @@ import Testing
         #expect(results.results == [0, 0, 0b100])
     }
 
-    @Test func aSetRefusesWhatItCannotReport() {
+    @Test func epollRejectsInvalidPlaces() {
         let set = cnl_epoll_open()
         let event = cnl_eventfd_open()
         defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
@@ -103,8 +103,8 @@ import Testing
         #expect(cnl_epoll_wait(-1, 1_000_000) == -EBADF)
     }
 
-    /// Nothing here may set the machine's clock: the kernel tells what the timer is armed for (proc_pid_fdinfo(5)).
-    @Test func theClockChangeTimerWaitsForTheClockToBeSet() throws {
+    /// The test cannot set the clock; it reads the timer's state from the kernel (proc_pid_fdinfo(5)).
+    @Test func clockChangeTimerWaitsForClockChange() throws {
         let timer = cnl_clock_change_timer_open()
         try #require(timer >= 0)
         #expect(fcntl(timer, F_GETFD) & FD_CLOEXEC != 0 && fcntl(timer, F_GETFL) & O_NONBLOCK != 0)

@@ -13,7 +13,7 @@ struct RecordingTests {
         func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
     }
 
-    /// All that a transition says.
+    /// Returns all fields of a transition.
     private static func text(_ transition: Transition) -> String {
         "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.interface as Any)"
     }
@@ -44,7 +44,7 @@ struct RecordingTests {
         return heard
     }
 
-    @Test func aReplayTellsExactlyWhatHappenedToARealCable() async throws {
+    @Test func replayMatchesRecordedCable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let bytes = Bytes()
@@ -54,7 +54,7 @@ struct RecordingTests {
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
-        // Somebody asks aside, well into the next step; without a bound each turn of all other tests would wait for one of these.
+        // Other callers make requests during the next step. The bound keeps them from delaying other tests.
         let changes = monitor.transitions(to: .internet, raw: true)
         let asking = Task {
             for await _ in changes {
@@ -94,7 +94,7 @@ struct RecordingTests {
         #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.all.count)
     }
 
-    @Test func theCommandTellsWhatHappenedWhileItRecorded() async throws {
+    @Test func replayCommandPrintsRecordedTransitions() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let file = "/tmp/\(network.near.name).reach"
@@ -103,7 +103,7 @@ struct RecordingTests {
         _ = try await watch.next()
         let record = try Child([WatchCommand.path, "record", file, "--netns", network.near.name])
         let replay = [WatchCommand.path, "replay", "--raw", "--format", "json", file]
-        // What it has heard can be replayed while it goes on.
+        // A recording can be replayed while it grows.
         func waitForRecord(of text: String) async throws {
             while try await !Child.run(replay, allowFailure: true).output.contains(text) {}
         }
@@ -123,7 +123,7 @@ struct RecordingTests {
         _ = await watch.child.exitCode()
     }
 
-    @Test func aFileOfRtmonIsReadToItsEnd() async throws {
+    @Test func rtmonFileIsReadToItsEnd() async throws {
         let network = try await CabledNetwork()
         let file = "/tmp/\(network.near.name).rtmon"
         defer { unlink(file) }

@@ -6,7 +6,7 @@ import Testing
 /// Routes, rules, next hops and the settings that choose among them.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct RouteTests {
-    @Test func aRouteIsReplaced() async throws {
+    @Test func replacedRouteIsPublished() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -20,7 +20,7 @@ struct RouteTests {
     }
 
     @Test(arguments: [("unreachable", OfflineReason.unreachable), ("prohibit", .prohibited), ("blackhole", .blackhole)])
-    func aDefaultThatRefusesIsTheReason(type: String, reason: OfflineReason) async throws {
+    func refusingDefaultRouteIsTheReason(type: String, reason: OfflineReason) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -32,7 +32,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aSplitDefaultIsTheInternetAndHalfOfItIsNot() async throws {
+    @Test func halfASplitDefaultIsNotTheInternet() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -54,7 +54,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aNexthopObjectIsDeleted() async throws {
+    @Test func deletedNexthopObjectIsOffline() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip(
@@ -66,7 +66,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aNexthopObjectIsReplacedInSilence() async throws {
+    @Test func replacedNexthopObjectIsNoticed() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.sysctl("net.ipv4.nexthop_compat_mode", "0")
@@ -78,7 +78,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aMultipathRouteSurvivesOneLeg() async throws {
+    @Test func multipathRouteSurvivesLostNextHop() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -96,7 +96,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aPolicyRuleForbidsEverything() async throws {
+    @Test func policyRuleMayProhibitEverything() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -109,7 +109,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aMarkChoosesAnotherTable() async throws {
+    @Test func markSelectsOtherTable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -123,7 +123,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aRuleForAUserConcernsOnlyThatUser() async throws {
+    @Test func userRuleAppliesToThatUserOnly() async throws {
         let uid = Machine.otherUser
         let network = try await CabledNetwork()
         try await network.addIPv4()
@@ -138,7 +138,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aScopeBoundToAnInterfaceAsksForThatInterface() async throws {
+    @Test func boundScopeUsesItsInterface() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -152,13 +152,13 @@ struct RouteTests {
         }
     }
 
-    @Test func aSettingChangesWhichRouteWins() async throws {
+    @Test func netconfChangesWhichRouteWins() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
         try await network.watching { watcher in
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
-            // From now on the kernel passes over routes whose link has no carrier.
+            // The kernel now ignores routes without carrier.
             let back = try await watcher.expect(.satisfied) {
                 try await network.near.sysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")
             }

@@ -17,7 +17,7 @@ struct KernelMultipathTests {
 
     private static let both = ["va", "va2"]
 
-    @Test func aLookUpMayLeadThroughEachLeg() throws {
+    @Test func lookupMayUseEachNextHop() throws {
         let kernel = try Self.forked()
         #expect(try kernel.ways("198.51.100.1") == Self.both && kernel.ways("2001:db8:ffff::1") == Self.both)
         #expect(try kernel.get("198.51.100.1") == "via 10.9.0.2 dev va src 10.9.0.1")
@@ -36,7 +36,7 @@ struct KernelMultipathTests {
         #expect(try kernel.ways("198.51.100.1") == Self.both && kernel.ways("2001:db8:ffff::1") == Self.both)
     }
 
-    @Test func withItsLastLegARouteGoesIPv6sAnnouncedLegByLeg() throws {
+    @Test func withItsLastNextHopARouteGoesIPv6sAnnouncedHopByHop() throws {
         var kernel = try Self.forked()
         try kernel.setUp("va", false)
         #expect(

@@ -49,8 +49,8 @@ extension SimulatedKernel {
     ///
     /// Down: the link is announced; its IPv6 routes and addresses go with an announcement each, its IPv4 routes without any,
     /// its IPv4 addresses stay ("The lack of notification in these cases is deliberate", Linux commit 4b2b606075e5). A multipath
-    /// route goes on with its other legs, in silence. Up: the link and the routes to its own prefixes come back with
-    /// announcements, legs of multipath routes in silence; routes through gateways do not come back.
+    /// route goes on with its other next hops, in silence. Up: the link and the routes to its own prefixes come back with
+    /// announcements, next hops of multipath routes in silence; routes through gateways do not come back.
     public mutating func setUp(_ name: String, _ isUp: Bool) throws(SimulationError) {
         let position = try position(of: name, for: "setUp(\"\(name)\", \(isUp))")
         guard links[position].interface.isUp != isUp else { return }

@@ -7,7 +7,7 @@ extension SimulatedKernel {
         answers(to: query).first ?? .refused(errno: ENETUNREACH)
     }
 
-    /// Returns all answers that the kernel may give: several if a multipath route is found, one for each leg in service.
+    /// Returns all answers that the kernel may give: several if a multipath route is found, one for each next hop in service.
     ///
     /// The policy rules are asked in their order. In a table the longest prefix of the destination wins, then the longest one of
     /// the source, then the least metric. A query with the source `RouteQuery.Source.selected` is answered as connect(2) is.
@@ -171,7 +171,7 @@ extension SimulatedKernel {
     }
 
     private func isFound(_ route: Route, _ query: RouteQuery) -> Bool {
-        refuses(route, query) || !usableLegs(of: route, for: query).isEmpty
+        refuses(route, query) || !usableNextHops(of: route, for: query).isEmpty
     }
 
     /// Whether a route is found and refuses.
@@ -183,20 +183,20 @@ extension SimulatedKernel {
         return route.type != .unicast && (route.family == .ipv4 || [nil, Self.loopbackIndex].contains(query.interface))
     }
 
-    /// The legs of a route that are in service for a look-up (fib_lookup_good_nhc(), net/ipv4/fib_trie.c).
-    private func usableLegs(of route: Route, for query: RouteQuery) -> [Leg] {
+    /// The next hops of a route that are in service for a look-up (fib_lookup_good_nhc(), net/ipv4/fib_trie.c).
+    private func usableNextHops(of route: Route, for query: RouteQuery) -> [NextHop] {
         let ignoresLinkDown = route.family == .ipv4 ? settings.ignoresIPv4LinkDown : settings.ignoresIPv6LinkDown
-        return legs(of: route).filter { leg in
-            guard !leg.isDead, query.interface == nil || query.interface == leg.interface else { return false }
-            return !ignoresLinkDown || link(at: leg.interface)?.interface.hasCarrier ?? false
+        return nextHops(of: route).filter { nextHop in
+            guard !nextHop.isDead, query.interface == nil || query.interface == nextHop.interface else { return false }
+            return !ignoresLinkDown || link(at: nextHop.interface)?.interface.hasCarrier ?? false
         }
     }
 
-    /// The legs of a route that may be chosen: those that had a share of the traffic when shares were last given out.
-    private func choices(of route: Route, for query: RouteQuery) -> [Leg] {
-        let usable = usableLegs(of: route, for: query)
-        guard route.legs.count > 1, query.interface == nil else { return usable }
-        let sharing = route.legs.filter(\.hasShare)
+    /// The next hops of a route that may be chosen: those that had a share of the traffic when shares were last given out.
+    private func choices(of route: Route, for query: RouteQuery) -> [NextHop] {
+        let usable = usableNextHops(of: route, for: query)
+        guard route.nextHops.count > 1, query.interface == nil else { return usable }
+        let sharing = route.nextHops.filter(\.hasShare)
         return sharing.isEmpty ? usable : sharing
     }
 
@@ -212,10 +212,10 @@ extension SimulatedKernel {
         return .route(.init(interface: interface, source: source, table: 0))
     }
 
-    private func resolve(_ route: Route, _ leg: Leg, for query: RouteQuery) -> RouteVerdict.Route {
+    private func resolve(_ route: Route, _ nextHop: NextHop, for query: RouteQuery) -> RouteVerdict.Route {
         let isIPv6 = route.family == .ipv6
         var answer = RouteVerdict.Route(
-            interface: leg.interface, gateway: leg.gateway, source: route.source, table: route.table)
+            interface: nextHop.interface, gateway: nextHop.gateway, source: route.source, table: route.table)
         if query.fibMatch {
             answer.prefixLength = route.destination.length
             answer.metric = route.metric
@@ -223,7 +223,8 @@ extension SimulatedKernel {
             answer.source = source
         } else if route.source == nil {
             answer.source =
-                isIPv6 ? source6(on: leg.interface, for: query.destination) : source4(on: leg.interface, towards: leg.gateway)
+                isIPv6
+                ? source6(on: nextHop.interface, for: query.destination) : source4(on: nextHop.interface, towards: nextHop.gateway)
         }
         return answer
     }

@@ -10,15 +10,15 @@ extension SimulatedKernel {
     }
 
     /// The ways that a route leads.
-    func legs(of route: Route) -> [Leg] {
-        guard let id = route.nexthop else { return route.legs }
-        return legs(ofNexthop: id)
+    func nextHops(of route: Route) -> [NextHop] {
+        guard let id = route.nexthop else { return route.nextHops }
+        return nextHops(ofNexthop: id)
     }
 
-    private func legs(ofNexthop id: UInt32) -> [Leg] {
+    private func nextHops(ofNexthop id: UInt32) -> [NextHop] {
         switch nexthops.first(where: { $0.id == id })?.target {
-        case .leg(let leg): [leg]
-        case .group(let members): members.flatMap(legs(ofNexthop:))
+        case .nextHop(let nextHop): [nextHop]
+        case .group(let members): members.flatMap(nextHops(ofNexthop:))
         case .blackhole, nil: []
         }
     }
@@ -33,7 +33,7 @@ extension SimulatedKernel {
     /// No object is announced, but their IPv6 routes are (remove_nexthop() without a netlink request).
     mutating func dropNexthops(on interface: UInt32) {
         let affected = nexthops.filter { nexthop in
-            if case .leg(let leg) = nexthop.target { leg.interface == interface } else { false }
+            if case .nextHop(let nextHop) = nexthop.target { nextHop.interface == interface } else { false }
         }
         for nexthop in affected { drop(nexthop, isAnnounced: false) }
     }

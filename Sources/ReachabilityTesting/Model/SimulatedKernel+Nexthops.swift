@@ -6,7 +6,7 @@ extension SimulatedKernel {
         /// What an object stands for.
         public enum Target: Hashable, Sendable {
             /// One way.
-            case leg(Leg)
+            case nextHop(NextHop)
             /// Routes through it refuse with EINVAL.
             case blackhole
             /// Any of these objects, by their numbers.
@@ -55,7 +55,7 @@ extension SimulatedKernel {
             throw SimulationError(operation, "its members must be different objects that exist, at least one (EINVAL)")
         }
         for member in found {
-            guard case .leg = member.target, member.family == first.family else {
+            guard case .nextHop = member.target, member.family == first.family else {
                 throw SimulationError(operation, "its members must be objects of one family that lead somewhere (EINVAL)")
             }
         }
@@ -107,7 +107,7 @@ extension SimulatedKernel {
         guard family == .ipv4 || !link.isIPv6Disabled else {
             throw SimulationError(operation, "IPv6 is disabled on \(name) (EINVAL)")
         }
-        return Nexthop(id: id, family: family, target: .leg(Leg(next, link.interface.index)))
+        return Nexthop(id: id, family: family, target: .nextHop(NextHop(next, link.interface.index)))
     }
 
     private func makeBlackhole(

@@ -19,7 +19,7 @@ extension SimulatedKernel {
         for gateway in gateways {
             routes.append(
                 Route(
-                    destination: .all(gateway.family), type: .unicast, legs: [.init(gateway, interface.index)],
+                    destination: .all(gateway.family), type: .unicast, nextHops: [.init(gateway, interface.index)],
                     metric: gateway.family == .ipv4 ? 0 : 1024))
         }
         _ = takeEvents()

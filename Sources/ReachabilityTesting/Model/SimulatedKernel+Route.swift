@@ -16,16 +16,16 @@ extension SimulatedKernel {
     }
 
     /// One way that a route leads.
-    public struct Leg: Hashable, Sendable {
+    public struct NextHop: Hashable, Sendable {
         /// The next hop, `nil` on the link.
         ///
         /// It may be an IPv6 address although the destination is IPv4 (RTA_VIA, RFC 5549).
         public var gateway: IPAddress?
         /// The index of the outgoing interface.
         public var interface: UInt32
-        /// Whether it is passed over because its link is down while another leg still works (RTNH_F_DEAD).
+        /// Whether it is passed over because its link is down while another next hop still works (RTNH_F_DEAD).
         public var isDead: Bool
-        /// Whether it can be chosen: the kernel gives out shares of the traffic when something happens to a leg, not when the
+        /// Whether it can be chosen: the kernel gives out shares of the traffic when something happens to a next hop, not when the
         /// settings change.
         var hasShare = true
 
@@ -50,7 +50,7 @@ extension SimulatedKernel {
         /// What it does.
         public var type: RouteType
         /// The ways it leads: several if it is a multipath route, none if it refuses or leads through a nexthop object.
-        public var legs: [Leg] = []
+        public var nextHops: [NextHop] = []
         /// The number of the nexthop object that it leads through.
         public var nexthop: UInt32?
         /// Its rank among routes to the same destination; less is better.
@@ -62,10 +62,10 @@ extension SimulatedKernel {
 
         /// The family of its destination.
         public var family: IPAddress.Family { destination.address.family }
-        /// The next hop of its first leg, `nil` on the link.
-        public var gateway: IPAddress? { legs.first?.gateway }
-        /// The index of the interface of its first leg.
-        public var interface: UInt32? { legs.first?.interface }
+        /// The gateway of its first next hop, `nil` on the link.
+        public var gateway: IPAddress? { nextHops.first?.gateway }
+        /// The index of the interface of its first next hop.
+        public var interface: UInt32? { nextHops.first?.interface }
     }
 }
 
@@ -76,7 +76,7 @@ extension SimulatedKernel.Route {
         // net/ipv4/fib_frontend.c, fib_add_ifaddr(): no prefix, no route.
         guard !isIPv4 || address.prefixLength < 32 else { return nil }
         self.init(
-            destination: IPPrefix(address.address, length: address.prefixLength), type: .unicast, legs: [.init(nil, interface)],
+            destination: IPPrefix(address.address, length: address.prefixLength), type: .unicast, nextHops: [.init(nil, interface)],
             metric: isIPv4 ? 0 : 256, source: isIPv4 ? address.address : nil, isConnected: true)
     }
 
@@ -87,24 +87,24 @@ extension SimulatedKernel.Route {
 
     /// Whether the other one was made by the same words.
     func isSame(as other: Self) -> Bool {
-        let haveSameLegs = legs.elementsEqual(other.legs) { $0.gateway == $1.gateway && $0.interface == $1.interface }
-        return haveSameLegs && hasKey(of: other) && type == other.type && nexthop == other.nexthop && source == other.source
+        let haveSameNextHops = nextHops.elementsEqual(other.nextHops) { $0.gateway == $1.gateway && $0.interface == $1.interface }
+        return haveSameNextHops && hasKey(of: other) && type == other.type && nexthop == other.nexthop && source == other.source
             && isConnected == other.isConnected
     }
 
-    func uses(_ interface: UInt32) -> Bool { legs.contains { $0.interface == interface } }
+    func uses(_ interface: UInt32) -> Bool { nextHops.contains { $0.interface == interface } }
 }
 
 extension SimulatedKernel {
-    /// How a route is announced, by default with its first leg.
-    func change(of route: Route, leg: Leg? = nil, isRemoval: Bool) -> RouteChange {
+    /// How a route is announced, by default with its first next hop.
+    func change(of route: Route, nextHop: NextHop? = nil, isRemoval: Bool) -> RouteChange {
         // With nexthop_compat_mode=0 only the number of the nexthop object is told, not what it stands for.
         let isBare = route.nexthop != nil && !settings.isNexthopCompatible
-        let leg = isBare ? nil : leg ?? legs(of: route).first
+        let nextHop = isBare ? nil : nextHop ?? nextHops(of: route).first
         // IPv6 hangs routes that do not send on the loopback device, and so do nexthop objects; an IPv4 route names none.
         let isRefusal = route.type != .unicast && route.family == .ipv6 || isBlackhole(route) && !isBare
         return RouteChange(
-            route.destination, gateway: leg?.gateway, interface: isRefusal ? SimulatedKernel.loopbackIndex : leg?.interface,
+            route.destination, gateway: nextHop?.gateway, interface: isRefusal ? SimulatedKernel.loopbackIndex : nextHop?.interface,
             isRemoval: isRemoval)
     }
 }

@@ -39,7 +39,7 @@ extension SimulatedKernel {
 
     /// Adds a multipath route, like `ip route add … nexthop … nexthop …`.
     ///
-    /// It is announced, by its first leg. Look-ups tell the first leg that works; see ``answers(to:)``.
+    /// It is announced, by its first next hop. Look-ups tell the first next hop that works; see ``answers(to:)``.
     ///
     /// The parameters are those of ``addRoute(to:via:dev:metric:type:source:table:from:)``, and `hops` the ways it leads, at least
     /// one.
@@ -55,10 +55,10 @@ extension SimulatedKernel {
                 throw SimulationError(operation, "all gateways must be of the route's family (EINVAL)")
             }
             // IPv6 takes the same way only once.
-            guard route.family == .ipv4 || !other.legs.contains(where: route.legs.contains) else {
+            guard route.family == .ipv4 || !other.nextHops.contains(where: route.nextHops.contains) else {
                 throw SimulationError(operation, "the same way is named twice (EEXIST)")
             }
-            route.legs += other.legs
+            route.nextHops += other.nextHops
         }
         try insert(route, operation)
     }
@@ -139,7 +139,7 @@ extension SimulatedKernel {
         }
         return Route(
             destination: prefix, sourcePrefix: sourcePrefix, table: table, type: type,
-            legs: type == .unicast ? [Leg(next, try outgoing(name, next, family, operation))] : [],
+            nextHops: type == .unicast ? [NextHop(next, try outgoing(name, next, family, operation))] : [],
             metric: rank(metric, of: prefix), source: preferred)
     }
 

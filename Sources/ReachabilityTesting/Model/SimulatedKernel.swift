@@ -6,7 +6,7 @@ public import Reachability
 /// ``setUp(_:_:)``, ``removeAddress(_:_:)`` and ``removeNexthop(_:)``. It begins with a loopback device, `lo`, alone. Changes
 /// that cannot be made throw, and leave it as it was.
 ///
-/// Not modelled: neighbours, routers' advertisements, VRFs, the weights of multipath legs, rules that look at an incoming
+/// Not modelled: neighbours, routers' advertisements, VRFs, the weights of multipath next hops, rules that look at an incoming
 /// interface or a source port, routes that are appended, and nexthop groups that are replaced. Sysctls have the kernel's defaults
 /// (Documentation/networking/ip-sysctl.rst) but for one: links get no link-local addresses of their own until
 /// ``setSysctl(_:_:)`` says so.

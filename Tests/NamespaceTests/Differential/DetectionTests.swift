@@ -8,7 +8,7 @@ struct DetectionTests {
     /// The kernel waits up to a second before the first probe, and then one second for each.
     private static let patience: Duration = .seconds(10)
 
-    @Test func theModelAndTheKernelAgreeAboutAddressesThatAreBeingDetected() async throws {
+    @Test func modelMatchesKernelDuringAddressDetection() async throws {
         let twins = try await TwinNetworks()
         for setting in ["accept_dad=1", "dad_transmits=2", "addr_gen_mode=1"] {
             let parts = setting.split(separator: "=")

@@ -135,11 +135,11 @@ struct OperationGenerator {
         let key = Operation.Key(
             destination: destination, metric: route.metric == 0 ? nil : route.metric, table: route.table,
             sources: route.sourcePrefix.map { "\($0.address)/\($0.length)" })
-        guard let leg = route.legs.randomElement(using: &random), chance(1, of: 2) else {
+        guard let nextHop = route.nextHops.randomElement(using: &random), chance(1, of: 2) else {
             return .removeRoute(key, via: nil, dev: nil)
         }
-        let name = kernel.interfaces.first { $0.index == leg.interface }?.name
-        return .removeRoute(key, via: leg.gateway?.description, dev: name)
+        let name = kernel.interfaces.first { $0.index == nextHop.interface }?.name
+        return .removeRoute(key, via: nextHop.gateway?.description, dev: name)
     }
 
     private mutating func rule(_ kernel: SimulatedKernel) -> SimulatedKernel.Rule {

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Bursts of changes, to be made one after the other to a new machine.
+/// Bursts of changes for a new machine.
 struct FuzzHistory: CustomStringConvertible {
-    /// What came of it.
+    /// The result of playing a history.
     struct Outcome: CustomStringConvertible {
-        /// How many bursts were made.
+        /// The number of bursts.
         var bursts = 0
-        /// How many changes of the internet's path were told.
+        /// The number of published transitions of the internet's path.
         var transitions = 0
-        /// How often the kernel itself had more than one answer.
+        /// The number of times that the kernel's answers varied.
         var ambiguities = 0
         var divergence: String?
 
@@ -17,14 +17,14 @@ struct FuzzHistory: CustomStringConvertible {
         }
     }
 
-    /// How long the monitor may take: the kernel may put off news of a carrier for a second.
+    /// The time limit for the monitor: the kernel may delay a carrier event for 1 s.
     private static let patience: Duration = .seconds(3)
 
     let bursts: [[NetworkChange]]
 
     init(_ bursts: [[NetworkChange]]) { self.bursts = bursts }
 
-    /// For a shell, with a line between bursts.
+    /// A shell script, with a comment line between bursts.
     var description: String { bursts.map { $0.map(\.description).joined(separator: "\n") }.joined(separator: "\n# settles\n") }
 
     func upTo(_ count: Int) -> FuzzHistory { FuzzHistory(Array(bursts.prefix(count))) }

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A child process whose output is read line by line.
+/// A child process and the lines of its output.
 final class Child: Sendable {
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -30,7 +30,7 @@ final class Child: Sendable {
         Self.thread {
             var code: Int32 = 0
             while waitpid(pid, &code, 0) < 0 && errno == EINTR {}
-            // As a shell tells it: the exit code, or 128 and the signal.
+            // As in a shell: the exit code, or 128 plus the signal.
             statusIn.yield(code & 0x7f == 0 ? code >> 8 & 0xff : 128 + code & 0x7f)
             statusIn.finish()
         }
@@ -45,7 +45,7 @@ final class Child: Sendable {
         }
     }
 
-    /// One at a time: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors and keep them open.
+    /// Serialises spawning: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors.
     private static let spawning = Mutex(())
 
     private struct Started: Sendable {
@@ -93,7 +93,7 @@ final class Child: Sendable {
 
     func signal(_ number: Int32) { kill(pid, number) }
 
-    /// Waits for the end and returns what a shell would see as the exit code.
+    /// Waits for the end and returns the exit code as a shell does.
     func exitCode() async -> Int32 {
         for await code in status {
             hasEnded.store(true, ordering: .releasing)
@@ -142,7 +142,7 @@ final class Child: Sendable {
         return stream
     }
 
-    /// A thread of its own for what blocks: the pool's few threads are for tests.
+    /// Runs blocking code on a new thread: the pool's few threads are for tests.
     static func thread(_ body: @escaping @Sendable () -> Void) {
         final class Box: Sendable {
             let body: @Sendable () -> Void

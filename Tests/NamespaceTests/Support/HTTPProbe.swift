@@ -3,7 +3,7 @@ import Glibc
 import MisbehavingServer
 import Reachability
 
-/// Who makes requests.
+/// The HTTP client of a request.
 enum HTTPClientKind: String, Sendable, CaseIterable {
     case urlSession
     #if AsyncHTTPClient
@@ -75,7 +75,7 @@ extension CabledNetwork {
 
     /// Starts a request in the machine; it writes a line for each thing that happens.
     ///
-    /// Names are looked up at an address on the cable that nobody has: that takes a second, and finds nothing.
+    /// The name server is an unused address on the cable: lookups fail after 1 s.
     ///
     /// - Parameter authority: a file with the certificate that is trusted in place of the system's, for a request over https.
     ///   Foundation has no setting for that: libcurl reads one file.
@@ -85,7 +85,7 @@ extension CabledNetwork {
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
-        // ip-netns(8) gives the command a mount namespace of its own, so that nobody else sees this file there.
+        // ip-netns(8) gives the command its own mount namespace: no other process sees this file there.
         let servers = marker("resolv.conf")
         try "nameserver 192.0.2.53\noptions timeout:\(lookupTimeout) attempts:1\n".write(
             toFile: servers, atomically: true, encoding: .utf8)

@@ -53,7 +53,7 @@ final class WatchCommand {
         return try JSONDecoder().decode(Line.self, from: Data(text.utf8))
     }
 
-    /// Reads on until a line says what is expected, and checks that it came in time.
+    /// Reads lines up to the expected one, and checks that it came in time.
     @discardableResult
     func expect(
         _ status: String, _ reason: String? = nil, within limit: Duration = .seconds(1), after change: () async throws -> Void,

@@ -50,7 +50,7 @@ struct DeviceTypesTests {
         ("INTERFACE=net0\nIFINDEX=3\n", "wired"), ("INTERFACE=net0\nIFINDEX=3", "wired"),
         ("DEVTYPE=dsa\nINTERFACE=net0\nIFINDEX=3\n", "wired"), ("DEVTYPE=bluetooth\nINTERFACE=net0\nIFINDEX=3\n", "other"),
     ])
-    func ethernetIsToldByItsDeviceType(event: String, kind: String) throws {
+    func ethernetKindComesFromDeviceType(event: String, kind: String) throws {
         let folder = try Folder()
         try folder.add("net0", event: event)
         let devices = DeviceTypes(folder: folder.path)
@@ -59,7 +59,7 @@ struct DeviceTypesTests {
     }
 
     @Test(arguments: [("wwan", "cellular"), ("", "tunnel")])
-    func rawIPIsAModemOrATunnel(type: String, kind: String) throws {
+    func rawIPIsModemOrTunnel(type: String, kind: String) throws {
         let folder = try Folder()
         try folder.add("net0", address: "\n", event: "DEVTYPE=\(type)\nINTERFACE=net0\nIFINDEX=3\n")
         let device = DeviceTypes.Device(index: 3, name: Array("net0".utf8), hardwareAddress: [])
@@ -76,7 +76,7 @@ struct DeviceTypesTests {
         ("02:00:00:00:00:ff\n", "DEVTYPE=wlan\nINTERFACE=net1\nIFINDEX=3\n"), ("02:00:00:00:00:ff\n", "DEVTYPE=wlan\n"),
         ("02:00:00:00:00:ff\n", ""),
     ])
-    func deviceOfAnotherNamespaceIsNotBelieved(address: String, event: String) throws {
+    func deviceOfOtherNamespaceIsIgnored(address: String, event: String) throws {
         let folder = try Folder()
         try folder.add("net0", address: address, event: event)
         let devices = DeviceTypes(folder: folder.path)
@@ -85,13 +85,13 @@ struct DeviceTypesTests {
     }
 
     @Test(arguments: ["", ".", "..", "net0/../net0", "missing", "net0\0"])
-    func impossibleNamesAreNotLookedUp(name: String) throws {
+    func invalidNamesAreNotRead(name: String) throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=\(name)\nIFINDEX=3\n")
         #expect(DeviceTypes(folder: folder.path).type(of: device(name)) == nil)
     }
 
-    @Test func answerIsKeptForTheSameDeviceOnly() throws {
+    @Test func answerIsCachedPerDevice() throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
@@ -102,7 +102,7 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0", index: 4)) == "wlan", "what was unknown is read again")
     }
 
-    @Test func manyDevicesDoNotFillTheMemory() throws {
+    @Test func cacheIsBounded() throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
@@ -124,7 +124,7 @@ struct DeviceTypesTests {
         #expect(!interfaces.isEmpty && !interfaces.contains { $0.kind == .other || $0.kind == .tunnel }, "\(interfaces)")
     }
 
-    @Test func recordingOfAnotherMachineKnowsNoHardware() {
+    @Test func recordingOfOtherMachineHasNoDevices() {
         #expect(NetworkInterface.Kind(kind: "", hardwareType: 1, device("eth0"), nil) == .other)
         let interfaces = [NetworkInterface(index: 2, name: "v", kind: .virtual), .init(index: 3, name: "e", kind: .other)]
         #expect(interfaces.likeliest?.index == 3, "hardware all the same")

@@ -5,7 +5,7 @@ import Testing
 
 struct EpollTests {
     /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
-    @Test func closedSocketLeavesTheSetEvenIfACopyLives() throws {
+    @Test func closedSocketLeavesEpollDespiteCopies() throws {
         let epoll = try Epoll()
         var socket = try NetlinkSocket(namespace: nil)
         try socket.report(to: epoll, at: 0b100)
@@ -20,7 +20,7 @@ struct EpollTests {
         #expect(try epoll.wait(nanoseconds: 0) == 0)
     }
 
-    @Test func socketMayOutliveTheSet() throws {
+    @Test func socketMayOutliveEpoll() throws {
         var socket = try NetlinkSocket(namespace: nil)
         do {
             let epoll = try Epoll()

@@ -10,7 +10,7 @@ import Testing
     /// A sink that can be held up.
     private final class SlowSink: Sendable {
         let isHeldUp = Atomic(true)
-        /// How often it was called.
+        /// The number of calls.
         let calls = Atomic(0)
         let collector = RecordingCollector()
 
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func aSlowSinkHoldsUpNobodyAndTheGapIsMarked() async throws {
+    @Test func slowSinkLeavesAMarkedGap() async throws {
         let sink = SlowSink()
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network, bufferLimit: 4000) { sink.take($0) }
@@ -48,7 +48,7 @@ import Testing
         #expect(replayed.transitions[0].prefix(2) == live.transitions[0].prefix(2) && replayed != live)
     }
 
-    @Test func aSinkThatFailsEndsTheRecordingAndNothingElse() async throws {
+    @Test func failingSinkEndsRecordingOnly() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in throw DiskFull() }
         _ = try await listen(to: recorder) { monitor in
@@ -61,7 +61,7 @@ import Testing
         #expect(recorder.progress.failure is DiskFull && recorder.progress.bytesWritten == 0)
     }
 
-    @Test func itsErrorsAreTheSources() async throws {
+    @Test func recorderThrowsSourceErrors() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in }
         network.failNextRequests(2, errno: 12)
@@ -101,7 +101,7 @@ import Testing
         func runTasks() { note("runTasks") }
     }
 
-    @Test func itPassesEveryCallOn() async throws {
+    @Test func recorderForwardsEveryCall() async throws {
         let source = NotedSource()
         let recorder = NetworkRecorder(source) { _ in }
         recorder.wake()
@@ -117,7 +117,7 @@ import Testing
         #expect(recorder.routes(to: [selected, selected]) == source.network.routes(to: [selected, selected]))
     }
 
-    @Test func aMonitorFindsTheRefinementsOfARecordedSource() async throws {
+    @Test func recorderForwardsRefinements() async throws {
         let source = NotedSource()
         let monitor = ReachabilityMonitor(NetworkRecorder(source) { _ in })
         let conditions = [monitor.condition(for: .host("nas.example")), monitor.condition(for: .internet)]
@@ -132,14 +132,14 @@ import Testing
         await running.value
     }
 
-    @Test func aSourceWithoutResolverIsNotAsked() {
+    @Test func sourceWithoutResolverIsNotCalled() {
         let recorder = NetworkRecorder(SimulatedNetwork.online()) { _ in }
         #expect(recorder.answers(for: ["nas.example"], within: nil) == [.failed(.notFound)])
         let replay = try? NetworkRecorder(RecordedNetwork(RecordingFormat.header)) { _ in }
         #expect(replay?.answers(for: ["nas.example"], within: nil) == [.failed(.notAsked)])
     }
 
-    @Test func itRunsOnce() async throws {
+    @Test func recorderRunsOnce() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in }
         network.stop()
@@ -148,11 +148,11 @@ import Testing
         #expect(error?.code == .alreadyRun)
     }
 
-    @Test func theSameSessionGivesTheSameBytes() async throws {
+    @Test func sameSessionGivesSameBytes() async throws {
         #expect(try await RandomSession(seed: 9).run(20).recording == RandomSession(seed: 9).run(20).recording)
     }
 
-    @Test func aFileIsNeverOverwritten() throws {
+    @Test func fileIsNeverOverwritten() throws {
         let path = "/tmp/reachability-recording-\(getpid())"
         defer { unlink(path) }
         let file = try RecordingFile(creating: path)
