@@ -2,7 +2,7 @@ import CNetlink
 import Glibc
 import Testing
 
-/// Recorded traffic of a real kernel, whole and damaged.
+/// Recorded traffic of a real kernel, intact and damaged.
 @Suite struct FixtureTests {
     @Test(arguments: Fixture.names) func recordedTrafficIsDecoded(name: String) throws {
         let fixture = try #require(Fixture(name))

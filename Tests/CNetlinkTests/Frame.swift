@@ -1,11 +1,11 @@
 import CNetlink
 import Glibc
 
-/// Builds netlink messages byte by byte, independent of the C that reads them.
+/// Netlink messages built byte by byte, independently of the decoder.
 struct Frame {
     private(set) var bytes: [UInt8] = []
 
-    /// A message of `type` with a fixed part and attributes, its length filled in.
+    /// Creates a message of `type` with a fixed part and attributes.
     init(type: UInt16, flags: UInt16 = 0, sequence: UInt32 = 0, fixed: [UInt8] = [], _ attributes: [Attribute] = []) {
         var body = fixed
         Frame.pad(&body)
@@ -46,7 +46,7 @@ struct Frame {
     }
 }
 
-/// One attribute, padded.
+/// A padded attribute.
 struct Attribute {
     let bytes: [UInt8]
 
@@ -60,7 +60,7 @@ struct Attribute {
     init(_ type: UInt16, text: String) { self.init(type, Array(text.utf8) + [0]) }
     init(_ type: UInt16, nested: [Attribute]) { self.init(type, nested.flatMap(\.bytes)) }
 
-    /// Bytes that are no attribute.
+    /// Creates an invalid attribute.
     init(broken bytes: [UInt8]) { self.bytes = bytes }
 }
 
@@ -76,7 +76,7 @@ func decode(_ datagram: [UInt8]) -> [cnl_message] {
     return messages
 }
 
-/// Decodes a datagram that is to hold exactly one message.
+/// Decodes a datagram of exactly one message.
 func decodeOne(_ datagram: [UInt8]) -> cnl_message? {
     let messages = decode(datagram)
     return messages.count == 1 ? messages[0] : nil
@@ -85,7 +85,7 @@ func decodeOne(_ datagram: [UInt8]) -> cnl_message? {
 func kinds(_ datagram: [UInt8]) -> [cnl_kind] { decode(datagram).map(\.kind) }
 
 extension cnl_address {
-    /// The bytes that count.
+    /// The used bytes.
     var octets: [UInt8] { withUnsafeBytes(of: bytes) { Array($0.prefix(family == 0 ? 0 : family == 2 ? 4 : 16)) } }
 }
 
@@ -94,7 +94,7 @@ extension cnl_link {
     var kindText: String { withUnsafeBytes(of: kind) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) } }
 }
 
-/// Memory that ends where an inaccessible page begins: reading one byte too far kills the process.
+/// Memory before an inaccessible page: reading one byte too far kills the process.
 final class GuardedMemory {
     private let start: UnsafeMutableRawPointer
     private let page = Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -110,7 +110,7 @@ final class GuardedMemory {
 
     deinit { munmap(start, capacity + page) }
 
-    /// Decodes a copy of `datagram`; nil if that took more messages than a datagram of its length can hold.
+    /// Decodes a copy of `datagram`; `nil` if decoding does not end.
     func decode(_ datagram: ArraySlice<UInt8>) -> [cnl_message]? {
         let copy = start + (capacity - datagram.count)
         datagram.withUnsafeBytes { bytes in

@@ -84,7 +84,7 @@ import Testing
         #expect(kinds(Frame.link([name, Attribute(18, nested: [Attribute(1, [])])])) == [CNL_MALFORMED])
     }
 
-    // libnl by itself refuses this message: its "vlan" wants a 16-bit identifier in IFLA_INFO_DATA.
+    // libnl rejects this message: its "vlan" needs a 16-bit identifier in IFLA_INFO_DATA.
     @Test func unusedAttributesNeverHideALink() throws {
         let data = Attribute(2, nested: [Attribute(1, [1])])
         let protocols = Attribute(26, nested: [Attribute(10, nested: [Attribute(1, [1])])])

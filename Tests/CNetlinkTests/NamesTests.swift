@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct NamesTests {
-    /// Folders like /etc/iproute2, gone with the object.
+    /// Folders like /etc/iproute2, removed with the object.
     private final class Folders {
         let root: String
 
@@ -89,7 +89,7 @@ import Testing
 
     @Test func hugeFilesAreTruncated() throws {
         let folders = try Folders()
-        // The limit lies within a name.
+        // The limit is inside a name.
         let line = "12345678 \(String(repeating: "n", count: 40))\n"
         try folders.write("etc/rt_tables", String(repeating: line, count: 100_000).utf8)
         #expect(String(decoding: folders.collect(), as: UTF8.self) == String(repeating: line, count: 65_536 / 50))

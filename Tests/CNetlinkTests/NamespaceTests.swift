@@ -4,10 +4,10 @@ import Testing
 
 /// `true` if this process may create network namespaces.
 ///
-/// In CI it must: a failure there is a failure, not a skip.
+/// Always true in CI, where tests fail without the permission.
 private let mayMakeNamespaces = geteuid() == 0 || getenv("CI") != nil
 
-/// A network namespace of this process's own, removed at the end.
+/// A new network namespace, removed at the end.
 private final class Namespace {
     let name: String
     var path: String { "/run/netns/\(name)" }

@@ -39,14 +39,14 @@ final class Socket {
         return decode(Array(UnsafeRawBufferPointer(start: buffer, count: Int(length))))
     }
 
-    /// Reads to the end of a dump.
+    /// Reads up to the end of a dump.
     func dump() throws(Failure) -> [cnl_message] {
         var messages: [cnl_message] = []
         repeat { messages += try receive() } while !messages.contains { $0.kind == CNL_DONE || $0.kind == CNL_ERROR }
         return messages
     }
 
-    /// The kernel's answer to a lookup.
+    /// Returns the kernel's answer to a lookup.
     func route(to destination: cnl_address, matching: Bool = false) throws(Failure) -> cnl_message {
         var query = cnl_route_query()
         query.destination = destination
@@ -56,7 +56,7 @@ final class Socket {
         return try lookUp([query])[0]
     }
 
-    /// The kernel's answers to lookups.
+    /// Returns the kernel's answers to lookups.
     func lookUp(_ queries: [cnl_route_query]) throws(Failure) -> [cnl_message] {
         var answers = [cnl_message](repeating: cnl_message(), count: queries.count)
         let result = cnl_lookup(handle, queries, queries.count, buffer, &answers)

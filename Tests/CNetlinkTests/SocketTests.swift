@@ -22,7 +22,7 @@ import Testing
         fstat(descriptor, &status)
         let inode = status.st_ino
         cnl_close(handle)
-        // The number may be taken again by a test that runs beside this one; the socket's inode may not.
+        // A concurrent test may reuse the number, but not the socket's inode.
         #expect(fstat(descriptor, &status) != 0 || status.st_ino != inode)
         cnl_close(nil)
     }
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    /// struct sockaddr_nl (netlink(7)), which Glibc does not bring.
+    /// struct sockaddr_nl (netlink(7)), which Glibc lacks.
     private struct NetlinkAddress {
         var family: UInt16 = 0
         var padding: UInt16 = 0
@@ -190,7 +190,7 @@ import Testing
     @Test func rejectedFilterKeepsEarlierOne() throws {
         let socket = try Socket()
         #expect(socket.filter([drop]) == 0)
-        // It would run off its end.
+        // The program lacks a return.
         #expect(socket.filter([cnl_instruction(code: 0x00, if_true: 0, if_false: 0, operand: 1)]) == -EINVAL)
         #expect(socket.filter(Array(repeating: accept, count: 4097)) == -EINVAL)
         #expect(socket.filter(Array(repeating: accept, count: 65537)) == -EINVAL)

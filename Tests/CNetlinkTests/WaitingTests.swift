@@ -46,14 +46,14 @@ import Testing
         #expect(cnl_epoll_wait(set, -1) == 0b1000_0000)
         cnl_eventfd_signal(events[0])
         #expect(cnl_epoll_wait(set, .max) == 0b1000_0001)
-        #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "what was not read is told again")
+        #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "unread data is reported again")
         cnl_eventfd_clear(events[0])
         #expect(cnl_epoll_remove(set, events[1]) == 0)
-        #expect(cnl_epoll_wait(set, 1_000) == 0, "what was removed is not reported")
+        #expect(cnl_epoll_wait(set, 1_000) == 0, "a removed descriptor is not reported")
         #expect(cnl_epoll_remove(set, events[1]) == -ENOENT)
     }
 
-    /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
+    /// A concurrent fork(2) has the same effect: the child has a copy until execve(2).
     @Test func removedDescriptorIsNeverReported() throws {
         let set = cnl_epoll_open()
         try #require(set >= 0)
@@ -108,10 +108,10 @@ import Testing
         let timer = cnl_clock_change_timer_open()
         try #require(timer >= 0)
         #expect(fcntl(timer, F_GETFD) & FD_CLOEXEC != 0 && fcntl(timer, F_GETFL) & O_NONBLOCK != 0)
-        #expect(cnl_wait([timer], 1, 1_000_000) == 0, "it does not end by itself")
+        #expect(cnl_wait([timer], 1, 1_000_000) == 0, "the timer never expires")
         func expectArmed(_ location: SourceLocation = #_sourceLocation) throws {
             let lines = try String(contentsOfFile: "/proc/self/fdinfo/\(timer)", encoding: .utf8).split(separator: "\n")
-            // CLOCK_REALTIME, with TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET, and years to go.
+            // CLOCK_REALTIME, TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET, years ahead.
             #expect(lines.contains("clockid: 0") && lines.contains("settime flags: 03"), "\(lines)", sourceLocation: location)
             let left = try #require(lines.first { $0.hasPrefix("it_value: (") }, sourceLocation: location)
             let seconds = Int(left.dropFirst(11).prefix { $0.isNumber })

@@ -45,8 +45,8 @@ struct CableTests {
         try await network.addIPv4(1, metric: 200)
         try await network.watching { watcher in
             for _ in 1...100 {
-                // The message may be read before the routes are flushed, and nothing follows it; then the path is gone for two
-                // milliseconds.
+                // The event may arrive before the routes are flushed, and no event follows. The path is then lost 2 ms
+                // later.
                 try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
                 while watcher.path.interface?.name != "cable1" { try await watcher.next() }
                 try await network.addIPv4(0, metric: 100)
@@ -118,7 +118,7 @@ struct CableTests {
                 try await network.addIPv4WithoutAddress(0, metric: 100)
             }
             #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)
-            // A pulled cable keeps its routes, so the kernel goes on choosing it.
+            // A pulled cable keeps its routes, so the kernel keeps choosing it.
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
         }
     }

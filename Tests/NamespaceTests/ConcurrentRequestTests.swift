@@ -39,7 +39,7 @@ struct ConcurrentRequestTests {
 
 /// The kernel, with a reader that can be halted inside a lookup.
 private final class HaltingSource: FilteringSource {
-    /// The reader has halted.
+    /// The halts of the reader.
     let halts: AsyncStream<Void>
     private let halt: AsyncStream<Void>.Continuation
     private let kernel: KernelNetwork

@@ -96,7 +96,7 @@ struct ConnectTests {
                 try await network.near.ip("route add ::/0 from 2001:db8:0::/64 via 2001:db8:0::1 dev cable0")
             }
             #expect(watcher.path.ipv6.source == IPAddress("2001:db8::10") && watcher.path.interface?.name == "cable0")
-            // Another cable that lacks nothing but an address would otherwise be the reason.
+            // Otherwise a cable without an address would be the reason.
             try await network.near.ip("link set cable1 up")
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
             try await watcher.expect(.satisfied) { try await network.plug() }
@@ -151,7 +151,7 @@ struct ConnectTests {
         #expect(marked.hasPrefix("internet mark 7: satisfied via cable1") && marked.contains("source 2001:db8:1::10"), "\(marked)")
     }
 
-    @Test(.enabled(if: Machine.otherUser != geteuid(), "a user namespace of one's own has one user"))
+    @Test(.enabled(if: Machine.otherUser != geteuid(), "this user namespace has one user"))
     func otherUserTriesEachIPv6Source() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip(
@@ -211,7 +211,7 @@ struct ConnectTests {
     @Test func pulledCableIsTheReasonBesideBusyBridge() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        // As a container engine leaves it: a bridge with an address, and a container that is up.
+        // The state of a container engine: a bridge with an address, and a running container.
         try await network.near.ip(
             """
             link add brd0 type bridge
@@ -274,13 +274,13 @@ struct ConnectTests {
 }
 
 extension CabledNetwork {
-    /// The output of a command of `reachability-watch` in the machine.
+    /// Returns the output of a `reachability-watch` command in the machine.
     fileprivate func status(_ words: String..., command: String = "status") async throws -> String {
         try await Child.run([WatchCommand.path, command, "--netns", near.name] + words, allowFailure: true).output
     }
 }
 
-/// IPv6 sockets that are bound to an interface, where routes are for some sources only.
+/// IPv6 sockets bound to an interface, with routes for some sources only.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct BoundSocketTests {
     /// Two cables with one prefix; the first one's default route is the better one.

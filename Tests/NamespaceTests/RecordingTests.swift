@@ -73,7 +73,7 @@ struct RecordingTests {
         try await watcher.expect(.satisfied) { try await network.near.ip("route del prohibit default metric 1") }
         try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }
         try await network.near.ip("addr flush dev patch0 scope global")
-        // At once, or after a moment without a usable source: the routes are flushed after the address was announced as gone.
+        // Perhaps after a moment without a usable source: the kernel announces the removal before it flushes the routes.
         while watcher.path.interface?.name != "cable1" { try await watcher.next() }
         try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr flush dev cable1 scope global") }
         asking.cancel()
@@ -128,12 +128,12 @@ struct RecordingTests {
         let file = "/tmp/\(network.near.name).rtmon"
         defer { unlink(file) }
         let rtmon = try Child(["ip", "netns", "exec", network.near.name, "rtmon", "file", file])
-        // It has written the links when it listens, and flushes after each message.
+        // It writes the links before it listens, and flushes after each message.
         while try await network.eventPorts().isEmpty {}
         try await network.addIPv4()
         try await network.near.ip("link set cable1 name marker0")
         while (try? Data(contentsOf: URL(fileURLWithPath: file)))?.range(of: Data("marker0".utf8)) == nil {}
-        // It may have inherited a mask that holds back any other signal.
+        // It may have inherited a mask that blocks any other signal.
         rtmon.signal(SIGKILL)
         _ = await rtmon.exitCode()
 
@@ -149,7 +149,7 @@ struct RecordingTests {
         #expect(events.contains(.address(address, interface: cable.index)) && cable.isUp && cable.addresses.contains(address))
         #expect(events.contains { if case .route(let change) = $0.payload { change.destination == .all(.ipv4) } else { false } })
         #expect(try recorded.interfaces().contains { $0.name == "marker0" })
-        // Each message is an event, or was left out and counted.
+        // Each message is an event, or skipped and counted.
         let data = try Data(contentsOf: URL(fileURLWithPath: file))
         #expect(events.count + recorded.report.skipped == Self.messages(in: data) && recorded.report.malformed == 0)
         #expect(!recorded.report.isTorn && !recorded.hasAnswers)
@@ -159,7 +159,7 @@ struct RecordingTests {
             replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
     }
 
-    /// Counts the messages between the stamps.
+    /// Returns the number of messages between the timestamps.
     private static func messages(in data: Data) -> Int {
         var (count, offset) = (0, 0)
         let bytes = Array(data)

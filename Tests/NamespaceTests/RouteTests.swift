@@ -3,7 +3,7 @@ import Glibc
 import Reachability
 import Testing
 
-/// Routes, rules, next hops and the settings that choose among them.
+/// Routes, rules, next hops and NETCONF.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct RouteTests {
     @Test func replacedRouteIsPublished() async throws {
@@ -73,7 +73,7 @@ struct RouteTests {
         try await network.near.ip(
             "route del default\nnexthop add id 7 via 192.0.2.1 dev cable0\nroute add default nhid 7")
         try await network.watching { watcher in
-            // Without the compatibility mode the routes on it are not announced again.
+            // Without the compatibility mode the kernel does not announce its routes again.
             try await watcher.expect(.unsatisfied, .blackhole) { try await network.near.ip("nexthop replace id 7 blackhole") }
         }
     }
@@ -146,7 +146,7 @@ struct RouteTests {
         bound.interface = "cable1"
         try await network.watching(bound) { watcher in
             #expect(watcher.path.interface?.name == "cable1")
-            // Without a route the kernel still looks for anything on the link, which is a guess.
+            // Without a route the kernel assumes that the destination is on the link.
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default dev cable1") }
             try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link set cable1 name patch1") }
         }

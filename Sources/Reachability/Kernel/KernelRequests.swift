@@ -2,7 +2,7 @@ internal import CNetlink
 internal import Glibc
 internal import Synchronization
 
-/// Requests and their answers, on a socket of their own.
+/// Requests and their answers, on a separate socket.
 struct KernelRequests: ~Copyable {
     private let socket: NetlinkSocket
     private let buffer = ReceiveBuffer()

@@ -2,10 +2,10 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Duplicate address detection, which takes the kernel its time, in the kernel and in its model.
+/// Duplicate address detection in the kernel and in its model.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct DetectionTests {
-    /// The kernel waits up to a second before the first probe, and then one second for each.
+    /// The kernel waits up to 1 s before the first probe, then 1 s for each probe.
     private static let patience: Duration = .seconds(10)
 
     @Test func modelMatchesKernelDuringAddressDetection() async throws {

@@ -52,16 +52,16 @@ struct VerdictComparison {
             if round.isEmpty { break }
             let real = twins.kernel.routes(to: round)
             for (query, answer) in zip(round, real) {
-                // No socket can be made for another user.
+                // The process cannot create another user's socket.
                 if case .failure(let error) = answer, query.source == .selected, error.code == .permissionDenied { continue }
                 let answer = try answer.get()
                 let answers = modelledAnswers(to: query)
                 if isForgotten(query, answer) { return nil }
                 // The kernel selects the next hop of a multipath route by a hash.
                 guard answers.contains(where: { isSame($0, answer, query) || isSameSocket($0, answer, query) }) else {
-                    return "\(query): the kernel says \(answer), the model \(answers)"
+                    return "\(query): the kernel answers \(answer), the model \(answers)"
                 }
-                // A datagram socket chooses for the kernel, whatever the transport.
+                // A datagram socket selects for the kernel, for any transport.
                 if query.source != .selected, let difference = try differenceOfEntries(query) { return difference }
             }
             lookups.accept(real, table)
@@ -75,7 +75,7 @@ struct VerdictComparison {
         return "\(scope): the kernel means \(Self.text(paths.0)), the model \(Self.text(paths.1))"
     }
 
-    /// The model's answers; about the source that connect(2) chooses, those of a datagram socket, as the kernel's are.
+    /// Returns the model's answers; with a selected source those of a datagram socket, like the kernel's.
     private func modelledAnswers(to query: RouteQuery) -> [RouteVerdict] {
         guard query.source == .selected else { return kernel.answers(to: query) }
         var datagram = query
@@ -97,13 +97,13 @@ struct VerdictComparison {
                 continue
             }
             for (query, target) in zip(queries, subject.targets) {
-                guard let connection = view.connections[target] else { return "no socket was asked about \(target)" }
+                guard let connection = view.connections[target] else { return "no socket was connected for \(target)" }
                 let modelled = kernel.answers(to: query.from(.selected)).map(Self.connection)
                 guard modelled.contains(connection) else {
                     return "connect \(target): the kernel says \(connection), the model \(modelled)"
                 }
             }
-            // Which source another user's IPv6 socket would get cannot be known.
+            // The source of another user's IPv6 socket is unknown.
             let path = try path(to: subject.scope, queries)
             let verdicts = oracle.verdicts(subject)
             let isAgreed =

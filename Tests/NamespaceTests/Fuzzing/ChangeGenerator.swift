@@ -50,7 +50,7 @@ struct ChangeGenerator {
         ]
     }
 
-    /// Takes away rules, and routes that anybody added.
+    /// Removes rules and added routes.
     static func relief(isIPv6: Bool) -> [NetworkChange] {
         let option = isIPv6 ? "-6" : "-4"
         return (100...103).map { NetworkChange.near("rule del priority \($0)", option: option) } + [
@@ -59,7 +59,7 @@ struct ChangeGenerator {
         ]
     }
 
-    /// Brings a cable back that was taken away, whatever happened to it.
+    /// Restores a removed cable from any state.
     private static func replacement(_ port: Int) -> [NetworkChange] {
         [
             .far("link set cable\(port) netns near"), .near("link set spare\(port) name cable\(port)"), link(port),
@@ -109,7 +109,7 @@ struct ChangeGenerator {
         case 13..<15: return .near("route \(verb) \(place) nhid \(pick(Self.nexthops + Self.groups))", option: option)
         case 15: return .near("route del \(place) \(way(isIPv6))", option: option)
         case 16 where isIPv6, 17 where isIPv6:
-            // A route for packets from some sources only, as a router of several providers announces it.
+            // A route for some sources only, as a router with several providers announces it.
             let from = "from 2001:db8:\(port())::/\(pick([48, 64, 128]))"
             let words = place.split(separator: " ", maxSplits: 1).map(String.init)
             let whole = ([words[0], from] + words.dropFirst()).joined(separator: " ")
@@ -147,7 +147,7 @@ struct ChangeGenerator {
         }
     }
 
-    /// Deleting, making, renaming and moving a cable's near end.
+    /// Deletes, creates, renames or moves a cable's near end.
     private mutating func device() -> NetworkChange {
         let port = port()
         switch Int.random(in: 0..<12, using: &random) {
@@ -164,10 +164,10 @@ struct ChangeGenerator {
         .sysctl(pick(Self.settings), Int.random(in: 0...1, using: &random))
     }
 
-    /// The command that makes a cable.
+    /// Returns the command that creates a cable.
     ///
-    /// The other end gets another index: if they were equal the kernel would take a cable for a device that is its own bottom, and
-    /// put the news of its carrier off for up to a second (linkwatch_urgent_event(), net/core/link_watch.c).
+    /// The other end gets another index: with equal ones the kernel takes a cable for its own lower device and delays its carrier
+    /// event for up to 1 s (linkwatch_urgent_event(), net/core/link_watch.c).
     static func link(_ port: Int) -> NetworkChange {
         .near("link add cable\(port) type veth peer name remote\(port) index \(1001 + port) netns far")
     }
@@ -197,12 +197,12 @@ struct ChangeGenerator {
         isIPv6 ? "2001:db8:\(port())::\(pick([10, 20]))" : "10.\(port()).0.\(pick([10, 20]))"
     }
 
-    /// An address of a cable's, or all of them.
+    /// Returns an address of a cable, or all of them.
     private mutating func origins(_ isIPv6: Bool) -> String {
         pick([source(isIPv6), source(isIPv6), isIPv6 ? "2001:db8:\(port())::/64" : "10.\(port()).0.0/24"])
     }
 
-    /// Where a route leads, with its metric and table.
+    /// Returns a route's destination with its metric and table.
     private mutating func place(_ isIPv6: Bool) -> String {
         let prefixes =
             isIPv6
@@ -230,7 +230,7 @@ extension ChangeGenerator {
         ]
     }
 
-    /// A way through a nexthop object, of which the object is taken away, or leads somewhere else.
+    /// The nexthop object of a route is deleted or replaced.
     mutating func passage(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
         let option = isIPv6 ? "-6" : "-4"
         let id = pick(Self.nexthops)
@@ -245,7 +245,7 @@ extension ChangeGenerator {
         ]
     }
 
-    /// The last address goes, and takes routes along; the other cable takes over.
+    /// The last address is removed with its routes; the other cable takes over.
     mutating func departure(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
         let address = isIPv6 ? "2001:db8:\(one)::10/64" : "10.\(one).0.10/24"
         let flush = NetworkChange.near("address flush dev cable\(one) scope global", option: isIPv6 ? "-6" : "-4")
@@ -256,7 +256,7 @@ extension ChangeGenerator {
         ]
     }
 
-    /// A rule that leads elsewhere or nowhere, and goes again.
+    /// A rule selects another table or refuses, and is removed again.
     mutating func detour(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
         let option = isIPv6 ? "-6" : "-4"
         let gateway = isIPv6 ? "2001:db8:\(other)::1" : "10.\(other).0.1"
@@ -270,14 +270,14 @@ extension ChangeGenerator {
         ]
     }
 
-    /// A way for which there is no address to send from but one that is valid on the link only.
+    /// A route has only link-local sources.
     mutating func poverty(_ isIPv6: Bool, _ port: Int) -> [[NetworkChange]] {
         let option = isIPv6 ? "-6" : "-4"
         let flushes = (0...2).map { NetworkChange.near("address flush dev cable\($0) scope global", option: option) }
         let way = isIPv6 ? "::/0 via fe80::1" : "0.0.0.0/0"
         return [
             flushes + [.far("link set remote\(port) up"), .near("link set cable\(port) up")],
-            // IPv6 may have to wait until no duplicate is found; IPv4 gets an address for the link.
+            // IPv6 may wait for duplicate address detection; IPv4 gets a link-local address.
             isIPv6
                 ? [.sysctl("ipv6/conf/cable\(port)/accept_dad", pick([0, 1]))]
                 : [.near("address replace 169.254.\(port).10/16 dev cable\(port) scope link")],
@@ -304,13 +304,13 @@ extension ChangeGenerator {
             [.near("rule add priority 100 from \(sources) lookup 78", option: option)],
             [.far("link set remote\(other) down")], [.far("link set remote\(other) up")],
             [.near("address del \(address)/\(length) dev cable\(one)")], [again],
-            // The address took the routes along.
+            // The kernel removed the routes with the address.
             Self.repair(one, isIPv6: isIPv6, metric: 10),
             [pick([.near("route flush table 78", option: option), .near("rule del priority 100", option: option)])],
         ]
     }
 
-    /// A rule for a transport or a port.
+    /// A rule applies to a transport or a port.
     mutating func service(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
         let option = isIPv6 ? "-6" : "-4"
         let (all, gateway) = isIPv6 ? ("::/0", "2001:db8:\(other)::1") : ("0.0.0.0/0", "10.\(other).0.1")
@@ -325,7 +325,7 @@ extension ChangeGenerator {
         ]
     }
 
-    /// IPv6 defaults for one prefix each, as of several providers; addresses of these go and come.
+    /// IPv6 defaults apply to one prefix each, as with several providers; their addresses go and come.
     mutating func delegation(_ one: Int, _ other: Int) -> [[NetworkChange]] {
         func repair(_ port: Int) -> [NetworkChange] {
             Array(Self.repair(port, isIPv6: true, metric: 10).dropLast()) + [

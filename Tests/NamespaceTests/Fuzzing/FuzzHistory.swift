@@ -29,7 +29,7 @@ struct FuzzHistory: CustomStringConvertible {
 
     func upTo(_ count: Int) -> FuzzHistory { FuzzHistory(Array(bursts.prefix(count))) }
 
-    /// Makes the changes until the monitor and the kernel disagree.
+    /// Applies the changes until the monitor and the kernel disagree.
     func play() async throws -> Outcome {
         let machine = try await FuzzedMachine()
         var outcome = Outcome()
@@ -52,9 +52,9 @@ struct FuzzHistory: CustomStringConvertible {
         return outcome
     }
 
-    /// A shorter history that ends in a disagreement as well, as short as can be found in the time.
+    /// Returns the shortest history with a disagreement that is found within the time.
     ///
-    /// First whole bursts are left out, then single changes: halves, quarters and so on (Zeller and Hildebrandt, "Simplifying and
+    /// It omits whole bursts first, then single changes: halves, quarters and so on (Zeller and Hildebrandt, "Simplifying and
     /// Isolating Failure-Inducing Input", 2002).
     func reduced(within time: Duration) async throws -> (history: FuzzHistory, isReproduced: Bool) {
         let clock = ContinuousClock()
@@ -73,7 +73,7 @@ struct FuzzHistory: CustomStringConvertible {
         Dictionary(grouping: changes, by: \.0).sorted { $0.key < $1.key }.map { $0.value.map(\.1) }
     }
 
-    /// The bursts up to the one after which they disagree; `nil` if they never do.
+    /// Returns the bursts up to the first disagreement; `nil` without one.
     private func failing(_ bursts: [[NetworkChange]]) async throws -> [[NetworkChange]]? {
         let outcome = try await FuzzHistory(bursts).play()
         return outcome.divergence == nil ? nil : Array(bursts.prefix(outcome.bursts))

@@ -22,7 +22,7 @@ struct FuzzTests {
         Issue.record(
             """
             seed \(seed), burst \(outcome.bursts): \(divergence)
-            \(shortened.isReproduced ? "The same comes of:" : "It does not come again by itself. All that was done:")
+            \(shortened.isReproduced ? "Reproduced by:" : "Not reproduced. The whole history:")
             \(shortened.history)
             """)
     }

@@ -51,7 +51,7 @@ final class FuzzedMachine: Sendable {
         try await run(isUnchecked + (0...2).flatMap { [ChangeGenerator.link($0), .far("link set remote\($0) up")] })
     }
 
-    /// The internet, as different sockets see it, and a neighbour of each family on the second cable.
+    /// The internet for different sockets, and a neighbour of each family on the second cable.
     private static let scopes: [Scope] = {
         var scopes = Array(repeating: Scope.internet, count: 5)
         scopes[1].mark = 7
@@ -59,14 +59,14 @@ final class FuzzedMachine: Sendable {
         scopes[3].port = 443
         scopes[4].transport = .udp
         scopes += ["10.1.0.77", "2001:db8:1::77", "1.1.1.1"].compactMap { IPAddress($0) }.map { Scope.address($0) }
-        // Over IPv4 only: which source another user's IPv6 socket would get cannot be known.
+        // IPv4 only: the source of another user's IPv6 socket is unknown.
         scopes[7].uid = Machine.otherUser
         return scopes
     }()
 
     /// Runs the monitor while the body makes changes.
     func running(_ body: () async throws -> Void) async throws {
-        // Tells of the kernel's own news, and passes the time.
+        // Signals kernel events and the passing of time.
         let pulse = Task { [near, beat] in
             try await KernelNetwork(networkNamespace: near.path).run { _ in
                 beat.yield()
@@ -93,16 +93,16 @@ final class FuzzedMachine: Sendable {
             + counts.filter { $0.value != 0 }.map { "\($0.value) \($0.key)" }
     }
 
-    /// Makes changes and sends marks.
+    /// Applies changes and sends marks.
     ///
-    /// Only these must succeed.
+    /// Only the marks must succeed.
     private func run(_ changes: [NetworkChange]) async throws {
         let script = changes.script(near: near.name, far: far.name)
         let marks = MonitorTap.marks.joined(separator: "\n")
         try await Child.run(["ip", "netns", "exec", near.name, "sh"], input: "\(script)ip -batch - <<'END'\n\(marks)\nEND\n")
     }
 
-    /// Makes changes, and marks their end.
+    /// Applies changes, and marks their end.
     func make(_ changes: [NetworkChange]) async throws {
         try await run(changes)
         sentMarks.add(MonitorTap.marks.count, ordering: .relaxed)
@@ -151,8 +151,8 @@ final class FuzzedMachine: Sendable {
             let state = watch.condition.state
             let differences = [
                 watch.subject.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
-                difference("the last raw transition", Verdict(raw.current).told, \.told),
-                difference("the last transition", Verdict(damped.current).told, \.told),
+                difference("the last raw transition", Verdict(raw.current).published, \.published),
+                difference("the last transition", Verdict(damped.current).published, \.published),
                 state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.subject.name): the condition says \(state)",
                 state.epoch == raw.epoch ? nil : "\(watch.subject.name): the condition says \(state), the transition \(raw.epoch)",
             ]

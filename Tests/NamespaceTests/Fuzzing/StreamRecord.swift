@@ -46,21 +46,24 @@ final class StreamRecord: Sendable {
             if !holds { faults.append("\(rule): \(text(last)) then \(text(next))") }
         }
         let (before, now) = (last.current.isSatisfied, next.current.isSatisfied)
-        check(next.sequence == last.sequence + 1, "numbers have no holes")
-        check(next.previous.map { Verdict($0).told } == Verdict(last.current).told, "what was is what was told")
-        check(next.at >= last.at, "time does not run back")
-        check(next.current.status != .unknown, "a running monitor knows")
-        check(next.kinds.contains(.online) == (!before && now), "online says that it became satisfied")
-        check(next.kinds.contains(.offline) == (before && !now), "offline says that it became unsatisfied")
-        check(!next.kinds.isEmpty, "a transition says what changed")
+        check(next.sequence == last.sequence + 1, "sequence numbers have no holes")
         check(
-            next.kinds.contains(.reestablished) || Verdict(last.current).told != Verdict(next.current).told, "something changed")
-        check(next.epoch >= last.epoch, "epochs do not run back")
+            next.previous.map { Verdict($0).published } == Verdict(last.current).published, "the previous path is the published one"
+        )
+        check(next.at >= last.at, "time never goes back")
+        check(next.current.status != .unknown, "a running monitor has a verdict")
+        check(next.kinds.contains(.online) == (!before && now), "online means that it became satisfied")
+        check(next.kinds.contains(.offline) == (before && !now), "offline means that it became unsatisfied")
+        check(!next.kinds.isEmpty, "a transition has kinds")
+        check(
+            next.kinds.contains(.reestablished) || Verdict(last.current).published != Verdict(next.current).published,
+            "something changed")
+        check(next.epoch >= last.epoch, "epochs never decrease")
         // While losses are held back, several epochs may pass between two published transitions.
         guard isRaw else { return faults }
-        check(next.epoch - last.epoch <= 1, "an epoch at a time")
-        if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied begins an epoch") }
-        if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied begins none") }
+        check(next.epoch - last.epoch <= 1, "epochs increase by one")
+        if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied starts an epoch") }
+        if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied starts no epoch") }
         return faults
     }
 

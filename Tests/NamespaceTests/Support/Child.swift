@@ -14,9 +14,9 @@ final class Child: Sendable {
     private let status: AsyncStream<Int32>
     private let hasEnded = Atomic(false)
 
-    /// Starts a program found on the PATH, in a sandbox if one is given.
+    /// Starts a program from the PATH, optionally in a sandbox.
     ///
-    /// - Parameter hasTerminal: `false` starts it in a session of its own, which has no controlling terminal.
+    /// - Parameter hasTerminal: `false` starts it in a new session without a controlling terminal.
     init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, hasTerminal: Bool = true) throws {
         let started = try Self.spawning.withLock { _ in
             try sandbox.map { try $0.run { try Self.spawn(arguments, hasTerminal) } } ?? Self.spawn(arguments, hasTerminal)
@@ -55,7 +55,7 @@ final class Child: Sendable {
         var error: Int32
     }
 
-    // Not in Swift's view of glibc: POSIX_SPAWN_SETSID of spawn.h.
+    // POSIX_SPAWN_SETSID of spawn.h, which Swift does not import.
     private static let newSession: Int16 = 0x80
 
     private static func spawn(_ arguments: [String], _ hasTerminal: Bool) throws -> Started {

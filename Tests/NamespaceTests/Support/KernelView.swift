@@ -4,20 +4,20 @@ import Reachability
 
 /// Links, addresses and routes from `ip`, and the results of connect(2) on real sockets; independent of the code under test.
 struct KernelView: Sendable {
-    /// The way of a socket's packets.
+    /// The route of a socket's packets.
     struct Way: Hashable, Sendable {
         var device: String
         var gateway: String?
-        /// The address that connect(2) chose, or nothing if it found none.
+        /// The address that connect(2) selected, if any.
         var source: String?
-        /// To an address of the machine itself.
+        /// `true` for an address of the machine itself.
         var isLocal = false
-        /// Without any route: the kernel takes the destination of a socket that is bound to an interface to be on the link.
+        /// `true` without a route: for a bound socket the kernel assumes that the destination is on the link.
         var isGuess = false
     }
 
     enum Answer: Hashable, Sendable {
-        /// The socket was connected, or lacks nothing but a source.
+        /// The socket was connected, or lacks only a source.
         case way(Way)
         case refusal(errno: Int32)
     }
@@ -30,7 +30,7 @@ struct KernelView: Sendable {
             var optimistic: Bool?
             var dadfailed: Bool?
 
-            /// Packets may come from it, as far as the detection of duplicates goes.
+            /// `true` unless duplicate address detection forbids its use.
             var isReady: Bool { dadfailed != true && (tentative != true || optimistic == true) }
         }
 
@@ -65,7 +65,7 @@ struct KernelView: Sendable {
     /// The results of connect(2).
     private(set) var connections: [SocketTarget: SocketTarget.Connection]
 
-    /// Asks the kernel, on one processor if one is given.
+    /// Reads the kernel's state, optionally on one processor.
     static func taken(of targets: [SocketTarget], in namespace: Namespace, processor: Int? = nil) async throws -> KernelView {
         let connections = try await SocketTarget.connect(targets, in: namespace, processor: processor ?? -1)
         let lines = zip(targets, connections).flatMap(Self.lines)
@@ -98,7 +98,7 @@ struct KernelView: Sendable {
         return ["", from].map { "route get \(destination)\($0)\(options)" } + ["route get fibmatch \(destination)\(from)\(options)"]
     }
 
-    /// Reads the commands' output: the answers in their order, then complaints with the number of the line that they are about.
+    /// Parses the output: the answers in their order, then errors with their line numbers.
     private init(_ targets: [SocketTarget], _ connections: [SocketTarget.Connection], _ output: String) throws {
         let parts = output.split(separator: "errors:\n", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else { throw Unreadable(description: output) }
@@ -136,13 +136,13 @@ struct KernelView: Sendable {
     ) -> Answer {
         switch connection {
         case .refused(EADDRNOTAVAIL):
-            // No source at all: the reason is to be found in the way.
+            // Without any source the route holds the reason.
             switch plain {
             case .success(let route): return .way(way(target, route, source: nil))
             case .failure(let refusal): return .refusal(errno: refusal.errno)
             }
         case .refused(let errno):
-            // Without an address for the internet the socket's second lookup comes from one that is none.
+            // Without a global address the socket's second lookup has an unusable source.
             if target.isIPv6, !hasGlobalIPv6, case .failure(let refusal) = plain { return .refusal(errno: refusal.errno) }
             return .refusal(errno: errno)
         case .accepted(let source):
@@ -188,7 +188,7 @@ struct KernelView: Sendable {
         return refusals
     }
 
-    /// The same with the answers of another view added.
+    /// Returns the view with the answers of another one added.
     func merged(with other: KernelView) -> KernelView {
         var merged = self
         merged.answers.merge(other.answers) { $0.union($1) }

@@ -75,7 +75,7 @@ final class Namespace: Sendable {
     }
 }
 
-/// The machine that the tests run on.
+/// The machine of the tests.
 enum Machine {
     /// The factor for time limits: 1, or the number of runnable tasks per processor.
     ///

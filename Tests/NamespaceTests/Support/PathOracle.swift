@@ -28,7 +28,7 @@ struct PathOracle {
         }
     }
 
-    /// Words for why not, later ones count more.
+    /// The offline reasons; later ones take precedence.
     private static let order = [
         "noInterface", "adminDown", "noCarrier", "dormant", "noAddress", "addressTentative", "noRoute", "unreachable", "prohibited",
         "blackhole", "unresolved",
@@ -73,7 +73,7 @@ struct PathOracle {
 
     private static func rank(_ reason: String) -> Int { order.firstIndex(of: reason) ?? -1 }
 
-    /// The later reason; but one that a lookup gave goes before one that was inferred from interfaces.
+    /// Returns the later reason; a lookup's takes precedence over an inferred one.
     private static func worst(_ lacks: [Lack]) -> Lack? {
         let evident = lacks.filter { !$0.isInferred }
         return (evident.isEmpty ? lacks : evident).max { rank($0.reason) < rank($1.reason) }
@@ -94,10 +94,9 @@ struct PathOracle {
         return Array(Set(combinations.map { family(subject, $0) }))
     }
 
-    /// The first destination describes the family if enough are good; otherwise the first bad one of the internet, or the worst
-    /// of a host.
+    /// Returns a family's verdict: the first destination's if enough are good; otherwise the first bad one's, or a host's worst.
     private func family(_ subject: Subject, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
-        // Of several the machine's own are left out, unless there are no others.
+        // The machine's own addresses are excluded unless there are no others.
         let remote = subject.needsAll ? answers.filter { !isLocal($0.answer) } : []
         var ways: [String] = []
         var lacks: [Lack] = []
@@ -194,7 +193,7 @@ struct Verdict: Hashable, Sendable, CustomStringConvertible {
     var ipv6: Family
 
     /// The published part: it excludes the families' reasons.
-    var told: String { "\(status), IPv4 \(ipv4.way ?? "-"), IPv6 \(ipv6.way ?? "-")" }
+    var published: String { "\(status), IPv4 \(ipv4.way ?? "-"), IPv6 \(ipv6.way ?? "-")" }
 
     var description: String {
         "\(status), IPv4 \(ipv4.way ?? ipv4.reason ?? "-"), IPv6 \(ipv6.way ?? ipv6.reason ?? "-")"

@@ -102,6 +102,6 @@ final class Watcher {
         let transition = try await next(location)
         #expect(
             transition.kinds == .offline && transition.epoch == before,
-            "heard \(transition.kinds.names) because \(transition.cause)", sourceLocation: location)
+            "published \(transition.kinds.names) because \(transition.cause)", sourceLocation: location)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import Reachability
 
 struct DeviceTypesTests {
-    /// A folder like /sys/class/net, gone with the object.
+    /// A folder like /sys/class/net, removed with the object.
     private final class Folder {
         let path: String
         private var entries: [String] = []
@@ -68,7 +68,7 @@ struct DeviceTypesTests {
         }
     }
 
-    /// The other namespace's device has the same name, or the same index too; or the files are of another kind altogether.
+    /// The other device has the same name, or the same index too; or the files are unusable.
     @Test(arguments: [
         ("02:00:00:00:00:fe\n", "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=3\n"),
         ("\n", "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=3\n"),
@@ -99,7 +99,7 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0")) == "")
         try folder.replace("net0", event: "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=4\n")
         #expect(devices.type(of: device("net0")) == "", "kept")
-        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "what was unknown is read again")
+        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "an unknown type is read again")
     }
 
     @Test func cacheIsBounded() throws {
@@ -114,7 +114,7 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0", index: 600)) == "")
     }
 
-    /// The names of interfaces with a device to touch, as far as /sys is this namespace's.
+    /// The names of hardware interfaces, if /sys shows this namespace.
     private static let hardware =
         (try? KernelNetwork().interfaces())?.map(\.name)
         .filter { access("/sys/class/net/\($0)/device", F_OK) == 0 } ?? []
@@ -127,6 +127,6 @@ struct DeviceTypesTests {
     @Test func recordingOfOtherMachineHasNoDevices() {
         #expect(NetworkInterface.Kind(kind: "", hardwareType: 1, device("eth0"), nil) == .other)
         let interfaces = [NetworkInterface(index: 2, name: "v", kind: .virtual), .init(index: 3, name: "e", kind: .other)]
-        #expect(interfaces.likeliest?.index == 3, "hardware all the same")
+        #expect(interfaces.likeliest?.index == 3, "hardware takes precedence")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Reachability
 
-/// Which interrupted dump is taken as it is.
+/// Interrupted dumps, and the one that is accepted.
 @Suite struct DumpFailuresTests {
     private let failures = DumpFailures()
     private let interruption = ReachabilityError(.interrupted, operation: "RTM_GETLINK")

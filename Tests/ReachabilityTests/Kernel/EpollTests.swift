@@ -4,7 +4,7 @@ import Testing
 @testable import Reachability
 
 struct EpollTests {
-    /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
+    /// A concurrent fork(2) has the same effect: the child has a copy until execve(2).
     @Test func closedSocketLeavesEpollDespiteCopies() throws {
         let epoll = try Epoll()
         var socket = try NetlinkSocket(namespace: nil)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct NetworkRecorderTests {
     private struct DiskFull: Error {}
 
-    /// A sink that can be held up.
+    /// A sink that can block.
     private final class SlowSink: Sendable {
         let isHeldUp = Atomic(true)
         /// The number of calls.
@@ -32,7 +32,7 @@ import Testing
                 try network.pull("eth0")
                 try network.plug("eth0")
             }
-            // All of that was published although the sink has not returned from its first call.
+            // All of it was published while the first call of the sink still blocks.
             #expect(monitor.condition(for: .internet).state.epoch == 41 && recorder.progress.bytesWritten == 0)
             #expect(recorder.progress.entriesLost > 0)
             sink.isHeldUp.store(false, ordering: .releasing)
@@ -44,7 +44,7 @@ import Testing
         let replayed = try await listen(to: recorded)
         #expect(recorded.report.lost == recorder.progress.entriesLost && recorded.report.isComplete)
         #expect(recorder.progress.bytesWritten == sink.collector.bytes.count)
-        // It begins and ends the same.
+        // The beginning and the end are the same.
         #expect(replayed.transitions[0].prefix(2) == live.transitions[0].prefix(2) && replayed != live)
     }
 
@@ -70,7 +70,7 @@ import Testing
         #expect(dump?.errno == 12 && lookup?.errno == 12)
     }
 
-    /// A source with all refinements, which notes its calls.
+    /// A source with all refinements that logs its calls.
     private final class NotedSource: FilteringSource, HostAnswering, TaskRunningSource {
         let network = SimulatedNetwork.online()
         private let calls = Mutex<[String]>([])

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// Takes the bytes of a recording.
+/// A sink that collects a recording.
 final class RecordingCollector: Sendable {
     private let collected = Mutex<[UInt8]>([])
 
@@ -48,7 +48,7 @@ func listen(
 }
 
 extension Transition {
-    /// The same without metrics and prefix lengths.
+    /// Returns the path without metrics and prefix lengths.
     fileprivate var undescribed: Transition {
         var transition = self
         for family in IPAddress.Family.allCases {
@@ -59,7 +59,7 @@ extension Transition {
     }
 }
 
-/// A session on a simulated network in which things happen by chance.
+/// A session on a simulated network with random changes.
 struct RandomSession {
     static let scopes = { () -> [Scope] in
         var bound = Scope.internet

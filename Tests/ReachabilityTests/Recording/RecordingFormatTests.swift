@@ -34,11 +34,11 @@ import Testing
         }
         func event(_ tag: UInt8, _ payload: [UInt8]) -> [UInt8] { [tag, 0] + little(UInt32(payload.count)) + payload }
         let name: [UInt8] = [1, 0, 0, 0, 0x61]
-        // The link 7 is gone; the host "a" is not found; a lookup of it failed.
+        // Link 7 was removed; host "a" was not found; a lookup of it failed.
         let batch: [UInt8] =
             [0] + Array(repeating: 0, count: 33) + [0] + [3, 0, 0, 0] + event(2, [7, 0, 0, 0]) + event(11, name + [1])
             + event(11, name + [2])
-        // A lookup of 1.1.1.1 with the mark 7, refused.
+        // A refused lookup of 1.1.1.1 with mark 7.
         let lookup: [UInt8] = [4, 1, 1, 1, 1] + [0] + [1, 7, 0, 0, 0] + [0] + [0] + [1, 1] + [0] + little(101)
         let read = try decode(header + record(2, batch) + record(4, lookup))
         #expect(read.report.malformed == 0 && read.entries.count == 2)

@@ -15,7 +15,7 @@ import Testing
         #expect(network.report.isComplete && network.report.malformed == 0, "seed \(seed)")
     }
 
-    /// The fixture was recorded by the version before format 2: its lookups name no source, and there is one for each destination.
+    /// The fixture has format 1: one lookup for each destination, without a source.
     @Test func formatOneFileReplays() async throws {
         let folder = "\(#filePath)".split(separator: "/").dropLast().joined(separator: "/")
         let network = try RecordedNetwork(contentsOf: "/\(folder)/Fixtures/format1.reach")
