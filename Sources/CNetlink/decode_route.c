@@ -1,8 +1,13 @@
-// RTM_NEWROUTE and RTM_DELROUTE: events, and answers to lookups.
+// Routes (events, and answers to lookups), and everything that can move a route without a route message: rules, nexthop objects
+// and NETCONF.
 //
-// Not libnl's rtnl_route: 3.7 refuses a message whose RTA_OIF differs from its first next hop's, knows no RTA_NH_ID, and
-// yields no next hop for a route by nexthop object.
+// libnl's rtnl_route is not used: 3.7 rejects a message whose RTA_OIF differs from its first next hop's, does not know RTA_NH_ID,
+// and returns no next hop for a route through a nexthop object.
 #include "internal.h"
+
+#include <linux/fib_rules.h>
+#include <linux/netconf.h>
+#include <linux/nexthop.h>
 
 _Static_assert(sizeof(struct rtmsg) == 12 && sizeof(struct rtnexthop) == 8 && sizeof(struct rtvia) == 2, "rtnetlink(7)");
 _Static_assert(CNL_ROUTE_LOCAL == RTN_LOCAL && CNL_ROUTE_ANYCAST == RTN_ANYCAST && CNL_ROUTE_BLACKHOLE == RTN_BLACKHOLE
@@ -81,11 +86,46 @@ bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     cnl_read_address(table[RTA_DST], route->family, &route->destination);
     cnl_read_address(table[RTA_PREFSRC], route->family, &route->source);
     if (!read_gateway(table, route->family, &route->gateway)) { return false; }
-    // A next hop of the route's own comes before the others: an IPv6 lookup names the chosen one there.
+    // The route's own next hop takes precedence: an IPv6 lookup puts the chosen one there.
     if (table[RTA_MULTIPATH] != NULL && route->interface == 0 && route->gateway.family == 0
         && !read_first_next_hop(table[RTA_MULTIPATH], route)) {
         return false;
     }
     message->kind = header->nlmsg_type == RTM_NEWROUTE ? CNL_ROUTE : CNL_ROUTE_GONE;
+    return true;
+}
+
+_Static_assert(sizeof(struct fib_rule_hdr) == 12 && sizeof(struct nhmsg) == 8 && sizeof(struct netconfmsg) == 1, "kernel ABI");
+_Static_assert(NETCONFA_IFINDEX == 1 && NETCONFA_IFINDEX_ALL == -1 && NETCONFA_IFINDEX_DEFAULT == -2, "kernel ABI");
+_Static_assert(NHA_ID == 1, "kernel ABI");
+
+/// Reads attribute 1, the identifier in nexthop and NETCONF messages; 0 if it is absent.
+static bool read_identifier(const struct nlmsghdr *header, int size, cnl_message *message) {
+    static const struct nla_policy identifier_policy[2] = { [1] = CNL_EXACTLY(4) };
+    struct nlattr *table[2];
+    if (!cnl_parse_message(header, size, table, 1, identifier_policy)) { return false; }
+    message->identifier = cnl_u32(table[1], 0);
+    return true;
+}
+
+bool cnl_decode_rule(const struct nlmsghdr *header, cnl_message *message) {
+    // Attributes are not read: any change of a rule triggers new lookups.
+    if (NLMSG_PAYLOAD(header, 0) < sizeof(struct fib_rule_hdr)) { return false; }
+    message->family = ((const struct fib_rule_hdr *)NLMSG_DATA(header))->family;
+    message->kind = header->nlmsg_type == RTM_NEWRULE ? CNL_RULE : CNL_RULE_GONE;
+    return true;
+}
+
+bool cnl_decode_nexthop(const struct nlmsghdr *header, cnl_message *message) {
+    if (!read_identifier(header, sizeof(struct nhmsg), message)) { return false; }
+    message->family = ((const struct nhmsg *)NLMSG_DATA(header))->nh_family;
+    message->kind = header->nlmsg_type == RTM_NEWNEXTHOP ? CNL_NEXTHOP : CNL_NEXTHOP_GONE;
+    return true;
+}
+
+bool cnl_decode_netconf(const struct nlmsghdr *header, cnl_message *message) {
+    if (!read_identifier(header, sizeof(struct netconfmsg), message)) { return false; }
+    message->family = ((const struct netconfmsg *)NLMSG_DATA(header))->ncm_family;
+    message->kind = CNL_NETCONF;
     return true;
 }

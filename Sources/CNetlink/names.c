@@ -1,8 +1,8 @@
-// Names for the numbers of routing tables, protocols, scopes and states, as iproute2's files and libnl have them.
+// Names for routing tables, protocols, scopes and states, from iproute2's files and libnl.
 //
-// libnl reads a file with blocking calls, without a limit, up to the first line that it does not understand, and forgets the
-// names of an earlier file (lib/utils.c, __nl_read_num_str_file; lib/route/route_utils.c). It is given one file that holds all
-// there is: in memory, checked line by line, with the well-known names at its end.
+// libnl reads a file with blocking calls, without a limit, up to the first malformed line, and drops the names of an earlier file
+// (lib/utils.c, __nl_read_num_str_file; lib/route/route_utils.c). So this code gives it one file in memory: the checked lines of
+// all files, then the well-known names.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -32,10 +32,10 @@ struct text {
 
 static bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
-/// Adds a line if it is "NUMBER NAME", with anything behind it, and fits; skips it otherwise.
+/// Adds a line if it starts with "NUMBER NAME" and fits; skips it otherwise.
 static void add_line(struct text *text, const char *line) {
     while (is_blank(*line)) { line++; }
-    // Not a sign, which strtoul(3) would accept.
+    // Reject a sign, which strtoull(3) would accept.
     if (*line < '0' || *line > '9') { return; }
     char *end;
     errno = 0;
@@ -45,14 +45,14 @@ static void add_line(struct text *text, const char *line) {
     const size_t length = strcspn(end, " \t\r\n#");
     if (length == 0 || length >= CNL_ROUTE_NAME_SIZE) { return; }
     const size_t room = text->capacity - text->length;
-    // As an int, which is what libnl keeps; its strtol(3) would stop at anything above LONG_MAX.
+    // As an int, libnl's type; its strtol(3) would stop at numbers above LONG_MAX.
     const int size = snprintf(text->bytes + text->length, room, "%d %.*s\n", (int)(uint32_t)number, (int)length, end);
     if (size > 0 && (size_t)size < room) { text->length += (size_t)size; }
 }
 
-/// Adds the lines of a file, if it is a plain one.
+/// Adds the lines of a regular file.
 static void add_file(struct text *text, const char *path) {
-    // A FIFO must not be waited for.
+    // O_NONBLOCK: opening a FIFO would block.
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) { return; }
     struct stat status;
@@ -69,11 +69,11 @@ static void add_file(struct text *text, const char *path) {
     bytes[length] = 0;
     for (char *line = bytes; line < bytes + length;) {
         char *end = memchr(line, '\n', (size_t)(bytes + length - line));
-        // The rest of a file that is too long may be half a line.
+        // The end of a truncated file may be half a line.
         if (end == NULL && length == FILE_LIMIT) { break; }
         if (end == NULL) { end = bytes + length; }
         *end = 0;
-        // A line with a NUL is no text.
+        // Skip lines with a NUL.
         if (strlen(line) == (size_t)(end - line)) { add_line(text, line); }
         line = end + 1;
     }
@@ -111,7 +111,7 @@ size_t cnl_collect_names(const char *const *folders, size_t count, const char *n
     return text.length;
 }
 
-// Where iproute2 looks: the administrator's files, then those of the distribution (/usr/lib in 6.5 and 6.6).
+// iproute2's search path: the administrator's files, then the distribution's (/usr/lib in 6.5 and 6.6).
 static const char *const folders[] = { "/etc/iproute2", "/usr/share/iproute2", "/usr/lib/iproute2" };
 
 static const char tables[] = "255 local\n254 main\n253 default\n";
@@ -120,20 +120,20 @@ static const char protocols[] =
     "0 unspec\n1 redirect\n2 kernel\n3 boot\n4 static\n8 gated\n9 ra\n10 mrt\n11 zebra\n12 bird\n13 dnrouted\n14 xorp\n15 ntk\n"
     "16 dhcp\n17 mrouted\n18 keepalived\n42 babel\n99 openr\n186 bgp\n187 isis\n188 ospf\n189 rip\n192 eigrp\n";
 
-/// Gives libnl the names of one kind. Returns false if that cannot be done now.
+/// Gives libnl the names of one kind. Returns false if that fails; a later call may succeed.
 static bool read_names(const char *name, const char *known, int (*read)(const char *)) {
     const size_t capacity = 4 * FILE_LIMIT, known_length = strlen(known);
     char *bytes = malloc(capacity);
     const int descriptor = memfd_create("names", MFD_CLOEXEC);
     bool is_read = false;
     if (bytes != NULL && descriptor >= 0) {
-        // The first of several names for a number counts, hence the well-known ones at the end.
+        // libnl takes the first name for a number, so the well-known ones come last.
         size_t length = cnl_collect_names(folders, sizeof folders / sizeof folders[0], name, bytes, capacity - known_length);
         memcpy(bytes + length, known, known_length);
         length += known_length;
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-        // Not without /proc: libnl forgets the names that it has before it opens the file.
+        // Checked first: libnl drops its names before it opens the file.
         is_read = write(descriptor, bytes, length) == (ssize_t)length && access(path, R_OK) == 0 && read(path) >= 0;
     }
     if (descriptor >= 0) { close(descriptor); }
@@ -141,10 +141,10 @@ static bool read_names(const char *name, const char *known, int (*read)(const ch
     return is_read;
 }
 
-// libnl's lists are one for the process, and nothing guards them.
+// libnl's lists are global and unsynchronised.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/// Puts a name into words; false if libnl has none and writes the number, in hexadecimal.
+/// Writes a name; false if libnl has none and writes the number in hexadecimal.
 static bool put_name(char *(*put)(int, char *, size_t), int number, char *buffer) {
     char unnamed[16];
     snprintf(unnamed, sizeof unnamed, "0x%x", (unsigned)number);

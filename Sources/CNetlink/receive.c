@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 _Static_assert(CNL_MANY_BUFFER_SIZE == CNL_BUFFER_SIZE + (CNL_DATAGRAM_LIMIT - 1) * CNL_DATAGRAM_SIZE,
-               "a plain number, for Swift sees no other");
+               "a literal, because Swift imports no computed macro");
 
-// Not nl_recv: it would fold ENOBUFS into "out of memory", and it would grow a buffer of its own.
+// nl_recv would fold ENOBUFS into "out of memory" and allocate a buffer of its own.
 int64_t cnl_receive(cnl_socket *socket, void *buffer, size_t capacity, cnl_datagram *datagram) {
     struct sockaddr_nl sender = { 0 };
     struct iovec space = { .iov_base = buffer, .iov_len = capacity };
@@ -26,7 +26,7 @@ int64_t cnl_receive(cnl_socket *socket, void *buffer, size_t capacity, cnl_datag
     return length;
 }
 
-/// Where datagrams go. Kept from call to call: in a flood, filling it in would be much of the work.
+/// The arguments of recvmmsg(2), kept between calls: filling them in would be a large part of the cost under load.
 struct cnl_places {
     const void *buffer;
     struct sockaddr_nl senders[CNL_DATAGRAM_LIMIT];
@@ -64,7 +64,7 @@ int32_t cnl_receive_many(cnl_socket *socket, void *buffer, cnl_datagram *datagra
     for (int index = 0; index < received; index++) {
         struct msghdr *header = &places->headers[index].msg_hdr;
         datagrams[index] = (cnl_datagram){
-            // A sender without a name is none that can be believed.
+            // Reject datagrams without a sender address.
             .port = header->msg_namelen == sizeof places->senders[index] ? places->senders[index].nl_pid : UINT32_MAX,
             .is_truncated = (header->msg_flags & MSG_TRUNC) != 0,
             .offset = (uint32_t)((char *)places->spaces[index].iov_base - (char *)buffer),

@@ -1,13 +1,20 @@
-// The handle's life, and the socket options that need no request.
+// The socket: opening, closing, multicast groups, options, and the filter.
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <stdlib.h>
 #include <sys/time.h>
 
+#include <linux/filter.h>
 #include <linux/sock_diag.h>
 
-_Static_assert(SK_MEMINFO_RMEM_ALLOC == 0 && SK_MEMINFO_DROPS == 8, "the places of SO_MEMINFO are kernel ABI");
+_Static_assert(SK_MEMINFO_RMEM_ALLOC == 0 && SK_MEMINFO_DROPS == 8, "the indices of SO_MEMINFO are kernel ABI");
+_Static_assert(sizeof(cnl_instruction) == sizeof(struct sock_filter)
+    && offsetof(cnl_instruction, code) == offsetof(struct sock_filter, code)
+    && offsetof(cnl_instruction, if_true) == offsetof(struct sock_filter, jt)
+    && offsetof(cnl_instruction, if_false) == offsetof(struct sock_filter, jf)
+    && offsetof(cnl_instruction, operand) == offsetof(struct sock_filter, k),
+    "the kernel reads cnl_instruction as struct sock_filter");
 
 static int32_t open_here(cnl_socket **result, const char **operation) {
     cnl_socket *socket = calloc(1, sizeof *socket);
@@ -21,7 +28,7 @@ static int32_t open_here(cnl_socket **result, const char **operation) {
         *operation = "nl_socket_alloc";
         return -ENOMEM;
     }
-    // An acknowledgement behind every reply would be a message more to match and to skip.
+    // An acknowledgement after every reply would be one more message to match and skip.
     nl_socket_disable_auto_ack(socket->handle);
     errno = 0;
     if (nl_connect(socket->handle, NETLINK_ROUTE) < 0) {
@@ -55,6 +62,20 @@ int32_t cnl_descriptor(const cnl_socket *socket) {
     return socket->descriptor;
 }
 
+// Behind functions: Swift does not import arrays of unknown length.
+static const uint32_t groups[] = {
+    RTNLGRP_LINK,
+    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+    RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+    RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
+    RTNLGRP_NEXTHOP,
+    RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF,
+};
+
+const uint32_t *cnl_groups(void) { return groups; }
+
+size_t cnl_group_count(void) { return sizeof groups / sizeof groups[0]; }
+
 int32_t cnl_join(cnl_socket *socket, uint32_t group) {
     // Group 0 would end libnl's list of groups, and it takes them as int.
     if (group == 0 || group > INT32_MAX) { return -EINVAL; }
@@ -86,7 +107,7 @@ int32_t cnl_set_receive_buffer(cnl_socket *socket, uint32_t bytes, uint32_t *gra
     *granted = 0;
     const int wanted = bytes > INT32_MAX ? INT32_MAX : (int)bytes;
     int32_t error = set_option(socket, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof wanted);
-    // SO_RCVBUFFORCE asks for CAP_NET_ADMIN in the initial user namespace (socket(7)); SO_RCVBUF is clamped instead.
+    // SO_RCVBUFFORCE needs CAP_NET_ADMIN in the initial user namespace (socket(7)); SO_RCVBUF is clamped instead.
     if (error == -EPERM) { error = set_option(socket, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted); }
     if (error != 0) { return error; }
     int actual = 0;
@@ -101,9 +122,22 @@ int32_t cnl_read_queue(const cnl_socket *socket, cnl_queue *queue) {
     uint32_t memory[SK_MEMINFO_VARS] = { 0 };
     socklen_t size = sizeof memory;
     if (getsockopt(socket->descriptor, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0) { return -errno; }
-    // The array has grown before; a kernel that fills less of it has not said 0.
+    // Older kernels fill a shorter array; a missing element is unknown, not 0.
     if (size < (SK_MEMINFO_DROPS + 1) * sizeof memory[0]) { return -ENOPROTOOPT; }
     queue->bytes = memory[SK_MEMINFO_RMEM_ALLOC];
     queue->drops = memory[SK_MEMINFO_DROPS];
     return 0;
+}
+
+int32_t cnl_set_filter(int32_t descriptor, const cnl_instruction *instructions, size_t count) {
+    if (count == 0) {
+        const int ignored = 0;
+        // ENOENT: no filter was attached.
+        return setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored) < 0 && errno != ENOENT
+            ? -errno : 0;
+    }
+    if (count > BPF_MAXINSNS) { return -EINVAL; }
+    // The kernel copies the instructions; its struct declares them as not const.
+    const struct sock_fprog program = { .len = (unsigned short)count, .filter = (struct sock_filter *)instructions };
+    return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ? -errno : 0;
 }

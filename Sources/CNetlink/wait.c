@@ -1,4 +1,4 @@
-// Waiting for descriptors, and waking a waiter.
+// Waiting for descriptors, and the eventfd and timer that end a wait; the clocks.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,13 +20,13 @@ void cnl_eventfd_close(int32_t descriptor) { close(descriptor); }
 
 void cnl_eventfd_signal(int32_t descriptor) {
     const uint64_t one = 1;
-    // Fails with EAGAIN only when the counter is full, and then the descriptor is readable anyway (eventfd(2)).
+    // EAGAIN: the counter is full, so the descriptor is readable anyway (eventfd(2)).
     while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
 void cnl_eventfd_clear(int32_t descriptor) {
     uint64_t count;
-    // Fails with EAGAIN when there was nothing to clear (eventfd(2)).
+    // EAGAIN: the counter was 0 already (eventfd(2)).
     while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
 }
 
@@ -44,7 +45,7 @@ int32_t cnl_wait(const int32_t *descriptors, size_t count, int64_t nanoseconds) 
     int32_t ready = 0;
     for (size_t index = 0; index < count; index++) {
         if (requests[index].revents & POLLNVAL) { return -EBADF; }
-        // POLLERR counts: that is how a socket with a pending ENOBUFS looks, and only a read takes the error away.
+        // POLLERR counts as readable: it marks a pending ENOBUFS, which only a read clears.
         if (requests[index].revents != 0) { ready |= 1 << index; }
     }
     return ready;
@@ -59,7 +60,7 @@ void cnl_epoll_close(int32_t epoll) { close(epoll); }
 
 int32_t cnl_epoll_add(int32_t epoll, int32_t descriptor, uint32_t place) {
     if (place >= CNL_WAIT_LIMIT) { return -EINVAL; }
-    // EPOLLERR is reported without a request (epoll_ctl(2)).
+    // EPOLLERR is always reported (epoll_ctl(2)).
     struct epoll_event event = { .events = EPOLLIN, .data.u32 = place };
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) < 0 ? -errno : 0;
 }
@@ -68,13 +69,13 @@ int32_t cnl_epoll_remove(int32_t epoll, int32_t descriptor) {
     return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL) < 0 ? -errno : 0;
 }
 
-/// The precise call where there is one, by number: the C library has it since glibc 2.35.
+/// Calls epoll_pwait2(2) where the kernel has it, by number: glibc wraps it since 2.35.
 static int wait_precisely(int32_t epoll, struct epoll_event *events, int64_t nanoseconds) {
 #ifdef SYS_epoll_pwait2
     if (nanoseconds > 0) {
         const struct timespec limit = interval(nanoseconds);
         const long ready = syscall(SYS_epoll_pwait2, epoll, events, CNL_WAIT_LIMIT, &limit, NULL, 0);
-        // A sandbox that does not know a call may say EPERM.
+        // Some sandboxes reject unknown calls with EPERM.
         if (ready >= 0 || (errno != ENOSYS && errno != EPERM)) { return (int)ready; }
     }
 #endif
@@ -91,3 +92,36 @@ int32_t cnl_epoll_wait(int32_t epoll, int64_t nanoseconds) {
     for (int index = 0; index < count; index++) { ready |= 1 << events[index].data.u32; }
     return ready;
 }
+
+static int64_t read_clock(clockid_t clock) {
+    struct timespec time = { 0 };
+    clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int64_t cnl_boot_time(void) { return read_clock(CLOCK_BOOTTIME); }
+
+int64_t cnl_monotonic_time(void) { return read_clock(CLOCK_MONOTONIC); }
+
+int64_t cnl_wall_time(void) { return read_clock(CLOCK_REALTIME); }
+
+int32_t cnl_clock_change_timer_open(void) {
+    const int descriptor = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (descriptor < 0) { return -errno; }
+    // The year 2255; the kernel's time ends in 2262 (KTIME_SEC_MAX).
+    const struct itimerspec never = { .it_value = { .tv_sec = 9000000000 } };
+    if (timerfd_settime(descriptor, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) < 0) {
+        const int32_t error = -errno;
+        close(descriptor);
+        return error;
+    }
+    return descriptor;
+}
+
+void cnl_clock_change_timer_clear(int32_t descriptor) {
+    uint64_t count;
+    // ECANCELED: the clock was set. The timer stays armed (fs/timerfd.c, timerfd_canceled).
+    while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
+}
+
+void cnl_clock_change_timer_close(int32_t descriptor) { close(descriptor); }

@@ -10,17 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Why a child failed. It writes to the memory of its parent, which is suspended until the exec (vfork(2)).
+/// The failure of a child, which writes it to the memory of its suspended parent (vfork(2)).
 struct failure {
     int error;
     int32_t file;
 };
 
-/// Before the signals are unblocked: a handler of the parent would run in the parent's memory.
+/// Resets the signals before unblocking them: a handler would run in the parent's memory.
 static void reset_signals(void) {
     for (int number = 1; number < NSIG; number++) {
         struct sigaction action;
-        // Fails for the signals that the C library keeps for itself (nptl(7)).
+        // Fails for the signals that the C library reserves (nptl(7)).
         if (sigaction(number, NULL, &action) < 0 || action.sa_handler == SIG_DFL) { continue; }
         const bool is_ours = number == SIGCHLD || number == SIGPIPE || number == SIGXFSZ;
         if (action.sa_handler != SIG_IGN || is_ours) { signal(number, SIG_DFL); }
@@ -32,7 +32,7 @@ static void reset_signals(void) {
 
 static void close_other_files(void) {
     if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) { return; }
-    // Before Linux 5.9: this program's own files are closed on exec, and inherited ones have low numbers.
+    // Before Linux 5.9: this program's files are close-on-exec, and inherited descriptors have low numbers.
     for (int descriptor = 3; descriptor < 1024; descriptor++) { close(descriptor); }
 }
 
@@ -43,7 +43,7 @@ static void limit_files(rlim_t soft) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Executes the first file that can be executed, by the rules of execvp(3). Returns only when it fails.
+/// Executes the first executable file, by the rules of execvp(3). Returns only on failure.
 static void execute(const cprocess_start *start, volatile struct failure *failure) {
     extern char **environ;
     for (int32_t index = 0; start->files[index] != NULL; index++) {

@@ -105,7 +105,7 @@ static void use_socket(const char *namespace_path) {
     answer = last_answer(socket, buffer, &count);
     check(answer.kind == CNL_DONE && answer.error == 0 && answer.sequence == sequence, "the dump of addresses");
     for (int variant = 0; variant < 4; variant++) {
-        cnl_route_query query = { .wants_match = (variant & 2) != 0, .has_mark = true, .has_uid = true };
+        cnl_route_query query = { .fib_match = (variant & 2) != 0, .has_mark = true, .has_uid = true };
         query.destination.family = (variant & 1) != 0 ? AF_INET6 : AF_INET;
         query.destination.bytes[0] = 198;
         const cnl_route_query queries[] = { query, query };
@@ -158,10 +158,10 @@ static void use_events(void) {
     check(cnl_enter_namespace("/nonexistent/namespace") < 0, "a bad path");
 }
 
-static void use_datagrams(const char *namespace) {
+static void use_probes(const char *namespace) {
     cnl_interfaces list;
     const char *operation;
-    check(cnl_datagram_interfaces(namespace, &list, &operation) == 0 && list.link_count > 0, "the list of interfaces");
+    check(cnl_probe_interfaces(namespace, &list, &operation) == 0 && list.link_count > 0, "the list of interfaces");
     cnl_free_interfaces(&list);
     check(list.links == NULL && list.link_count == 0, "freeing the list");
     for (int variant = 0; variant < 4; variant++) {
@@ -170,10 +170,10 @@ static void use_datagrams(const char *namespace) {
         query.destination.bytes[0] = 198;
         cnl_address source;
         int32_t refusal;
-        const int32_t error = cnl_datagram_source(namespace, &query, &source, &refusal, &operation);
-        check(error == 0 ? (refusal != 0) != (source.family != 0) : operation != NULL, "the source of a datagram");
+        const int32_t error = cnl_probe_route(namespace, &query, &source, &refusal, &operation);
+        check(error == 0 ? (refusal != 0) != (source.family != 0) : operation != NULL, "a route probe");
     }
-    check(cnl_datagram_interfaces("/nonexistent/namespace", &list, &operation) < 0 && list.links == NULL, "a bad path");
+    check(cnl_probe_interfaces("/nonexistent/namespace", &list, &operation) < 0 && list.links == NULL, "a bad path");
 }
 
 static void use_names(const char *folder) {
@@ -200,8 +200,8 @@ int main(int count, char **arguments) {
     use_socket("/proc/thread-self/ns/net");
     use_events();
     use_names("Tests/CNetlinkTests");
-    use_datagrams(NULL);
-    use_datagrams("/proc/thread-self/ns/net");
+    use_probes(NULL);
+    use_probes("/proc/thread-self/ns/net");
     printf("driver: %zu recorded datagrams, truncated and bit-flipped; sockets, dumps, lookups\n", records);
     return 0;
 }

@@ -2,9 +2,9 @@ import CNetlink
 import Glibc
 import Testing
 
-/// Recorded traffic of a real kernel, whole and damaged.
+/// Recorded traffic of a real kernel, intact and damaged.
 @Suite struct FixtureTests {
-    @Test(arguments: Fixture.names) func recordedTrafficIsUnderstood(name: String) throws {
+    @Test(arguments: Fixture.names) func recordedTrafficIsDecoded(name: String) throws {
         let fixture = try #require(Fixture(name))
         #expect(!fixture.datagrams.isEmpty)
         for datagram in fixture.datagrams {
@@ -12,21 +12,21 @@ import Testing
         }
     }
 
-    @Test func replacedRouteIsOneMessage() throws {
+    @Test func routeReplacementIsOneMessage() throws {
         let messages = try #require(Fixture("route_replace")).datagrams.flatMap(decode)
         let routes = messages.filter { $0.kind == CNL_ROUTE && $0.route.destination_length == 0 }
         #expect(routes.contains { $0.is_replacement })
         #expect(!messages.contains { $0.kind == CNL_ROUTE_GONE && $0.route.destination_length == 0 })
     }
 
-    @Test func aPortLeavingItsBridgeDeletesNothing() throws {
+    @Test func leavingABridgeDeletesNoLink() throws {
         let messages = try #require(Fixture("bridge_port_carrier")).datagrams.flatMap(decode)
         #expect(messages.contains { $0.kind == CNL_OTHER && $0.family == 7 })
         #expect(messages.contains { $0.kind == CNL_LINK && $0.link.master != 0 })
         #expect(messages.contains { $0.kind == CNL_LINK && $0.link.kindText == "bridge" })
     }
 
-    @Test func deletedInterfaceIsGone() throws {
+    @Test func deletedInterfaceIsAnnounced() throws {
         let messages = try #require(Fixture("iface_delete")).datagrams.flatMap(decode)
         let gone = messages.filter { $0.kind == CNL_LINK_GONE }
         #expect(!gone.isEmpty && gone.allSatisfy { $0.link.index > 0 && !$0.link.nameBytes.isEmpty && $0.link.kindText == "veth" })
@@ -39,7 +39,7 @@ import Testing
         #expect(addresses.contains { $0.address.local.family == 10 && $0.address.flags & 0x40 != 0 })
     }
 
-    @Test func nextHopsAndRulesAreNamed() throws {
+    @Test func nexthopsAndRulesAreDecoded() throws {
         let hops = try #require(Fixture("nh_del_single")).datagrams.flatMap(decode)
         #expect(hops.contains { $0.kind == CNL_NEXTHOP_GONE && $0.identifier != 0 })
         let rules = try #require(Fixture("rule_add_del")).datagrams.flatMap(decode)
@@ -48,7 +48,7 @@ import Testing
         #expect(blackholes.contains { $0.kind == CNL_ROUTE && $0.route.type == 6 })
     }
 
-    @Test(arguments: Fixture.names) func truncationAtEveryLengthEnds(name: String) throws {
+    @Test(arguments: Fixture.names) func everyTruncationEndsDecoding(name: String) throws {
         let memory = GuardedMemory(pages: 16)
         for datagram in try #require(Fixture(name)).datagrams {
             let whole = try #require(memory.decode(datagram[...])).count
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Fixture.names) func corruptionOfEveryByteEnds(name: String) throws {
+    @Test(arguments: Fixture.names) func everyCorruptionEndsDecoding(name: String) throws {
         let memory = GuardedMemory(pages: 16)
         for original in try #require(Fixture(name)).datagrams {
             var datagram = original
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Fixture.names) func decodingIsDeterministicByteForByte(name: String) throws {
+    @Test(arguments: Fixture.names) func decodingIsDeterministic(name: String) throws {
         for datagram in try #require(Fixture(name)).datagrams {
             let size = MemoryLayout<cnl_message>.size
             let first = UnsafeMutablePointer<cnl_message>.allocate(capacity: 1)
@@ -94,5 +94,33 @@ import Testing
             } while offset == offsetAgain
             #expect(offset == datagram.count)
         }
+    }
+}
+
+/// Recorded traffic: each record is 8 bytes of monotonic nanoseconds and 4 bytes of length, little-endian, and a datagram.
+struct Fixture {
+    let name: String
+    let datagrams: [[UInt8]]
+
+    static let names = [
+        "addr_add", "addr_del_v6", "addr_flush", "blackhole_default", "bridge_port_carrier", "disable_ipv6", "half_defaults",
+        "iface_delete", "mp_v6_del_one_next_hop", "nh_del_single", "nh_replace", "rename_up", "route_append", "route_replace",
+        "rule_add_del",
+    ]
+
+    init?(_ name: String) {
+        let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        guard let file = fopen("\(folder)/Fixtures/\(name).nl", "rb") else { return nil }
+        defer { fclose(file) }
+        var datagrams: [[UInt8]] = []
+        var header = [UInt8](repeating: 0, count: 12)
+        while fread(&header, 1, header.count, file) == header.count {
+            let length = header[8...].reversed().reduce(0) { $0 << 8 | Int($1) }
+            var datagram = [UInt8](repeating: 0, count: length)
+            guard fread(&datagram, 1, length, file) == length else { return nil }
+            datagrams.append(datagram)
+        }
+        self.name = name
+        self.datagrams = datagrams
     }
 }

@@ -1,8 +1,11 @@
-/// Builds netlink messages byte by byte, independent of the C that reads them.
+import CNetlink
+import Glibc
+
+/// Netlink messages built byte by byte, independently of the decoder.
 struct Frame {
     private(set) var bytes: [UInt8] = []
 
-    /// A message of `type` with a fixed part and attributes, its length filled in.
+    /// Creates a message of `type` with a fixed part and attributes.
     init(type: UInt16, flags: UInt16 = 0, sequence: UInt32 = 0, fixed: [UInt8] = [], _ attributes: [Attribute] = []) {
         var body = fixed
         Frame.pad(&body)
@@ -43,7 +46,7 @@ struct Frame {
     }
 }
 
-/// One attribute, padded.
+/// A padded attribute.
 struct Attribute {
     let bytes: [UInt8]
 
@@ -57,6 +60,69 @@ struct Attribute {
     init(_ type: UInt16, text: String) { self.init(type, Array(text.utf8) + [0]) }
     init(_ type: UInt16, nested: [Attribute]) { self.init(type, nested.flatMap(\.bytes)) }
 
-    /// Bytes that are no attribute.
+    /// Creates an invalid attribute.
     init(broken bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// Decodes all messages of a datagram.
+func decode(_ datagram: [UInt8]) -> [cnl_message] {
+    var messages: [cnl_message] = []
+    var message = cnl_message()
+    var offset = 0
+    datagram.withUnsafeBytes { bytes in
+        guard let base = bytes.baseAddress else { return }
+        while messages.count <= bytes.count, cnl_decode(base, bytes.count, &offset, &message) { messages.append(message) }
+    }
+    return messages
+}
+
+/// Decodes a datagram of exactly one message.
+func decodeOne(_ datagram: [UInt8]) -> cnl_message? {
+    let messages = decode(datagram)
+    return messages.count == 1 ? messages[0] : nil
+}
+
+func kinds(_ datagram: [UInt8]) -> [cnl_kind] { decode(datagram).map(\.kind) }
+
+extension cnl_address {
+    /// The used bytes.
+    var octets: [UInt8] { withUnsafeBytes(of: bytes) { Array($0.prefix(family == 0 ? 0 : family == 2 ? 4 : 16)) } }
+}
+
+extension cnl_link {
+    var nameBytes: [UInt8] { withUnsafeBytes(of: name) { Array($0.prefix { $0 != 0 }) } }
+    var kindText: String { withUnsafeBytes(of: kind) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) } }
+}
+
+/// Memory before an inaccessible page: reading one byte too far kills the process.
+final class GuardedMemory {
+    private let start: UnsafeMutableRawPointer
+    private let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    private let capacity: Int
+
+    init(pages: Int) {
+        capacity = pages * page
+        guard let memory = mmap(nil, capacity + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            memory != MAP_FAILED, mprotect(memory + capacity, page, PROT_NONE) == 0
+        else { preconditionFailure("mmap of test memory failed") }
+        start = memory
+    }
+
+    deinit { munmap(start, capacity + page) }
+
+    /// Decodes a copy of `datagram`; `nil` if decoding does not end.
+    func decode(_ datagram: ArraySlice<UInt8>) -> [cnl_message]? {
+        let copy = start + (capacity - datagram.count)
+        datagram.withUnsafeBytes { bytes in
+            if let base = bytes.baseAddress { copy.copyMemory(from: base, byteCount: bytes.count) }
+        }
+        var messages: [cnl_message] = []
+        var message = cnl_message()
+        var offset = 0
+        while cnl_decode(copy, datagram.count, &offset, &message) {
+            messages.append(message)
+            if messages.count > datagram.count || offset > datagram.count { return nil }
+        }
+        return messages
+    }
 }

@@ -4,7 +4,7 @@ import Testing
 @Suite struct LinkDecodingTests {
     private let name = Attribute(3, text: "cable0")
 
-    @Test func linkYieldsEverythingItSays() throws {
+    @Test func linkIsDecodedCompletely() throws {
         let information = Attribute(18, nested: [Attribute(1, text: "veth"), Attribute(2, [1, 2, 3])])
         let attributes = [name, Attribute(10, 42), Attribute(16, [6]), information, Attribute(35, 9)]
         let message = try #require(decodeOne(Frame.link(attributes)))
@@ -19,7 +19,7 @@ import Testing
         #expect(message.link.kindText == "veth")
     }
 
-    @Test func deletedLinkIsGone() {
+    @Test func deletedLinkIsDecoded() {
         #expect(kinds(Frame.link(type: 17, [name])) == [CNL_LINK_GONE])
     }
 
@@ -31,25 +31,25 @@ import Testing
     @Test(arguments: [
         Array("abcdefghijklmno".utf8), [0xFF, 0xFE, 0x80], Array("\u{1B}[31m\"'<".utf8), Array("x".utf8), Array("é✓".utf8),
     ])
-    func namesAreKeptByteForByte(bytes: [UInt8]) throws {
+    func namesKeepAllBytes(bytes: [UInt8]) throws {
         let message = try #require(decodeOne(Frame.link([Attribute(3, bytes + [0])])))
         #expect(message.kind == CNL_LINK)
         #expect(message.link.nameBytes == bytes)
     }
 
     @Test(arguments: [[], [0], Array("abcdefghijklmnop".utf8) + [0], Array("unended".utf8)])
-    func impossibleNamesAreMalformed(payload: [UInt8]) {
+    func invalidNamesAreMalformed(payload: [UInt8]) {
         #expect(kinds(Frame.link([Attribute(3, payload)])) == [CNL_MALFORMED])
     }
 
-    @Test func aPortLeavingItsBridgeIsNoDeletedLink() throws {
+    @Test func bridgePortRemovalIsIgnored() throws {
         let message = try #require(decodeOne(Frame.link(type: 17, family: 7, [name, Attribute(10, 3)])))
         #expect(message.kind == CNL_OTHER)
         #expect(message.family == 7)
         #expect(message.link.index == 0)
     }
 
-    @Test func wirelessEventsAreNoChangeOfTheLink() {
+    @Test func wirelessEventsAreIgnored() {
         let wireless = Attribute(11, [1, 2, 3, 4])
         #expect(kinds(Frame.link(change: 0, [wireless])) == [CNL_OTHER])
         #expect(kinds(Frame.link(change: 0, [wireless, name])) == [CNL_LINK])
@@ -63,29 +63,29 @@ import Testing
     }
 
     @Test(arguments: [(0, 0), (6, 6), (20, 20), (32, 32), (33, 0), (200, 0)])
-    func hardwareAddressesOfAnyLengthArePossible(length: Int, kept: Int) throws {
+    func hardwareAddressMayHaveAnyLength(length: Int, kept: Int) throws {
         let bytes = (0..<length).map { UInt8($0) }
         let message = try #require(decodeOne(Frame.link([name, Attribute(1, bytes)])))
         #expect(message.kind == CNL_LINK && message.link.hardware_address_length == kept)
         #expect(withUnsafeBytes(of: message.link.hardware_address) { Array($0.prefix(kept)) } == Array(bytes.prefix(kept)))
     }
 
-    @Test func nestedFlagLeavesTheTypeAlone() throws {
+    @Test func nestedFlagKeepsAttributeType() throws {
         let information = Attribute(18 | 0x8000, nested: [Attribute(1, text: "veth")])
         #expect(try #require(decodeOne(Frame.link([name, information]))).link.kindText == "veth")
     }
 
-    @Test func lastOfTwoSameAttributesCounts() throws {
+    @Test func lastDuplicateAttributeWins() throws {
         #expect(try #require(decodeOne(Frame.link([name, Attribute(10, 1), Attribute(10, 2)]))).link.master == 2)
     }
 
-    @Test func kindWithoutItsEndIsMalformed() {
+    @Test func unterminatedKindIsMalformed() {
         #expect(kinds(Frame.link([name, Attribute(18, nested: [Attribute(1, Array("veth".utf8))])])) == [CNL_MALFORMED])
         #expect(kinds(Frame.link([name, Attribute(18, nested: [Attribute(1, [])])])) == [CNL_MALFORMED])
     }
 
-    // libnl by itself refuses this message: its "vlan" wants a 16-bit identifier in IFLA_INFO_DATA.
-    @Test func attributesOfNoInterestCannotHideALink() throws {
+    // libnl rejects this message: its "vlan" needs a 16-bit identifier in IFLA_INFO_DATA.
+    @Test func unusedAttributesNeverHideALink() throws {
         let data = Attribute(2, nested: [Attribute(1, [1])])
         let protocols = Attribute(26, nested: [Attribute(10, nested: [Attribute(1, [1])])])
         let information = Attribute(18, nested: [Attribute(1, text: "vlan"), data])
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: [31, 32, 200])
-    func longKindsAreCut(length: Int) throws {
+    func longKindsAreTruncated(length: Int) throws {
         let kind = String(repeating: "k", count: length)
         let message = try #require(decodeOne(Frame.link([name, Attribute(18, nested: [Attribute(1, text: kind)])])))
         #expect(message.link.kindText == String(repeating: "k", count: 31))
@@ -105,7 +105,61 @@ import Testing
         Attribute(10, [1]), Attribute(35, [1, 2]), Attribute(16, [1, 2]), Attribute(broken: [200, 0, 35, 0]),
         Attribute(broken: [2, 0, 35, 0]), Attribute(18, nested: [Attribute(broken: [9, 0, 1, 0])]),
     ])
-    func attributesOfWrongSizeAreMalformed(attribute: Attribute) {
+    func wrongAttributeSizesAreMalformed(attribute: Attribute) {
         #expect(kinds(Frame.link([name, attribute])) == [CNL_MALFORMED])
+    }
+}
+
+@Suite struct AddressDecodingTests {
+    private let local: [UInt8] = [192, 0, 2, 10]
+    private let peer: [UInt8] = [192, 0, 2, 11]
+    private let local6: [UInt8] = [0x20, 1, 0xD, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+    @Test func localAddressWinsOverPeer() throws {
+        let message = try #require(decodeOne(Frame.address(family: 2, prefix: 24, [Attribute(1, peer), Attribute(2, local)])))
+        #expect(message.kind == CNL_ADDRESS)
+        #expect(message.family == 2)
+        #expect(message.address.interface == 7)
+        #expect(message.address.prefix_length == 24)
+        #expect(message.address.local.octets == local)
+    }
+
+    @Test func ipv6FallsBackToPeerAddress() throws {
+        let message = try #require(decodeOne(Frame.address(type: 21, family: 10, prefix: 64, scope: 253, [Attribute(1, local6)])))
+        #expect(message.kind == CNL_ADDRESS_GONE)
+        #expect(message.address.scope == 253)
+        #expect(message.address.local.octets == local6)
+    }
+
+    @Test func absentIPv4AddressIsZero() throws {
+        let message = try #require(decodeOne(Frame.address(family: 2, prefix: 8, [])))
+        #expect(message.kind == CNL_ADDRESS)
+        #expect(message.address.local.octets == [0, 0, 0, 0])
+        #expect(kinds(Frame.address(family: 10, prefix: 8, [])) == [CNL_MALFORMED])
+    }
+
+    @Test func ipv4PeerAloneIsIgnored() throws {
+        let message = try #require(decodeOne(Frame.address(family: 2, prefix: 32, [Attribute(1, peer)])))
+        #expect(message.kind == CNL_ADDRESS && message.address.local.octets == [0, 0, 0, 0])
+    }
+
+    @Test func flagsComeFromWideAttribute() throws {
+        let wide = [Attribute(1, local6), Attribute(8, 0x0000_0A40)]
+        #expect(try #require(decodeOne(Frame.address(family: 10, prefix: 64, flags: 0x80, wide))).address.flags == 0xA40)
+        let narrow = [Attribute(1, local6)]
+        #expect(try #require(decodeOne(Frame.address(family: 10, prefix: 64, flags: 0x80, narrow))).address.flags == 0x80)
+    }
+
+    @Test func otherFamiliesAreIgnored() {
+        #expect(kinds(Frame.address(family: 28, prefix: 0, [])) == [CNL_OTHER])
+    }
+
+    @Test func invalidAddressesAreMalformed() {
+        #expect(kinds(Frame.address(family: 2, prefix: 33, [Attribute(2, local)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.address(family: 10, prefix: 129, [Attribute(1, local6)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.address(family: 2, prefix: 24, [Attribute(2, local6)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.address(family: 10, prefix: 64, [Attribute(1, local)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.address(family: 2, prefix: 24, index: 0, [Attribute(2, local)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.address(family: 2, prefix: 24, [Attribute(2, local), Attribute(8, [1])])) == [CNL_MALFORMED])
     }
 }

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct NamesTests {
-    /// Folders like /etc/iproute2, gone with the object.
+    /// Folders like /etc/iproute2, removed with the object.
     private final class Folders {
         let root: String
 
@@ -57,7 +57,7 @@ import Testing
 
     private func text(_ file: some Collection<UInt8>) throws -> String { String(decoding: try bytes(file), as: UTF8.self) }
 
-    @Test func linesOfNumberAndNameAreCollected() throws {
+    @Test func numberedLinesAreCollected() throws {
         let file = "#\n# reserved values\n#\n255\tlocal\n\n  0x42  vpn # office\n100 a#b\n4294967295 last\r\n7 unended"
         #expect(try text(file.utf8) == "255 local\n66 vpn\n100 a\n-1 last\n7 unended\n")
     }
@@ -70,13 +70,13 @@ import Testing
         #expect(try text("1 before\n\(line)\n2 after\n".utf8) == "1 before\n2 after\n")
     }
 
-    @Test func namesAreBytesOfLimitedLength() throws {
+    @Test func namesAreBytesWithALimit() throws {
         #expect(try bytes([0x31, 0x20, 0xFF, 0x1B, 0x5B, 0x0A]) == [0x31, 0x20, 0xFF, 0x1B, 0x5B, 0x0A])
         let fits = String(repeating: "n", count: 63)
         #expect(try text("1 \(fits)\n2 \(fits)n\n".utf8) == "1 \(fits)\n")
     }
 
-    @Test func folderOfFilesComesBeforeTheFileAndTheFirstFolderBeforeOthers() throws {
+    @Test func foldersAreReadInOrder() throws {
         let folders = try Folders()
         try folders.write("etc/rt_tables", "1 file\n".utf8)
         try folders.write("etc/rt_tables.d/b.conf", "2 b\n".utf8)
@@ -87,9 +87,9 @@ import Testing
         #expect(String(decoding: folders.collect(["etc", "none", "usr"]), as: UTF8.self) == "3 a\n2 b\n1 file\n6 usr\n")
     }
 
-    @Test func hugeFilesAreReadUpToALimit() throws {
+    @Test func hugeFilesAreTruncated() throws {
         let folders = try Folders()
-        // The limit lies within a name.
+        // The limit is inside a name.
         let line = "12345678 \(String(repeating: "n", count: 40))\n"
         try folders.write("etc/rt_tables", String(repeating: line, count: 100_000).utf8)
         #expect(String(decoding: folders.collect(), as: UTF8.self) == String(repeating: line, count: 65_536 / 50))
@@ -97,7 +97,7 @@ import Testing
         #expect(folders.collect(capacity: 0).isEmpty)
     }
 
-    @Test func onlyPlainFilesAreRead() throws {
+    @Test func onlyRegularFilesAreRead() throws {
         let folders = try Folders()
         try folders.write("etc/other", [])
         #expect(mkfifo("\(folders.root)/etc/rt_tables", 0o600) == 0, "opening it must not wait for a writer")
@@ -107,7 +107,7 @@ import Testing
         #expect(folders.collect(["usr"]).isEmpty)
     }
 
-    @Test func randomBytesBreakNothing() throws {
+    @Test func randomBytesAreHarmless() throws {
         var generator = SystemRandomNumberGenerator()
         let frequent = Array("0123456789 \n#x".utf8)
         for _ in 0..<200 {

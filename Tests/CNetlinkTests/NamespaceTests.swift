@@ -2,12 +2,12 @@ import CNetlink
 import Glibc
 import Testing
 
-/// Whether this process may make network namespaces.
+/// `true` if this process may create network namespaces.
 ///
-/// In CI it must: a failure there is a failure, not a skip.
+/// Always true in CI, where tests fail without the permission.
 private let mayMakeNamespaces = geteuid() == 0 || getenv("CI") != nil
 
-/// A network namespace of this process's own, removed at the end.
+/// A new network namespace, removed at the end.
 private final class Namespace {
     let name: String
     var path: String { "/run/netns/\(name)" }
@@ -56,7 +56,7 @@ private func blockedSignals() -> [Int32] {
         ("unreachable", "2001:db8::1/128", "2001:db8::1", EHOSTUNREACH), ("prohibit", "2001:db8::2/128", "2001:db8::2", EACCES),
         ("blackhole", "2001:db8::3/128", "2001:db8::3", EINVAL), ("throw", "2001:db8::4/128", "2001:db8::4", ENETUNREACH),
     ])
-    func refusalsKeepTheirErrno(kind: String, prefix: String, destination: String, expected: Int32) throws {
+    func refusalsKeepErrno(kind: String, prefix: String, destination: String, expected: Int32) throws {
         let namespace = try Namespace("\(kind)\(destination.contains(":") ? 6 : 4)")
         try namespace.ip("route", "add", kind, prefix)
         for isStrict in [true, false] {
@@ -68,14 +68,14 @@ private func blockedSignals() -> [Int32] {
         }
     }
 
-    @Test(arguments: ["192.0.2.1", "2001:db8::1"]) func noRouteIsNetworkUnreachable(destination: String) throws {
+    @Test(arguments: ["192.0.2.1", "2001:db8::1"]) func missingRouteIsNetworkUnreachable(destination: String) throws {
         let namespace = try Namespace("none\(destination.contains(":") ? 6 : 4)")
         let socket = try Socket(namespace: namespace.path)
         let answer = try socket.route(to: cnl_address(destination))
         #expect(answer.kind == CNL_ERROR && answer.error == ENETUNREACH)
     }
 
-    @Test func lookupsNameTheRouteThatDecides() throws {
+    @Test func lookupReturnsDecidingRoute() throws {
         let namespace = try Namespace("lookup")
         try namespace.ip("link", "add", "cable0", "type", "veth", "peer", "name", "far0")
         try namespace.ip("link", "set", "cable0", "up")
@@ -102,7 +102,7 @@ private func blockedSignals() -> [Int32] {
         #expect(wideMatch.route.destination_length == 0 && wideMatch.route.metric == 88)
     }
 
-    @Test func aSocketInANamespaceHearsOnlyThatOne() throws {
+    @Test func namespaceSocketHearsOnlyItsNamespace() throws {
         let namespace = try Namespace("events")
         let socket = try Socket(namespace: namespace.path)
         try #require(cnl_join(socket.handle, 1) == 0)
@@ -114,7 +114,7 @@ private func blockedSignals() -> [Int32] {
         #expect(["cable0", "far0"].contains { Array($0.utf8) == message.link.nameBytes })
     }
 
-    @Test func anOverrunIsToldFromAnEmptySocket() throws {
+    @Test func overrunDiffersFromEmptyQueue() throws {
         let namespace = try Namespace("overrun")
         let socket = try Socket(namespace: namespace.path)
         try #require(cnl_set_nonblocking(socket.handle) == 0 && cnl_join(socket.handle, 7) == 0)
@@ -131,7 +131,7 @@ private func blockedSignals() -> [Int32] {
         #expect(queue.drops > 0 && queue.bytes == 0)
     }
 
-    @Test func theCallingThreadStaysAtHome() throws {
+    @Test func callingThreadKeepsItsNamespace() throws {
         let namespace = try Namespace("home")
         let before = try #require(inode("/proc/thread-self/ns/net"))
         let signalsBefore = blockedSignals()
@@ -146,7 +146,7 @@ private func blockedSignals() -> [Int32] {
         ("/run/netns/no-such-namespace", ENOENT, "open"), ("", ENOENT, "open"), ("/etc/passwd", EINVAL, "setns"),
         ("/proc/self/ns/mnt", EINVAL, "setns"), ("/etc", EINVAL, "setns"),
     ])
-    func aBadNamespaceIsNamed(path: String, expected: Int32, operation: String) {
+    func invalidNamespaceNamesFailedCall(path: String, expected: Int32, operation: String) {
         #expect(throws: Failure(errno: expected, operation: operation)) {
             _ = try Socket(namespace: path)
         }

@@ -10,7 +10,7 @@ import Testing
         return Frame.raw(UInt16(8 + body.count)) + [0, 0] + Frame.raw(interface) + body
     }
 
-    @Test func defaultRouteYieldsEverythingItSays() throws {
+    @Test func defaultRouteIsDecodedCompletely() throws {
         let attributes = [
             Attribute(15, 1000), Attribute(6, 100), Attribute(4, 3), Attribute(5, gateway), Attribute(7, [192, 0, 2, 10]),
             Attribute(30, 12), Attribute(8, nested: [Attribute(2, 1400)]),
@@ -40,14 +40,14 @@ import Testing
         #expect(message.route.destination.octets == [192, 0, 2, 0])
     }
 
-    @Test func gatewayOfAnotherFamilyIsUnderstood() throws {
+    @Test func gatewayMayHaveOtherFamily() throws {
         let via = Attribute(18, Frame.raw(UInt16(10)) + gateway6)
         let message = try #require(decodeOne(Frame.route([via, Attribute(4, 3)])))
         #expect(message.route.gateway.family == 10)
         #expect(message.route.gateway.octets == gateway6)
     }
 
-    @Test func firstNextHopStandsForAMultipathRoute() throws {
+    @Test func multipathRouteUsesFirstNextHop() throws {
         let via = Attribute(18, Frame.raw(UInt16(10)) + gateway6)
         let hops = hop(5, [via]) + hop(6, [Attribute(5, gateway)])
         let message = try #require(decodeOne(Frame.route([Attribute(9, hops)])))
@@ -56,7 +56,7 @@ import Testing
         #expect(message.route.gateway.octets == gateway6)
     }
 
-    @Test func ownNextHopComesBeforeTheOthers() throws {
+    @Test func ownNextHopWinsOverMultipath() throws {
         let hops = Attribute(9, hop(5, [Attribute(5, [192, 0, 2, 77])]))
         let message = try #require(decodeOne(Frame.route([hops, Attribute(4, 3), Attribute(5, gateway)])))
         #expect(message.route.interface == 3)
@@ -68,7 +68,7 @@ import Testing
         #expect(try !#require(decodeOne(Frame.route(messageFlags: 0x400, []))).is_replacement)
     }
 
-    @Test func answersMayCarryBackWhatWasAsked() throws {
+    @Test func answersMayRepeatTheQuery() throws {
         let cache = Attribute(12, [UInt8](repeating: 0, count: 32))
         let attributes = [Attribute(1, [192, 0, 2, 9]), Attribute(25, 1000), Attribute(16, 5), cache]
         let message = try #require(decodeOne(Frame.route(prefix: 32, flags: 0x200, attributes)))
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [UInt8(28), 128, 129, 0])
-    func otherFamiliesAreOfNoInterest(family: UInt8) {
+    func otherFamiliesAreIgnored(family: UInt8) {
         #expect(kinds(Frame.route(family: family, [])) == [CNL_OTHER])
     }
 
@@ -87,7 +87,7 @@ import Testing
         [Attribute(18, [2, 1, 1, 2, 3, 4])], [Attribute(9, [8, 0, 0, 0])],
         [Attribute(9, [200, 0, 0, 0, 5, 0, 0, 0])], [Attribute(9, [4, 0, 0, 0, 5, 0, 0, 0])], [Attribute(broken: [3, 0, 4, 0])],
     ])
-    func impossibleAttributesAreMalformed(attributes: [Attribute]) {
+    func invalidAttributesAreMalformed(attributes: [Attribute]) {
         #expect(kinds(Frame.route(attributes)) == [CNL_MALFORMED])
     }
 
@@ -98,7 +98,7 @@ import Testing
         for hop in broken { #expect(kinds(Frame.route([Attribute(9, hop)])) == [CNL_MALFORMED]) }
     }
 
-    @Test func metricsAreNotLookedInto() {
+    @Test func nestedMetricsAreIgnored() {
         let metrics = [Attribute(8, [1]), Attribute(8, nested: [Attribute(broken: [9, 0, 2, 0])])]
         for metrics in metrics { #expect(kinds(Frame.route([metrics, Attribute(4, 3)])) == [CNL_ROUTE]) }
     }
@@ -110,12 +110,12 @@ import Testing
         #expect(message.kind == CNL_ROUTE && message.route.interface == 3)
     }
 
-    @Test func malformedAttributeSkipsItsMessageOnly() {
+    @Test func malformedAttributeSkipsOneMessage() {
         let (sound, broken) = (Frame.route([Attribute(4, 3)]), Frame.route([Attribute(4, [1])]))
         #expect(kinds(sound + broken + sound) == [CNL_ROUTE, CNL_MALFORMED, CNL_ROUTE])
     }
 
-    @Test func addressesOfTheOtherFamilyAreMalformed() {
+    @Test func wrongFamilyAddressesAreMalformed() {
         let long = [UInt8](repeating: 1, count: 16)
         for type in [1, 5, 7] as [UInt16] {
             #expect(kinds(Frame.route([Attribute(type, long)])) == [CNL_MALFORMED])
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func impossiblePrefixesAreMalformed() {
+    @Test func invalidPrefixesAreMalformed() {
         #expect(kinds(Frame.route(prefix: 33, [])) == [CNL_MALFORMED])
         #expect(kinds(Frame.route(family: 10, prefix: 129, [])) == [CNL_MALFORMED])
     }

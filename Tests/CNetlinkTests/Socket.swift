@@ -1,7 +1,7 @@
 import CNetlink
 import Glibc
 
-/// What made a call fail, as CNetlink says it.
+/// The errno and the operation of a failed call.
 struct Failure: Error, Equatable {
     let errno: Int32
     let operation: String
@@ -39,24 +39,24 @@ final class Socket {
         return decode(Array(UnsafeRawBufferPointer(start: buffer, count: Int(length))))
     }
 
-    /// Reads to the end of a dump.
+    /// Reads up to the end of a dump.
     func dump() throws(Failure) -> [cnl_message] {
         var messages: [cnl_message] = []
         repeat { messages += try receive() } while !messages.contains { $0.kind == CNL_DONE || $0.kind == CNL_ERROR }
         return messages
     }
 
-    /// The kernel's answer to a lookup.
+    /// Returns the kernel's answer to a lookup.
     func route(to destination: cnl_address, matching: Bool = false) throws(Failure) -> cnl_message {
         var query = cnl_route_query()
         query.destination = destination
-        query.wants_match = matching
+        query.fib_match = matching
         query.has_mark = true
         query.has_uid = true
         return try lookUp([query])[0]
     }
 
-    /// The kernel's answers to lookups.
+    /// Returns the kernel's answers to lookups.
     func lookUp(_ queries: [cnl_route_query]) throws(Failure) -> [cnl_message] {
         var answers = [cnl_message](repeating: cnl_message(), count: queries.count)
         let result = cnl_lookup(handle, queries, queries.count, buffer, &answers)

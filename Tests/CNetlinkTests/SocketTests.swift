@@ -12,7 +12,7 @@ import Testing
         #expect(fcntl(event, F_GETFL) & O_NONBLOCK != 0)
     }
 
-    @Test func closingReleasesTheDescriptor() throws {
+    @Test func closeReleasesDescriptor() throws {
         var handle: OpaquePointer?
         var operation: UnsafePointer<CChar>?
         try #require(cnl_open(&handle, nil, &operation) == 0)
@@ -22,12 +22,12 @@ import Testing
         fstat(descriptor, &status)
         let inode = status.st_ino
         cnl_close(handle)
-        // The number may be taken again by a test that runs beside this one; the socket's inode may not.
+        // A concurrent test may reuse the number, but not the socket's inode.
         #expect(fstat(descriptor, &status) != 0 || status.st_ino != inode)
         cnl_close(nil)
     }
 
-    @Test func receiveBufferIsWhatTheKernelSays() throws {
+    @Test func receiveBufferMatchesKernel() throws {
         let socket = try Socket()
         var granted: UInt32 = 0
         #expect(cnl_set_receive_buffer(socket.handle, 100_000, &granted) == 0)
@@ -35,7 +35,7 @@ import Testing
         var size = socklen_t(MemoryLayout<Int32>.size)
         getsockopt(cnl_descriptor(socket.handle), SOL_SOCKET, SO_RCVBUF, &actual, &size)
         #expect(granted == UInt32(actual))
-        // The kernel doubles what it is asked for (socket(7)).
+        // The kernel doubles the requested size (socket(7)).
         #expect(granted == 200_000)
         #expect(cnl_set_receive_buffer(socket.handle, .max, &granted) == 0)
         #expect(granted > 200_000)
@@ -50,7 +50,7 @@ import Testing
         for group in [0, 100_000, .max] as [UInt32] { #expect(cnl_join(socket.handle, group) == -EINVAL) }
     }
 
-    @Test func anIdleSocketSaysSo() throws {
+    @Test func idleSocketReturnsEAGAIN() throws {
         let socket = try Socket()
         #expect(cnl_set_nonblocking(socket.handle) == 0)
         var datagram = cnl_datagram()
@@ -71,12 +71,12 @@ import Testing
         #expect(datagram.is_truncated && datagram.port == 0)
     }
 
-    /// A socket to which this process writes what looks like datagrams; each place is filled, and none overrun.
+    /// Fills every slot with datagrams from this process; none may overrun.
     @Test(.enabled(if: geteuid() == 0, "writing to another netlink socket takes CAP_NET_ADMIN"))
-    func manyDatagramsAreReadAtOnceInTheirOrder() throws {
+    func manyDatagramsKeepTheirOrder() throws {
         let (receiver, sender) = (try Socket(), try Socket())
         var granted: UInt32 = 0
-        // With room for all of them: who writes to a full netlink socket waits (netlink_attachskb).
+        // A buffer for all of them: writing to a full netlink socket blocks (netlink_attachskb).
         try #require(cnl_set_receive_buffer(receiver.handle, 1 << 20, &granted) == 0)
         try #require(cnl_set_nonblocking(receiver.handle) == 0 && cnl_set_nonblocking(sender.handle) == 0)
         let (own, other) = (address(of: receiver), address(of: sender))
@@ -111,7 +111,7 @@ import Testing
         #expect(cnl_receive_many(receiver.handle, buffer, &datagrams, 16) == -EAGAIN)
     }
 
-    @Test func strictDumpsAreAcceptedAndNumberedInOrder() throws {
+    @Test func strictDumpsAreNumberedInOrder() throws {
         let socket = try Socket()
         #expect(cnl_set_strict(socket.handle) == 0)
         var links: UInt32 = 0
@@ -128,14 +128,14 @@ import Testing
         #expect(second.dropLast().allSatisfy { $0.kind == CNL_ADDRESS && $0.sequence == addresses })
     }
 
-    @Test func aLookupNeedsAFamily() throws {
+    @Test func lookupNeedsAFamily() throws {
         let socket = try Socket()
         #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_lookup")) {
             _ = try socket.route(to: cnl_address())
         }
     }
 
-    /// struct sockaddr_nl (netlink(7)), which Glibc does not bring.
+    /// struct sockaddr_nl (netlink(7)), which Glibc lacks.
     private struct NetlinkAddress {
         var family: UInt16 = 0
         var padding: UInt16 = 0
@@ -152,5 +152,54 @@ import Testing
             }
         }
         return address
+    }
+}
+
+/// Filters on a real socket, which drop the answers to its own requests.
+@Suite struct FilterTests {
+    /// BPF_RET | BPF_K of linux/filter.h.
+    private let accept = cnl_instruction(code: 0x06, if_true: 0, if_false: 0, operand: .max)
+    private let drop = cnl_instruction(code: 0x06, if_true: 0, if_false: 0, operand: 0)
+
+    /// Returns `true` if an answer arrives; the kernel answers before a request returns.
+    private func hears(_ socket: Socket) throws -> Bool {
+        var sequence: UInt32 = 0
+        try #require(cnl_request_links(socket.handle, &sequence) == 0)
+        return cnl_wait([cnl_descriptor(socket.handle)], 1, 0) == 1
+    }
+
+    @Test func filterIsAttachedReplacedAndRemoved() throws {
+        let socket = try Socket()
+        #expect(socket.filter([]) == 0)
+        #expect(socket.filter([drop]) == 0)
+        #expect(try !hears(socket))
+        var queue = cnl_queue(bytes: 1, drops: 1)
+        #expect(cnl_read_queue(socket.handle, &queue) == 0 && queue.bytes == 0 && queue.drops == 0)
+
+        let second = try Socket()
+        #expect(second.filter([drop]) == 0)
+        #expect(second.filter([accept]) == 0)
+        #expect(try hears(second))
+
+        let third = try Socket()
+        #expect(third.filter([drop]) == 0)
+        #expect(third.filter([]) == 0)
+        #expect(try hears(third))
+    }
+
+    @Test func rejectedFilterKeepsEarlierOne() throws {
+        let socket = try Socket()
+        #expect(socket.filter([drop]) == 0)
+        // The program lacks a return.
+        #expect(socket.filter([cnl_instruction(code: 0x00, if_true: 0, if_false: 0, operand: 1)]) == -EINVAL)
+        #expect(socket.filter(Array(repeating: accept, count: 4097)) == -EINVAL)
+        #expect(socket.filter(Array(repeating: accept, count: 65537)) == -EINVAL)
+        #expect(try !hears(socket))
+    }
+}
+
+extension Socket {
+    fileprivate func filter(_ program: [cnl_instruction]) -> Int32 {
+        cnl_set_filter(cnl_descriptor(handle), program, program.count)
     }
 }

@@ -5,7 +5,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct WaitingTests {
-    @Test func waitingTellsWhichDescriptorsAreReady() throws {
+    @Test func waitReturnsReadyDescriptors() throws {
         let events = [cnl_eventfd_open(), cnl_eventfd_open(), cnl_eventfd_open()]
         defer { for event in events { cnl_eventfd_close(event) } }
         #expect(cnl_wait(events, 3, 0) == 0)
@@ -23,7 +23,7 @@ import Testing
         #expect(cnl_wait(events, 3, 0) == 0)
     }
 
-    @Test func missingDescriptorsAreIgnoredAndWrongOnesAreNot() {
+    @Test func negativeDescriptorsAreIgnoredInvalidOnesFail() {
         let event = cnl_eventfd_open()
         defer { cnl_eventfd_close(event) }
         cnl_eventfd_signal(event)
@@ -34,7 +34,7 @@ import Testing
         #expect(cnl_wait(Array(repeating: event, count: 9), 9, 0) == -EINVAL)
     }
 
-    @Test func aSetTellsWhichOfItsDescriptorsAreReady() throws {
+    @Test func epollReturnsReadyDescriptors() throws {
         let set = cnl_epoll_open()
         let events = [cnl_eventfd_open(), cnl_eventfd_open()]
         try #require(set >= 0 && fcntl(set, F_GETFD) & FD_CLOEXEC != 0)
@@ -46,15 +46,15 @@ import Testing
         #expect(cnl_epoll_wait(set, -1) == 0b1000_0000)
         cnl_eventfd_signal(events[0])
         #expect(cnl_epoll_wait(set, .max) == 0b1000_0001)
-        #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "what was not read is told again")
+        #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "unread data is reported again")
         cnl_eventfd_clear(events[0])
         #expect(cnl_epoll_remove(set, events[1]) == 0)
-        #expect(cnl_epoll_wait(set, 1_000) == 0, "what was removed is not reported")
+        #expect(cnl_epoll_wait(set, 1_000) == 0, "a removed descriptor is not reported")
         #expect(cnl_epoll_remove(set, events[1]) == -ENOENT)
     }
 
-    /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
-    @Test func aRemovedDescriptorHasLeftEvenIfACopyLives() throws {
+    /// A concurrent fork(2) has the same effect: the child has a copy until execve(2).
+    @Test func removedDescriptorIsNeverReported() throws {
         let set = cnl_epoll_open()
         try #require(set >= 0)
         let events = [cnl_eventfd_open(), cnl_eventfd_open()]
@@ -72,8 +72,8 @@ import Testing
     }
 
     /// Kernels before 5.11 wait in milliseconds.
-    @Test func aSetWaitsWithoutThePreciseCallToo() {
-        /// What was returned for a descriptor that was added, by an idle set, and by one with something to read.
+    @Test func epollWorksWithoutEpollPwait2() {
+        /// The results of adding a descriptor, of an idle wait, and of a wait with readable data.
         final class Results {
             var results: [Int32] = []
         }
@@ -92,7 +92,7 @@ import Testing
         #expect(results.results == [0, 0, 0b100])
     }
 
-    @Test func aSetRefusesWhatItCannotReport() {
+    @Test func epollRejectsInvalidPlaces() {
         let set = cnl_epoll_open()
         let event = cnl_eventfd_open()
         defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
@@ -103,15 +103,15 @@ import Testing
         #expect(cnl_epoll_wait(-1, 1_000_000) == -EBADF)
     }
 
-    /// Nothing here may set the machine's clock: the kernel tells what the timer is armed for (proc_pid_fdinfo(5)).
-    @Test func theClockChangeTimerWaitsForTheClockToBeSet() throws {
+    /// The test cannot set the clock; it reads the timer's state from the kernel (proc_pid_fdinfo(5)).
+    @Test func clockChangeTimerWaitsForClockChange() throws {
         let timer = cnl_clock_change_timer_open()
         try #require(timer >= 0)
         #expect(fcntl(timer, F_GETFD) & FD_CLOEXEC != 0 && fcntl(timer, F_GETFL) & O_NONBLOCK != 0)
-        #expect(cnl_wait([timer], 1, 1_000_000) == 0, "it does not end by itself")
+        #expect(cnl_wait([timer], 1, 1_000_000) == 0, "the timer never expires")
         func expectArmed(_ location: SourceLocation = #_sourceLocation) throws {
             let lines = try String(contentsOfFile: "/proc/self/fdinfo/\(timer)", encoding: .utf8).split(separator: "\n")
-            // CLOCK_REALTIME, with TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET, and years to go.
+            // CLOCK_REALTIME, TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET, years ahead.
             #expect(lines.contains("clockid: 0") && lines.contains("settime flags: 03"), "\(lines)", sourceLocation: location)
             let left = try #require(lines.first { $0.hasPrefix("it_value: (") }, sourceLocation: location)
             let seconds = Int(left.dropFirst(11).prefix { $0.isNumber })

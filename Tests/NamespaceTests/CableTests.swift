@@ -1,10 +1,10 @@
 import Reachability
 import Testing
 
-/// What happens to links and the addresses on them.
+/// Changes of links and their addresses.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct CableTests {
-    @Test func aCableIsPulledAndPlugged() async throws {
+    @Test func pulledCableIsOfflineUntilPlugged() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -16,7 +16,7 @@ struct CableTests {
         }
     }
 
-    @Test func aLinkGoesDownAndItsRoutesDoNotComeBackWithIt() async throws {
+    @Test func routesStayGoneAfterLinkComesBack() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -28,7 +28,7 @@ struct CableTests {
         }
     }
 
-    @Test func theLastAddressTakesTheRoutesAlong() async throws {
+    @Test func removingLastAddressRemovesRoutes() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -39,14 +39,14 @@ struct CableTests {
         }
     }
 
-    @Test func removingTheLastAddressFailsOverEveryTime() async throws {
+    @Test func removingLastAddressAlwaysFailsOver() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
         try await network.watching { watcher in
             for _ in 1...100 {
-                // The message may be read before the routes are flushed, and nothing follows it; then the path is gone for two
-                // milliseconds.
+                // The event may arrive before the routes are flushed, and no event follows. The path is then lost 2 ms
+                // later.
                 try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
                 while watcher.path.interface?.name != "cable1" { try await watcher.next() }
                 try await network.addIPv4(0, metric: 100)
@@ -56,7 +56,7 @@ struct CableTests {
         }
     }
 
-    @Test func onlyRemovingAnAddressEndsItsConnections() async throws {
+    @Test func onlyRemovedAddressEndsConnections() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 200)
         try await network.watching { watcher in
@@ -75,7 +75,7 @@ struct CableTests {
         }
     }
 
-    @Test func anotherAddressTakesOver() async throws {
+    @Test func otherAddressTakesOver() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("addr add 192.0.2.11/24 dev cable0")
@@ -88,7 +88,7 @@ struct CableTests {
         }
     }
 
-    @Test func anAddressThatIsHeldForTwoPeersOutlivesOneOfThem() async throws {
+    @Test func addressWithTwoPeersOutlivesOnePeer() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip(
             """
@@ -104,7 +104,7 @@ struct CableTests {
         }
     }
 
-    @Test func twoCablesTakeTurns() async throws {
+    @Test func twoCablesAlternate() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
@@ -118,14 +118,14 @@ struct CableTests {
                 try await network.addIPv4WithoutAddress(0, metric: 100)
             }
             #expect(back.current.interface?.name == "cable0" && back.current.ipv4.metric == 100)
-            // A pulled cable keeps its routes, so the kernel goes on choosing it.
+            // A pulled cable keeps its routes, so the kernel keeps choosing it.
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
         }
     }
 
-    @Test func anInterfaceIsRenamed() async throws {
+    @Test func renamedInterfaceIsPublished() async throws {
         let network = try await CabledNetwork()
-        // No address whose detection of duplicates ends at the same moment: that would be the cause just as well.
+        // Without duplicate address detection, which could end at the same moment and be the cause.
         try await network.near.ip("link set cable0 addrgenmode none")
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -137,7 +137,7 @@ struct CableTests {
         }
     }
 
-    @Test func anInterfaceIsMovedToAnotherNamespace() async throws {
+    @Test func movedInterfaceIsOffline() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -149,7 +149,7 @@ struct CableTests {
         }
     }
 
-    @Test func anInterfaceIsDeleted() async throws {
+    @Test func deletedInterfaceIsOffline() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("link del cable1")
@@ -159,7 +159,7 @@ struct CableTests {
         }
     }
 
-    @Test func aPortThatLeavesItsBridgeStaysAnInterface() async throws {
+    @Test func bridgePortSurvivesLeavingBridge() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip("link add brd0 type bridge\nlink set brd0 up\nlink set cable0 master brd0\nlink set cable0 up")
         try await network.near.ip("addr add 192.0.2.10/24 dev cable0\nroute add default via 192.0.2.1 dev cable0")

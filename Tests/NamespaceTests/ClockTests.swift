@@ -3,17 +3,17 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// The time of day is set while the reader sleeps.
+/// Steps of the time of day while the reader waits.
 @Suite(.tags(.kernel), .enabled(if: ClockStep.isPermitted, "setting the clock is not permitted"), .timeLimit(.minutes(10)))
 struct ClockTests {
-    @Test func theReaderAwakesEachTime() async throws {
+    @Test func clockChangeWakesReader() async throws {
         let kernel = KernelNetwork()
         let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         _ = await iterator.next(isolation: #isolation)
         for nanoseconds in [1, -1] {
             #expect(ClockStep.make(nanoseconds) >= 0)
-            // Empty but for what else may happen on this machine just now.
+            // Empty except for unrelated events of this machine.
             let batch = try #require(await iterator.next(isolation: #isolation))
             #expect(!batch.events.contains { $0 == .overrun })
         }
@@ -22,7 +22,7 @@ struct ClockTests {
     }
 }
 
-/// Steps of the time of day by a nanosecond: real ones, and nobody minds.
+/// Real steps of the time of day, by one nanosecond.
 private enum ClockStep {
     static let isPermitted = make(1) >= 0 && make(-1) >= 0
 

@@ -6,10 +6,10 @@ import Testing
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct ConformanceTests {
     @Test(arguments: [true, false])
-    func theKernelKeepsItsPromises(usesFilter: Bool) async throws {
+    func kernelConformsToNetworkSource(usesFilter: Bool) async throws {
         let conformance = NetworkSourceConformance {
             let network = try await CabledNetwork()
-            // Addresses that come and go by themselves would be changes that nobody made.
+            // Automatic addresses would be changes outside the test.
             for name in ["all", "default", "cable0", "cable1"] {
                 try await network.near.sysctl("net.ipv6.conf.\(name).addr_gen_mode", "1")
             }

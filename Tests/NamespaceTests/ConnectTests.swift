@@ -3,13 +3,13 @@ import Glibc
 import Reachability
 import Testing
 
-/// The verdict is what connect(2) would be told, and a little more.
+/// The verdict is the result of connect(2), plus usable source and interface.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ConnectTests {
     // MARK: - Rules that select by source, transport or port
 
     @Test(arguments: [("unreachable", OfflineReason.unreachable), ("prohibit", .prohibited), ("blackhole", .blackhole)])
-    func aRuleForTheSourceRefuses(type: String, reason: OfflineReason) async throws {
+    func sourceRuleMayRefuse(type: String, reason: OfflineReason) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("route add \(type) default table 100")
@@ -21,7 +21,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aRuleForTheSourceLeadsThroughAnotherCable() async throws {
+    @Test func sourceRuleMayUseOtherCable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -37,7 +37,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aRuleRefusesTheSourceOnlyWhileItIsHeld() async throws {
+    @Test func sourceRuleAppliesWhileSourceExists() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("rule add from 192.0.2.10 blackhole priority 50")
@@ -52,7 +52,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aRuleForAPortConcernsOnlyThatPort() async throws {
+    @Test func portRuleAppliesToThatPortOnly() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("route add unreachable default table 100")
@@ -66,7 +66,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aRuleForATransportConcernsOnlyThatTransport() async throws {
+    @Test func transportRuleAppliesToThatTransportOnly() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -86,7 +86,7 @@ struct ConnectTests {
 
     // MARK: - IPv6 routes for some sources
 
-    @Test func anIPv6DefaultForOnePrefixIsUsedFromThatPrefix() async throws {
+    @Test func ipv6DefaultForOnePrefixSelectsThatSource() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv6()
         try await network.near.ip("route del ::/0")
@@ -96,7 +96,7 @@ struct ConnectTests {
                 try await network.near.ip("route add ::/0 from 2001:db8:0::/64 via 2001:db8:0::1 dev cable0")
             }
             #expect(watcher.path.ipv6.source == IPAddress("2001:db8::10") && watcher.path.interface?.name == "cable0")
-            // Another cable that lacks nothing but an address would otherwise be the reason.
+            // Otherwise a cable without an address would be the reason.
             try await network.near.ip("link set cable1 up")
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
             try await watcher.expect(.satisfied) { try await network.plug() }
@@ -109,8 +109,8 @@ struct ConnectTests {
         }
     }
 
-    /// Only a datagram socket tells its source without sending a packet.
-    @Test func aRuleForTCPFromAnIPv6SourceIsFollowed() async throws {
+    /// Only a datagram socket reveals its source without sending a packet.
+    @Test func ipv6SourceRuleForTCPApplies() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv6()
         try await network.near.ip("route del ::/0\nroute add ::/0 via 2001:db8:0::1 dev cable0 table 100")
@@ -122,7 +122,7 @@ struct ConnectTests {
             try await watcher.expect(.unsatisfied, .noRoute) {
                 try await network.near.run("ip", "-6", "rule", "del", "priority", "50")
             }
-            // One for datagrams alone does not matter to TCP.
+            // A rule for UDP does not apply to TCP.
             try await network.near.run(
                 "ip", "-6", "rule", "add", "from", "2001:db8::10", "ipproto", "udp", "prohibit", "priority", "50")
             #expect(try watcher.monitor.path(to: .internet).offlineReason == .noRoute)
@@ -130,7 +130,7 @@ struct ConnectTests {
     }
 
     /// SO_MARK needs CAP_NET_ADMIN (socket(7)).
-    @Test func aMarkWithoutPrivilegeTriesEachIPv6Source() async throws {
+    @Test func unprivilegedMarkTriesEachIPv6Source() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip(
             """
@@ -151,8 +151,8 @@ struct ConnectTests {
         #expect(marked.hasPrefix("internet mark 7: satisfied via cable1") && marked.contains("source 2001:db8:1::10"), "\(marked)")
     }
 
-    @Test(.enabled(if: Machine.otherUser != geteuid(), "a user namespace of one's own has one user"))
-    func anotherUserTriesEachIPv6Source() async throws {
+    @Test(.enabled(if: Machine.otherUser != geteuid(), "this user namespace has one user"))
+    func otherUserTriesEachIPv6Source() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip(
             """
@@ -170,7 +170,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func anInterfaceThatVanishesBeforeItsSocketIsMadeIsNoFailure() async throws {
+    @Test func vanishedInterfaceIsNoFailure() async throws {
         let network = try await CabledNetwork()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
         for address in ["1.1.1.1", "2801:1b8:10::b"] {
@@ -181,7 +181,7 @@ struct ConnectTests {
 
     // MARK: - This host, broadcasts
 
-    @Test(arguments: ["0.0.0.0", "::"]) func theUnspecifiedAddressIsThisHost(text: String) async throws {
+    @Test(arguments: ["0.0.0.0", "::"]) func unspecifiedAddressIsThisHost(text: String) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let address = try #require(IPAddress(text))
@@ -201,17 +201,17 @@ struct ConnectTests {
         var scope = Scope.address(try #require(IPAddress("192.0.2.255")))
         scope.transport = transport
         try await network.watching(scope) { watcher in
-            let verdicts = try await PlainJudgement.verdicts(on: scope, in: network.near)
+            let verdicts = try await PathOracle.verdicts(on: scope, in: network.near)
             #expect(!watcher.path.isSatisfied && verdicts == [Verdict(watcher.path)], "\(verdicts)")
         }
     }
 
     // MARK: - The interface
 
-    @Test func aPulledCableBesideABusyBridgeIsTheReason() async throws {
+    @Test func pulledCableIsTheReasonBesideBusyBridge() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        // As a container engine leaves it: a bridge with an address, and a container that is up.
+        // The state of a container engine: a bridge with an address, and a running container.
         try await network.near.ip(
             """
             link add brd0 type bridge
@@ -231,7 +231,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aPointToPointDeviceCarriesABoundSocketWithoutARoute() async throws {
+    @Test func pointToPointDeviceNeedsNoRoute() async throws {
         let network = try await CabledNetwork()
         let tunnel = csandbox_open_tunnel(network.near.path, "tun0")
         try #require(tunnel >= 0, "no tunnel: \(String(cString: strerror(-tunnel)))")
@@ -245,7 +245,7 @@ struct ConnectTests {
         }
     }
 
-    @Test func aGuessOnACableIsNoRoute() async throws {
+    @Test func onLinkGuessIsNoRoute() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("route del default")
@@ -254,7 +254,7 @@ struct ConnectTests {
         #expect(!explained.contains("source address cannot be used"), "\(explained)")
     }
 
-    @Test func theLoopbackAndMissingInterfacesAreNamed() async throws {
+    @Test func loopbackAndMissingInterfacesAreReported() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         #expect(
@@ -274,8 +274,60 @@ struct ConnectTests {
 }
 
 extension CabledNetwork {
-    /// The output of a command of `reachability-watch` in the machine.
+    /// Returns the output of a `reachability-watch` command in the machine.
     fileprivate func status(_ words: String..., command: String = "status") async throws -> String {
         try await Child.run([WatchCommand.path, command, "--netns", near.name] + words, allowFailure: true).output
+    }
+}
+
+/// IPv6 sockets bound to an interface, with routes for some sources only.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
+struct BoundSocketTests {
+    /// Two cables with one prefix; the first one's default route is the better one.
+    private func network() async throws -> CabledNetwork {
+        let network = try await CabledNetwork()
+        try await network.near.ip(
+            """
+            link set cable0 up
+            link set cable1 up
+            addr add 2001:db8:1::10/64 dev cable0 nodad
+            addr add 2001:db8:1::11/64 dev cable1 nodad
+            route add ::/0 from 2001:db8:1::/64 via fe80::1 dev cable0 metric 50
+            """)
+        return network
+    }
+
+    private func bound(to name: String) -> Scope {
+        var scope = Scope.internet
+        scope.interface = name
+        return scope
+    }
+
+    /// A lookup with a source finds the first cable's route; a bound socket does not connect.
+    @Test func routeThroughOtherInterfaceIsNotEnough() async throws {
+        let network = try await network()
+        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path))
+        #expect(try monitor.path(to: bound(to: "cable0")).ipv6.isSatisfied)
+        #expect(try monitor.path(to: bound(to: "cable1")).offlineReason == .noRoute)
+    }
+
+    /// A lookup with a source finds the first cable's route, although the socket connects through the second one.
+    @Test func worseRouteThroughBoundInterfaceSatisfies() async throws {
+        let network = try await network()
+        try await network.near.ip("route add ::/0 from 2001:db8:1::/64 via fe80::2 dev cable1 metric 60")
+        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path))
+        for name in ["cable0", "cable1"] {
+            let path = try monitor.path(to: bound(to: name))
+            #expect(path.ipv6.isSatisfied && path.interface?.name == name && path.ipv6.source != nil)
+        }
+    }
+
+    @Test func removedIPv4SourceIsRefused() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let gone = RouteQuery(to: try #require(IPAddress("1.1.1.1")), source: .address(try #require(IPAddress("192.0.2.99"))))
+        let verdict = try #require(kernel.routes(to: [gone]).first).get()
+        #expect(verdict.mayLackSource)
     }
 }

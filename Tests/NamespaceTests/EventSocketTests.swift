@@ -4,11 +4,11 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Event sockets that cannot be trusted any more.
+/// Event sockets that lose events.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct EventSocketTests {
-    /// The kernel drops what comes, and there is nothing to read.
-    @Test func aDeafSocketIsReplaced() async throws {
+    /// The kernel drops events, and the queue stays empty.
+    @Test func deafSocketIsReplaced() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -16,7 +16,7 @@ struct EventSocketTests {
             let deaf = try await DeafSocket.open(in: network)
             #expect(dup2(deaf, reader) == reader)
             close(deaf)
-            // Looking on awakes the reader.
+            // The wake-up triggers the next drop check.
             for await health in watcher.monitor.healthUpdates where health.reopens > 0 { break }
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
             try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
@@ -25,8 +25,8 @@ struct EventSocketTests {
         }
     }
 
-    /// A lone datagram is delivered before anybody looks whether others were dropped behind it, and nothing comes after it.
-    @Test func aLossBehindALoneDatagramIsFoundAtOnce() async throws {
+    /// A lone datagram is delivered before the drop check, and no event follows it.
+    @Test func lossAfterLoneDatagramIsFoundAtOnce() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
@@ -36,7 +36,7 @@ struct EventSocketTests {
         let reader = try #require(try await Self.eventSocket(in: network))
         let lossy = try await DeafSocket.open(in: network)
         DeafSocket.ask(lossy)
-        // The reader still waits for the old socket, is woken by it, and reads the new one.
+        // The old socket still wakes the reader, which reads the new one.
         let old = dup(reader)
         defer { close(old) }
         #expect(dup2(lossy, reader) == reader)
@@ -52,10 +52,10 @@ struct EventSocketTests {
         _ = await running.result
     }
 
-    @Test func afterThreeFailedDumpsTheSocketIsReplaced() async throws {
+    @Test func threeFailedDumpsReplaceSocket() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        // A path that can be taken away and put back, so that new sockets fail in between.
+        // Without the path, new sockets fail.
         let path = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name).path
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -63,7 +63,7 @@ struct EventSocketTests {
         let (batches, running) = kernel.deliveries()
         var iterator = batches.makeAsyncIterator()
         func next() async throws -> NetworkEventBatch { try #require(await iterator.next(isolation: #isolation)) }
-        // A step of the machine's clock makes batches, too.
+        // A step of the clock causes batches, too.
         func nextLoss() async throws -> NetworkEventBatch {
             kernel.wake()
             while true {
@@ -79,7 +79,7 @@ struct EventSocketTests {
         let early = try await next()
         #expect(early.reopens == 0 && !early.events.contains(.overrun))
         #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() }
-        // Now a new one cannot be opened either: the old one has to do.
+        // Opening a new socket fails now: the old one stays.
         #expect(try await nextLoss().reopens == 0)
         for _ in 0..<3 { #expect(throws: ReachabilityError.self) { _ = try kernel.interfaces() } }
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: network.near.path)
@@ -96,7 +96,7 @@ struct EventSocketTests {
         _ = await running.result
     }
 
-    /// The descriptor of this process's socket that listens for events in a machine.
+    /// Returns the descriptor of this process's event socket in a machine.
     private static func eventSocket(in network: CabledNetwork) async throws -> Int32? {
         let table = try await network.near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst()
         let inodes = table.compactMap { line -> Substring? in
@@ -112,7 +112,7 @@ struct EventSocketTests {
     }
 }
 
-/// A netlink socket that was flooded, read empty, and hears nothing any more.
+/// A netlink socket that receives nothing after a flood.
 private enum DeafSocket {
     static func open(in network: CabledNetwork) async throws -> Int32 {
         let (descriptor, error) = await withCheckedContinuation { continuation in
@@ -126,7 +126,7 @@ private enum DeafSocket {
             }
         }
         guard descriptor >= 0 else { throw Child.Failure(description: "no socket: \(String(cString: strerror(error)))") }
-        // sockaddr_nl; the kernel tells nothing to a socket without a port.
+        // sockaddr_nl; the kernel sends nothing to a socket without a port.
         let address: [UInt32] = [16, 0, 0]
         _ = address.withUnsafeBytes { bytes in
             bytes.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, socklen_t(bytes.count)) }
@@ -142,7 +142,7 @@ private enum DeafSocket {
         return descriptor
     }
 
-    /// Has the kernel queue one datagram: the answer to RTM_GETLINK for the loopback device.
+    /// Makes the kernel queue one datagram: the answer to RTM_GETLINK for the loopback device.
     static func ask(_ descriptor: Int32) {
         // struct nlmsghdr: length, type and flags (NLM_F_REQUEST), sequence, port.
         // struct ifinfomsg: family and type, index, flags, mask.

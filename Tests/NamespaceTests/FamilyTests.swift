@@ -4,22 +4,22 @@ import Testing
 /// IPv6, and both families together.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct FamilyTests {
-    @Test func ipv6WorksOnlyAfterDuplicateAddressDetection() async throws {
+    @Test func ipv6NeedsFinishedAddressDetection() async throws {
         let network = try await CabledNetwork()
         try await network.near.ip("link set cable0 up")
-        // Long enough for sockets to be asked meanwhile.
+        // Long enough to probe sockets meanwhile.
         try await network.near.sysctl("net.ipv6.conf.cable0.dad_transmits", "3")
         try await network.watching { watcher in
             try await watcher.expect(.unsatisfied, .addressTentative) {
                 try await network.near.ip("addr add 2001:db8::10/64 dev cable0\nroute add default via 2001:db8::1 dev cable0")
             }
-            // The kernel waits up to a second, and then one for each probe (RFC 4862 §5.4.2).
+            // The kernel waits up to 1 s, then 1 s for each probe (RFC 4862 §5.4.2).
             let ready = try await watcher.expect(.satisfied, delay: .seconds(5)) {}
             #expect(ready?.cause.kind == .addressAdded && ready?.current.ipv6.source == IPAddress("2001:db8::10"))
         }
     }
 
-    @Test func familiesComeAndGoWhileTheOtherWorks() async throws {
+    @Test func familiesComeAndGoIndependently() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -31,7 +31,7 @@ struct FamilyTests {
         }
     }
 
-    @Test func disablingIPv6OnAnInterfaceIsNoticed() async throws {
+    @Test func disablingIPv6IsNoticed() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv6()
         try await network.watching { watcher in
@@ -41,7 +41,7 @@ struct FamilyTests {
         }
     }
 
-    @Test func ipv4LeavesThroughAnIPv6NextHop() async throws {
+    @Test func ipv4LeavesThroughIPv6NextHop() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv6()
         try await network.near.ip("route del ::/0\naddr add 192.0.2.10/32 dev cable0")
@@ -56,7 +56,7 @@ struct FamilyTests {
         }
     }
 
-    @Test func oneAddressIsJudgedByItsOwnRoute() async throws {
+    @Test func addressScopeUsesItsOwnRoute() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("route del default")

@@ -2,10 +2,10 @@ import Glibc
 import Reachability
 import Testing
 
-/// The filter on the real kernel: what cannot matter wakes nobody, and what can comes through.
+/// The filter on the real kernel: it drops irrelevant messages and passes all others.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct FilterTests {
-    /// Without audits: what is found is found by events.
+    /// A monitor without audits: only events lead to verdicts.
     private let quiet = {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = nil
@@ -13,7 +13,7 @@ struct FilterTests {
         return configuration
     }()
 
-    @Test func aHundredThousandForeignRoutesWakeNobody() async throws {
+    @Test func unrelatedRoutesCauseNoWakeUp() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path))
@@ -31,7 +31,7 @@ struct FilterTests {
         }
     }
 
-    @Test func withoutTheFilterTheyAreHeard() async throws {
+    @Test func unfilteredSocketReceivesAllRoutes() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path, usesFilter: false))
@@ -43,7 +43,7 @@ struct FilterTests {
         }
     }
 
-    @Test func routesThatDecideComeThrough() async throws {
+    @Test func decidingRoutesPassFilter() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -62,7 +62,7 @@ struct FilterTests {
     }
 
     @Test(arguments: [("10.200.3.4", "10.200.0.0/16", "10.200.3.5/32"), ("2001:db8:7::4", "2001:db8:7::/48", "2001:db8:7::5/128")])
-    func routesToAWatchedAddressComeThrough(address: String, block: String, neighbour: String) async throws {
+    func routesToWatchedAddressPassFilter(address: String, block: String, neighbour: String) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -80,13 +80,13 @@ struct FilterTests {
         }
     }
 
-    @Test func anAddressThatIsWatchedLaterIsHeardOf() async throws {
+    @Test func laterWatchedAddressPassesFilter() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let near = network.near
         try await network.watching(configuration: quiet) { watcher in
             var others: [Watcher] = []
-            // More than the filter can tell apart, in the end.
+            // In the end more than the filter can distinguish.
             for number in 1...40 {
                 let host = Scope.address(try #require(IPAddress("10.200.3.\(number)")))
                 let later = Watcher(watcher.monitor, host, near)

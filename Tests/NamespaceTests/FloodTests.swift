@@ -3,10 +3,10 @@ import Reachability
 import Synchronization
 import Testing
 
-/// Losses of events: the reader is held up while more happens than its buffer holds.
+/// Lost events: more occur than the buffer of a delayed reader holds.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct FloodTests {
-    @Test func aReaderThatWasHeldUpDuringAFloodSeesWhatIsSo() async throws {
+    @Test func delayedReaderRecoversAfterFlood() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let source = KernelTap(KernelNetwork(networkNamespace: network.near.path, usesFilter: false))
@@ -14,11 +14,11 @@ struct FloodTests {
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
-        // Otherwise a second look at what came before could find the loss of the route before the loss of events is noticed.
+        // Otherwise a re-evaluation could find the lost route before the lost events are noticed.
         try await source.untilSettled()
 
         source.isHeldUp.store(true, ordering: .releasing)
-        // The first event is delivered into the hold; the rest piles up in the kernel.
+        // The first event blocks the reader; the kernel queues the rest.
         try await network.near.ip("route add 203.0.113.0/24 via 192.0.2.1")
         try await network.near.ip(
             (0..<60_000).map { "route add 10.\($0 >> 8).\($0 & 255).0/24 via 192.0.2.1" }.joined(separator: "\n"))
@@ -39,7 +39,7 @@ struct FloodTests {
         try await running.value
     }
 
-    @Test func theSmallestBufferUnderChurnGivesTheRightVerdictInTime() async throws {
+    @Test func smallestBufferSurvivesChurn() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         // The kernel raises this to 2304 bytes (SOCK_MIN_RCVBUF, net/sock.h): a few messages.
@@ -51,19 +51,19 @@ struct FloodTests {
                 try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
                 try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
             }
-            // What only a dump can tell: the link.
+            // Only a dump reveals the link.
             try await watcher.expect(.unsatisfied, .noCarrier, delay: .seconds(5) + Watcher.carrierDelay) {
                 try await network.pull()
             }
             churn.signal(SIGKILL)
             let health = watcher.monitor.health
             #expect(health.receiveBuffer == 2304 && health.losses > 0 && health.resyncs > 0 && health.resyncs <= health.losses)
-            // Where this takes long, an audit may be the first to find what a dropped message would have told.
+            // On a slow machine an audit may find the change first.
             #expect(health.reopens == 0)
         }
     }
 
-    /// Adds and removes routes and an address all the time, until it is killed.
+    /// Adds and removes routes and an address until it is killed.
     private static func churn(in namespace: Namespace) throws -> Child {
         var lines = (0..<200).flatMap { number in
             let route = "10.9.\(number).0/24"

@@ -1,13 +1,13 @@
 import Reachability
 import Testing
 
-/// Names of hosts, as the system looks them up.
+/// Host names, looked up by the system.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HostTests {
     /// In /etc/hosts on every machine: no name server is needed.
     private let local = Scope.host("localhost")
 
-    @Test func aHostIsReachableIfItsAddressIs() async throws {
+    @Test func hostIsReachableWithItsAddress() async throws {
         let network = try await CabledNetwork.online()
         try await network.near.ip("link set lo up")
         try await network.watching(local) { watcher in
@@ -16,15 +16,15 @@ struct HostTests {
         }
     }
 
-    @Test func aNameThatDoesNotExistIsUnresolved() async throws {
+    @Test func unknownNameIsUnresolved() async throws {
         let network = try await CabledNetwork.online()
-        // Never a name, says RFC 6761.
+        // RFC 6761 reserves it: it never exists.
         try await network.watching(.host("name.invalid")) { watcher in
             #expect(watcher.path.offlineReason == .unresolved)
         }
     }
 
-    @Test func theCommandTakesNames() async throws {
+    @Test func statusAcceptsHostNames() async throws {
         let network = try await CabledNetwork.online()
         try await network.near.ip("link set lo up")
         func status(_ host: String) async throws -> (code: Int32, output: String) {

@@ -2,7 +2,7 @@ import Glibc
 import Reachability
 import Testing
 
-/// What others on the machine may try.
+/// Attacks from other processes on the machine.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HostileTests {
     @Test func spoofedFramesAreDroppedAndCounted() async throws {
@@ -25,7 +25,7 @@ struct HostileTests {
         ("$(id)", "$(id)"),
         ("\\342\\200\\256evil", "\u{202e}evil"), ("a\\134b", "a\\x5cb"), ("\"quoted\"", "\"quoted\""),
     ])
-    func hostileInterfaceNamesArriveWhole(octal: String, name: String) async throws {
+    func hostileInterfaceNamesAreLossless(octal: String, name: String) async throws {
         let network = try await CabledNetwork()
         try await Child.run([
             "sh", "-c",
@@ -54,7 +54,7 @@ extension CabledNetwork {
         return UInt32(text.filter(\.isNumber))
     }
 
-    /// The ports of the sockets that listen for events in the machine, from /proc/net/netlink: those with groups.
+    /// The ports of the machine's event sockets: those with groups in /proc/net/netlink.
     func eventPorts() async throws -> [UInt32] {
         try await near.run("cat", "/proc/net/netlink").split(separator: "\n").dropFirst().compactMap { line in
             let fields = line.split(separator: " ")
@@ -64,9 +64,7 @@ extension CabledNetwork {
     }
 }
 
-/// Frames that do not come from the kernel.
-///
-/// Only root may send them.
+/// Frames from another sender than the kernel, which only root may send.
 private enum Spoofing {
     static func send(linkRemoval index: UInt32, to port: UInt32, in namespace: String) async throws {
         // nlmsghdr: length 32, RTM_DELLINK (17), no flags, sequence, port; ifinfomsg: family, type, index, flags, change.

@@ -2,10 +2,10 @@ import Foundation
 import Reachability
 import Testing
 
-/// What a change costs between the kernel and a listener, counted: clocks tell little on a machine that is shared.
+/// The cost of a change between the kernel and a listener, counted: times vary on a shared machine.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HotPathTests {
-    @Test func aRouteChangeTakesTwoLookupsForEachAddressAndOneForWhatIsPublished() async throws {
+    @Test func routeChangeTakesTwoLookupsPerAddress() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -29,17 +29,17 @@ struct HotPathTests {
                 gains.append(requests.lookups)
                 dumps.append(requests.dumps)
             }
-            // The least of all, for a link or address may have something to say meanwhile, and is asked about, too.
-            // The removal of an IPv4 route is announced before it is made, and so both addresses of the family are looked at three
-            // times, with the expected source as well. When it is back each address is looked up without and with that source,
-            // and the entry in the table is read.
+            // The minimum: events of links and addresses cause more lookups.
+            // The kernel announces the removal of an IPv4 route before it removes it. So both addresses are looked up three times,
+            // also with the expected source. When the route is back, each address is looked up without and with that source,
+            // and its table entry is read.
             #expect(losses.min() == 3 * (2 + 2), "\(losses)")
             #expect(gains.min() == 2 + 2 + 1, "\(gains)")
             #expect(dumps.allSatisfy { $0 == 0 })
         }
     }
 
-    @Test func aListenerThatPrefersTheReaderRunsOnItsThread() async throws {
+    @Test func preferringListenerRunsOnReaderThread() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
@@ -63,7 +63,7 @@ struct HotPathTests {
             let gain = try #require(await iterator.next(isolation: #isolation))
             #expect(gain.0.kinds == .online && gain.0.sequence == UInt64(2 * round) && gain.1 == "reachability")
         }
-        // The listener outlives the reader: it hears the end on the default pool.
+        // The listener outlives the reader: it finishes on the default pool.
         running.cancel()
         try await running.value
         let end = try #require(await iterator.next(isolation: #isolation))
@@ -71,7 +71,7 @@ struct HotPathTests {
         await listener.value
     }
 
-    @Test func aTaskThatWaitsForAConditionGoesOnBeforeStreamsAreTold() async throws {
+    @Test func conditionWaitersResumeBeforeStreams() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
@@ -86,14 +86,14 @@ struct HotPathTests {
             continuation.finish()
         }
         var iterator = heard.makeAsyncIterator()
-        // The first is the state that it came to, or what was found first.
+        // The first state may be the initial one.
         while let news = await iterator.next(isolation: #isolation), !news.0 {}
         for _ in 1...5 {
             try await network.near.ip("route del default")
             #expect(try #require(await iterator.next(isolation: #isolation)).0 == false)
             try await network.near.ip("route add default via 192.0.2.1 dev cable0")
             let gain = try #require(await iterator.next(isolation: #isolation))
-            // What streams are told with it has not been read yet.
+            // The transition in the stream was not read yet.
             #expect(gain.0 && gain.1 == nil && gain.2 == "reachability", "\(gain)")
         }
         running.cancel()
@@ -102,7 +102,7 @@ struct HotPathTests {
     }
 }
 
-/// The name that the kernel knows the calling thread by (proc(5)).
+/// The kernel's name of the calling thread (proc(5)).
 private func threadName() -> String {
     let name = try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)
     return name.map { String($0.prefix { $0 != "\n" }) } ?? ""

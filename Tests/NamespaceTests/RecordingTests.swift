@@ -13,7 +13,7 @@ struct RecordingTests {
         func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
     }
 
-    /// All that a transition says.
+    /// Returns all fields of a transition.
     private static func text(_ transition: Transition) -> String {
         "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.interface as Any)"
     }
@@ -44,7 +44,7 @@ struct RecordingTests {
         return heard
     }
 
-    @Test func aReplayTellsExactlyWhatHappenedToARealCable() async throws {
+    @Test func replayMatchesRecordedCable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let bytes = Bytes()
@@ -54,7 +54,7 @@ struct RecordingTests {
         let running = Task { try await monitor.run() }
         let watcher = Watcher(monitor, .internet, network.near)
         try await watcher.start()
-        // Somebody asks aside, well into the next step; without a bound each turn of all other tests would wait for one of these.
+        // Other callers make requests during the next step. The bound keeps them from delaying other tests.
         let changes = monitor.transitions(to: .internet, raw: true)
         let asking = Task {
             for await _ in changes {
@@ -74,7 +74,7 @@ struct RecordingTests {
         try await watcher.expect(.satisfied) { try await network.near.ip("route del prohibit default metric 1") }
         try await watcher.expect(kinds: .interfaceChanged) { try await network.near.ip("link set cable0 name patch0") }
         try await network.near.ip("addr flush dev patch0 scope global")
-        // At once, or after a moment without a usable source: the routes are flushed after the address was announced as gone.
+        // Perhaps after a moment without a usable source: the kernel announces the removal before it flushes the routes.
         while watcher.path.interface?.name != "cable1" { try await watcher.next() }
         try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr flush dev cable1 scope global") }
         asking.cancel()
@@ -95,7 +95,7 @@ struct RecordingTests {
         #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.all.count)
     }
 
-    @Test func theCommandTellsWhatHappenedWhileItRecorded() async throws {
+    @Test func replayCommandPrintsRecordedTransitions() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let file = "/tmp/\(network.near.name).reach"
@@ -104,7 +104,7 @@ struct RecordingTests {
         _ = try await watch.next()
         let record = try Child([WatchCommand.path, "record", file, "--netns", network.near.name])
         let replay = [WatchCommand.path, "replay", "--raw", "--format", "json", file]
-        // What it has heard can be replayed while it goes on.
+        // A recording can be replayed while it grows.
         func waitForRecord(of text: String) async throws {
             while try await !Child.run(replay, allowFailure: true).output.contains(text) {}
         }
@@ -124,17 +124,17 @@ struct RecordingTests {
         _ = await watch.child.exitCode()
     }
 
-    @Test func aFileOfRtmonIsReadToItsEnd() async throws {
+    @Test func rtmonFileIsReadToItsEnd() async throws {
         let network = try await CabledNetwork()
         let file = "/tmp/\(network.near.name).rtmon"
         defer { unlink(file) }
         let rtmon = try Child(["ip", "netns", "exec", network.near.name, "rtmon", "file", file])
-        // It has written the links when it listens, and flushes after each message.
+        // It writes the links before it listens, and flushes after each message.
         while try await network.eventPorts().isEmpty {}
         try await network.addIPv4()
         try await network.near.ip("link set cable1 name marker0")
         while (try? Data(contentsOf: URL(fileURLWithPath: file)))?.range(of: Data("marker0".utf8)) == nil {}
-        // It may have inherited a mask that holds back any other signal.
+        // It may have inherited a mask that blocks any other signal.
         rtmon.signal(SIGKILL)
         _ = await rtmon.exitCode()
 
@@ -150,7 +150,7 @@ struct RecordingTests {
         #expect(events.contains(.address(address, interface: cable.index)) && cable.isUp && cable.addresses.contains(address))
         #expect(events.contains { if case .route(let change) = $0.payload { change.destination == .all(.ipv4) } else { false } })
         #expect(try recorded.interfaces().contains { $0.name == "marker0" })
-        // Each message is an event, or was left out and counted.
+        // Each message is an event, or skipped and counted.
         let data = try Data(contentsOf: URL(fileURLWithPath: file))
         #expect(events.count + recorded.report.skipped == Self.messages(in: data) && recorded.report.malformed == 0)
         #expect(!recorded.report.isTorn && !recorded.hasAnswers)
@@ -160,7 +160,7 @@ struct RecordingTests {
             replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
     }
 
-    /// Counts the messages between the stamps.
+    /// Returns the number of messages between the timestamps.
     private static func messages(in data: Data) -> Int {
         var (count, offset) = (0, 0)
         let bytes = Array(data)

@@ -3,10 +3,10 @@ import Glibc
 import Reachability
 import Testing
 
-/// Routes, rules, next hops and the settings that choose among them.
+/// Routes, rules, next hops and NETCONF.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct RouteTests {
-    @Test func aRouteIsReplaced() async throws {
+    @Test func replacedRouteIsPublished() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -20,7 +20,7 @@ struct RouteTests {
     }
 
     @Test(arguments: [("unreachable", OfflineReason.unreachable), ("prohibit", .prohibited), ("blackhole", .blackhole)])
-    func aDefaultThatRefusesIsTheReason(type: String, reason: OfflineReason) async throws {
+    func refusingDefaultRouteIsTheReason(type: String, reason: OfflineReason) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.addIPv6()
@@ -32,7 +32,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aSplitDefaultIsTheInternetAndHalfOfItIsNot() async throws {
+    @Test func halfASplitDefaultIsNotTheInternet() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -54,7 +54,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aNexthopObjectIsDeleted() async throws {
+    @Test func deletedNexthopObjectIsOffline() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip(
@@ -66,19 +66,19 @@ struct RouteTests {
         }
     }
 
-    @Test func aNexthopObjectIsReplacedInSilence() async throws {
+    @Test func replacedNexthopObjectIsNoticed() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.sysctl("net.ipv4.nexthop_compat_mode", "0")
         try await network.near.ip(
             "route del default\nnexthop add id 7 via 192.0.2.1 dev cable0\nroute add default nhid 7")
         try await network.watching { watcher in
-            // Without the compatibility mode the routes on it are not announced again.
+            // Without the compatibility mode the kernel does not announce its routes again.
             try await watcher.expect(.unsatisfied, .blackhole) { try await network.near.ip("nexthop replace id 7 blackhole") }
         }
     }
 
-    @Test func aMultipathRouteSurvivesOneLeg() async throws {
+    @Test func multipathRouteSurvivesLostNextHop() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -96,7 +96,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aPolicyRuleForbidsEverything() async throws {
+    @Test func policyRuleMayProhibitEverything() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -109,7 +109,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aMarkChoosesAnotherTable() async throws {
+    @Test func markSelectsOtherTable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -123,7 +123,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aRuleForAUserConcernsOnlyThatUser() async throws {
+    @Test func userRuleAppliesToThatUserOnly() async throws {
         let uid = Machine.otherUser
         let network = try await CabledNetwork()
         try await network.addIPv4()
@@ -138,7 +138,7 @@ struct RouteTests {
         }
     }
 
-    @Test func aScopeBoundToAnInterfaceAsksForThatInterface() async throws {
+    @Test func boundScopeUsesItsInterface() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0)
         try await network.addIPv4(1, metric: 200)
@@ -146,19 +146,19 @@ struct RouteTests {
         bound.interface = "cable1"
         try await network.watching(bound) { watcher in
             #expect(watcher.path.interface?.name == "cable1")
-            // Without a route the kernel still looks for anything on the link, which is a guess.
+            // Without a route the kernel assumes that the destination is on the link.
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default dev cable1") }
             try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link set cable1 name patch1") }
         }
     }
 
-    @Test func aSettingChangesWhichRouteWins() async throws {
+    @Test func netconfChangesWhichRouteWins() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
         try await network.watching { watcher in
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
-            // From now on the kernel passes over routes whose link has no carrier.
+            // The kernel now ignores routes without carrier.
             let back = try await watcher.expect(.satisfied) {
                 try await network.near.sysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")
             }

@@ -5,7 +5,7 @@ import Testing
 /// Sandboxes that refuse netlink, or parts of it.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct SandboxTests {
-    @Test(arguments: [Sandbox.noMulticast, .noNetlink]) func withoutEventsItAsksAtIntervals(sandbox: Sandbox)
+    @Test(arguments: [Sandbox.noMulticast, .noNetlink]) func pollsWithoutEvents(sandbox: Sandbox)
         async throws
     {
         let network = try await CabledNetwork.online()
@@ -21,14 +21,14 @@ struct SandboxTests {
         #expect(plugged.path.status == "satisfied" && plugged.epoch == 2 && plugged.sequence == 2)
     }
 
-    @Test func withoutEventsItSaysSo() async throws {
+    @Test func reportsMissingEvents() async throws {
         let network = try await CabledNetwork.online()
         let command = [WatchCommand.path, "watch", "--netns", network.near.name, "--count", "1"]
         let result = try await Child.run(command, in: .noMulticast)
         #expect(result.output.contains("polling, because events are not available: "))
     }
 
-    @Test func shortageOfNetlinkIsMadeUpForByPolling() async throws {
+    @Test func pollsDuringNetlinkShortage() async throws {
         let network = try await CabledNetwork.online()
         let watch = try WatchCommand(network, in: .scarceNetlink)
         let baseline = try await watch.next()
@@ -37,7 +37,7 @@ struct SandboxTests {
         try await watch.expect("satisfied", within: .seconds(10)) { try await network.plug() }
     }
 
-    @Test func shortageOfAllSocketsIsToldAndEndsNothing() async throws {
+    @Test func socketShortageIsReportedAndTemporary() async throws {
         let network = try await CabledNetwork.online()
         let watch = try WatchCommand(network, in: .scarceSockets)
         let baseline = try await watch.next()
@@ -50,12 +50,12 @@ struct SandboxTests {
                 == 0)
     }
 
-    @Test func jobsStartWithoutNetlinkWhenTheNetworkIsBack() async throws {
+    @Test func jobsStartOnReconnectWithoutNetlink() async throws {
         let network = try await CabledNetwork.online()
         try await network.pull()
         let marker = network.marker("heard")
         defer { unlink(marker) }
-        // What is said of an attempt may come later than what its command says: they are two processes. So this one waits.
+        // The report on an attempt may follow its command's output, which another process writes. So the command waits.
         let command = "sh -c 'until [ -e \(marker) ]; do sleep 0.01; done; echo there'"
         let child = try Child(
             ["sh", "-c", "exec \"$0\" run --netns \(network.near.name) -- \(command) 2>&1", WatchCommand.path], in: .noNetlink)
@@ -71,7 +71,7 @@ struct SandboxTests {
         #expect(await child.exitCode() == 0)
     }
 
-    @Test func withoutAnySocketsNothingIsKnownAndJobsStartAllTheSame() async throws {
+    @Test func jobsStartWithoutAnySockets() async throws {
         let network = try await CabledNetwork.online()
         func code(_ words: String...) async throws -> Int32 {
             let command = [WatchCommand.path, words[0], "--netns", network.near.name] + words.dropFirst()
@@ -83,8 +83,8 @@ struct SandboxTests {
         #expect(try await code("run", "--", "true") == 0)
     }
 
-    /// What netlink knows, and what is known without it.
-    @Test func theVerdictsWithoutNetlinkAreTheSame() async throws {
+    /// The paths with netlink, and without it.
+    @Test func verdictsMatchWithoutNetlink() async throws {
         let network = try await CabledNetwork()
         let near = network.near
         let scopes: [Scope] =

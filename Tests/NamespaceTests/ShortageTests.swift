@@ -3,15 +3,15 @@ import Glibc
 import Reachability
 import Testing
 
-/// The command where the system lacks something: /proc, or name servers that answer.
+/// The command without /proc, and without answering name servers.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ShortageTests {
     @Test(arguments: [
         ["watch", "--count", "1"], ["status"], ["wait", "--timeout", "100ms"], ["explain"], ["run", "--", "true"],
         ["record", "-", "--for", "10ms"], ["replay", "/dev/null"], ["--help"],
     ])
-    func withoutProcACommandSaysSoAndEnds(_ arguments: [String]) async throws {
-        // Over it rather than away: a user namespace may not unmount what it inherited (mount_namespaces(7)).
+    func commandsReportMissingProc(_ arguments: [String]) async throws {
+        // Mounted over /proc: a user namespace cannot unmount inherited mounts (mount_namespaces(7)).
         let script = "mount -t tmpfs none /proc && exec \"$0\" \"$@\""
         let result = try await Child.run(
             ["unshare", "--mount", "sh", "-c", script, WatchCommand.path] + arguments, allowFailure: true)
@@ -25,9 +25,9 @@ struct ShortageTests {
         (["wait", "--timeout", "300ms", "--verbose", "--to", "nas.example"], 1, "timed out: nas.example"),
         (["status", "--timeout", "300ms", "--to", "nas.example", "--to", "192.0.2.1"], 1, "192.0.2.1: satisfied via cable0"),
     ])
-    func aTimeLimitHoldsBesideASilentNameServer(_ arguments: [String], _ code: Int32, _ words: String) async throws {
+    func timeLimitHoldsWithSilentNameServer(_ arguments: [String], _ code: Int32, _ words: String) async throws {
         let network = try await CabledNetwork.online()
-        // A neighbour that the kernel believes in: queries leave, and none is answered or refused.
+        // A permanent neighbour entry: queries leave, and no answer or refusal returns.
         try await network.near.ip("neigh replace 192.0.2.53 lladdr 02:00:00:00:00:53 dev cable0 nud permanent")
         let folder = "/etc/netns/\(network.near.name)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -40,7 +40,7 @@ struct ShortageTests {
             ["ip", "netns", "exec", network.near.name, WatchCommand.path] + arguments, allowFailure: true)
         let took = clock.now - start
         #expect(result.code == code && result.output.contains(words), "\(result)")
-        // The resolver gives up after 10 s (resolv.conf(5): two attempts of 5 s).
+        // The resolver needs 10 s (resolv.conf(5): two attempts of 5 s).
         #expect(took < .seconds(2) * Machine.slowness, "it took \(took)")
     }
 }

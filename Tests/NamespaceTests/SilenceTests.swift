@@ -1,10 +1,10 @@
 import Reachability
 import Testing
 
-/// What nobody must be told of.
+/// Changes that must not be published.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct SilenceTests {
-    @Test func containersComeAndGoInSilence() async throws {
+    @Test func containersAreNotPublished() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in
@@ -26,7 +26,7 @@ struct SilenceTests {
         }
     }
 
-    @Test func metricsChangeInSilence() async throws {
+    @Test func metricsAreNotPublished() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.watching { watcher in
@@ -39,7 +39,7 @@ struct SilenceTests {
         }
     }
 
-    @Test func foreignRoutesAndAddressesChangeInSilence() async throws {
+    @Test func unrelatedRoutesAndAddressesAreNotPublished() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.watching { watcher in

@@ -1,8 +1,8 @@
 // rtnetlink through libnl-3 and libnl-route-3, reduced to plain structs and one opaque handle.
 //
 // Every function that can fail returns a negative errno, never one of libnl's NLE_ codes: libnl folds ENOBUFS into
-// "out of memory" and ENETUNREACH and EHOSTUNREACH into "failure" (netlink/errno.h), and the difference is what this
-// library is about. No function keeps a pointer it was given. A socket may be used by one thread at a time.
+// "out of memory" and ENETUNREACH and EHOSTUNREACH into "failure" (netlink/errno.h), and callers need the difference.
+// No function keeps a pointer that it receives. A socket may be used by one thread at a time.
 #ifndef CNETLINK_H
 #define CNETLINK_H
 
@@ -20,14 +20,14 @@
 #define _Nullable
 #endif
 
-/// An rtnetlink socket. Created by `cnl_open`, ended by `cnl_close`.
+/// An rtnetlink socket, from `cnl_open` to `cnl_close`.
 typedef struct cnl_socket cnl_socket;
 
 /// The size of an interface name with its final NUL (IFNAMSIZ, net/if.h).
 #define CNL_NAME_SIZE 16
 /// The size of a link kind such as "veth" or "wireguard", with its final NUL.
 #define CNL_KIND_SIZE 32
-/// A datagram buffer of this size is never too small: the kernel builds dump datagrams of at most 32 KiB
+/// The size of a buffer that holds any datagram: the kernel builds dump datagrams of at most 32 KiB
 /// (net/netlink/af_netlink.c, netlink_dump) and events of one message.
 #define CNL_BUFFER_SIZE 65536
 
@@ -44,11 +44,11 @@ typedef struct {
 typedef struct {
     uint32_t index;
     uint32_t flags;            ///< IFF_* of netdevice(7), among them IFF_LOWER_UP (carrier).
-    uint32_t carrier_changes;  ///< IFLA_CARRIER_CHANGES: how often the carrier came or went.
-    uint32_t master;           ///< Index of the bridge or bond that this link is a port of, or 0.
+    uint32_t carrier_changes;  ///< IFLA_CARRIER_CHANGES: the number of times that the carrier came or went.
+    uint32_t master;           ///< The index of its bridge or bond, or 0.
     uint16_t hardware_type;    ///< ARPHRD_* of linux/if_arp.h.
     uint8_t operational_state; ///< IF_OPER_* of linux/if.h (RFC 2863).
-    uint8_t hardware_address_length; ///< 0 if it has none, or none is known.
+    uint8_t hardware_address_length; ///< 0 if there is none, or it is unknown.
     uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< IFLA_ADDRESS.
     char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
     char kind[CNL_KIND_SIZE];  ///< IFLA_INFO_KIND; empty for hardware.
@@ -60,7 +60,7 @@ typedef struct {
     uint32_t flags;            ///< IFA_F_* from the 32-bit IFA_FLAGS attribute, not from the 8-bit header field.
     uint8_t prefix_length;
     uint8_t scope;             ///< RT_SCOPE_*.
-    cnl_address local;         ///< IFA_LOCAL, or IFA_ADDRESS where there is none (IPv6).
+    cnl_address local;         ///< IFA_LOCAL, or IFA_ADDRESS without it (IPv6).
 } cnl_interface_address;
 
 /// A route: an event, or the answer to a lookup.
@@ -80,9 +80,9 @@ typedef struct {
     cnl_address source;         ///< RTA_PREFSRC.
 } cnl_route;
 
-/// What a message says.
+/// The kind of a message.
 typedef enum {
-    CNL_OTHER = 0,      ///< Well-formed and of no interest: an unknown type, or a bridge's view of a live port (AF_BRIDGE).
+    CNL_OTHER = 0,      ///< Well-formed and irrelevant: an unknown type, or a bridge's view of a port (AF_BRIDGE).
     CNL_LINK,
     CNL_LINK_GONE,
     CNL_ADDRESS,
@@ -94,18 +94,18 @@ typedef enum {
     CNL_NEXTHOP,        ///< Only `identifier` is filled in.
     CNL_NEXTHOP_GONE,
     CNL_NETCONF,        ///< `family`, and `identifier`: the interface index, or NETCONFA_IFINDEX_ALL (-1) or _DEFAULT (-2).
-    CNL_DONE,           ///< The end of a dump. `error` is what NLMSG_DONE carries: a rejected request is not an empty dump.
+    CNL_DONE,           ///< The end of a dump. `error` is the errno in NLMSG_DONE: a rejected request is not an empty dump.
     CNL_ERROR,          ///< NLMSG_ERROR; `error` 0 is an acknowledgement.
     CNL_OVERRUN,        ///< NLMSG_OVERRUN.
-    CNL_MALFORMED       ///< Not to be understood; counted and skipped.
+    CNL_MALFORMED       ///< Undecodable; counted and skipped.
 } cnl_kind;
 
-/// One message. Which of the last members is meaningful follows from `kind`.
+/// One message. `kind` selects which of the last members are valid.
 typedef struct {
     cnl_kind kind;
     uint32_t sequence;    ///< nlmsg_seq.
-    bool is_interrupted;  ///< NLM_F_DUMP_INTR: the dump is inconsistent and must be repeated.
-    bool is_replacement;  ///< NLM_F_REPLACE: the old route is gone without a message of its own.
+    bool is_interrupted;  ///< NLM_F_DUMP_INTR: the dump is inconsistent; repeat it.
+    bool is_replacement;  ///< NLM_F_REPLACE: the kernel announces no removal of the old route.
     int32_t error;        ///< A positive errno, or 0.
     uint8_t family;
     uint32_t identifier;
@@ -114,12 +114,12 @@ typedef struct {
     cnl_route route;
 } cnl_message;
 
-/// Where a datagram came from.
+/// The sender, size and place of a received datagram.
 typedef struct {
-    uint32_t port;        ///< The sender's port (nl_pid); 0 is the kernel, anything else a forgery.
+    uint32_t port;        ///< The sender's port (nl_pid); 0 is the kernel, any other port is spoofed.
     bool is_truncated;    ///< MSG_TRUNC: the datagram did not fit.
-    uint32_t offset;      ///< Where it starts in the buffer.
-    uint32_t length;      ///< Its length, cut off at the end of its place.
+    uint32_t offset;      ///< Its offset in the buffer.
+    uint32_t length;      ///< Its length, truncated to its slot.
 } cnl_datagram;
 
 /// A route lookup (RTM_GETROUTE).
@@ -127,16 +127,16 @@ typedef struct {
     cnl_address destination;
     uint32_t interface;   ///< RTA_OIF, or 0.
     uint32_t mark;        ///< RTA_MARK if `has_mark`.
-    uint32_t uid;         ///< RTA_UID if `has_uid`; otherwise the kernel takes the caller's.
-    cnl_address source;   ///< RTA_SRC, or family 0: then the kernel chooses one after the lookup.
+    uint32_t uid;         ///< RTA_UID if `has_uid`; otherwise the caller's.
+    cnl_address source;   ///< RTA_SRC, or family 0: the kernel then selects one after the lookup.
     uint16_t port;        ///< RTA_DPORT in host byte order, or 0.
     uint8_t transport;    ///< RTA_IP_PROTO, or 0.
     bool has_mark;
     bool has_uid;
-    bool wants_match;     ///< RTM_F_FIB_MATCH: answer with the route in the table, not with the resolved one.
+    bool fib_match;       ///< RTM_F_FIB_MATCH: the answer is the route in the table, not the resolved one.
 } cnl_route_query;
 
-// The kernel's numbers that callers compare with, so that they need no kernel header; checked where they are defined again.
+// The kernel's numbers for callers, who need no kernel header; static assertions compare them with the kernel's.
 #define CNL_LINK_UP 0x1u             ///< IFF_UP
 #define CNL_LINK_POINT_TO_POINT 0x10u ///< IFF_POINTOPOINT
 #define CNL_LINK_LOWER_UP 0x10000u   ///< IFF_LOWER_UP
@@ -161,10 +161,10 @@ typedef struct {
 
 #define CNL_GROUP_LINK 1u            ///< RTNLGRP_LINK
 
-/// Multicast groups (RTNLGRP_* of linux/rtnetlink.h) that can announce a change of reachability.
+/// Returns the multicast groups (RTNLGRP_* of linux/rtnetlink.h) that announce changes of reachability.
 const uint32_t *_Nonnull cnl_groups(void);
 
-/// The number of `cnl_groups`.
+/// Returns the number of `cnl_groups`.
 size_t cnl_group_count(void);
 
 /// Opens and connects a close-on-exec rtnetlink socket.
@@ -177,20 +177,20 @@ int32_t cnl_open(cnl_socket *_Nullable *_Nonnull socket, const char *_Nullable n
 /// Closes the socket and frees the handle. NULL is allowed.
 void cnl_close(cnl_socket *_Nullable socket);
 
-/// The socket's file descriptor, for poll(2). It stays the handle's.
+/// Returns the socket's file descriptor, for poll(2). The handle keeps owning it.
 int32_t cnl_descriptor(const cnl_socket *_Nonnull socket);
 
 /// Joins a multicast group (NETLINK_ADD_MEMBERSHIP, netlink(7)). Returns 0 or a negative errno.
 int32_t cnl_join(cnl_socket *_Nonnull socket, uint32_t group);
 
-/// Makes reads return -EAGAIN instead of waiting. Returns 0 or a negative errno.
+/// Makes reads fail with -EAGAIN instead of blocking. Returns 0 or a negative errno.
 int32_t cnl_set_nonblocking(cnl_socket *_Nonnull socket);
 
-/// Asks the kernel to check requests and dump headers strictly and to explain its errors
+/// Enables strict checking of requests and dump headers, and extended errors
 /// (NETLINK_GET_STRICT_CHK, NETLINK_EXT_ACK; netlink(7)). Returns 0 or a negative errno.
 int32_t cnl_set_strict(cnl_socket *_Nonnull socket);
 
-/// Sets how long a blocking read waits (SO_RCVTIMEO, socket(7)). Returns 0 or a negative errno.
+/// Limits blocking reads (SO_RCVTIMEO, socket(7)). Returns 0 or a negative errno.
 int32_t cnl_set_receive_timeout(cnl_socket *_Nonnull socket, uint32_t milliseconds);
 
 /// Sets the receive buffer, beyond net.core.rmem_max where privilege allows (SO_RCVBUFFORCE, else SO_RCVBUF), and reads
@@ -206,38 +206,38 @@ typedef struct {
     uint32_t operand;
 } cnl_instruction;
 
-/// Has the kernel keep from the socket what a classic BPF program drops (SO_ATTACH_FILTER, socket(7)); what it drops wakes
-/// nobody and is no loss. Takes the place of an earlier program in one step: there is no moment without a filter.
-/// No instructions at all remove the program. Returns 0 or a negative errno, and then the earlier program stays.
+/// Attaches a classic BPF program (SO_ATTACH_FILTER, socket(7)). Datagrams that it drops cause no wake-up and count as no
+/// loss. It replaces an earlier program atomically; a count of 0 removes the program.
+/// Returns 0, or a negative errno, which keeps the earlier program.
 int32_t cnl_set_filter(int32_t descriptor, const cnl_instruction *_Nullable instructions, size_t count);
 
 /// The receive queue of a socket.
 typedef struct {
-    uint32_t bytes; ///< What it takes of the receive buffer (SK_MEMINFO_RMEM_ALLOC): 0 if there is nothing left to be read.
-    uint32_t drops; ///< How many datagrams the kernel dropped for this socket (SK_MEMINFO_DROPS); it wraps around.
+    uint32_t bytes; ///< Its share of the receive buffer (SK_MEMINFO_RMEM_ALLOC): 0 when the queue is empty.
+    uint32_t drops; ///< The number of datagrams that the kernel dropped (SK_MEMINFO_DROPS); it wraps around.
 } cnl_queue;
 
-/// Looks at the receive queue (SO_MEMINFO, socket(7)). Returns 0 or a negative errno.
+/// Reads the state of the receive queue (SO_MEMINFO, socket(7)). Returns 0 or a negative errno.
 int32_t cnl_read_queue(const cnl_socket *_Nonnull socket, cnl_queue *_Nonnull queue);
 
-/// Reads one datagram. Returns its length, or a negative errno: -EAGAIN when there is none, -ENOBUFS when the kernel lost
-/// some ("the kernel ran out of memory or the socket buffer was too small", netlink(7)). EINTR is retried.
+/// Reads one datagram. Returns its length, or a negative errno: -EAGAIN when there is none, -ENOBUFS when the kernel
+/// dropped some ("the kernel ran out of memory or the socket buffer was too small", netlink(7)). Retries after EINTR.
 int64_t cnl_receive(cnl_socket *_Nonnull socket, void *_Nonnull buffer, size_t capacity, cnl_datagram *_Nonnull datagram);
 
-/// How many datagrams `cnl_receive_many` reads at most.
+/// The maximum number of datagrams of `cnl_receive_many`.
 #define CNL_DATAGRAM_LIMIT 16
-/// The place of every datagram but the first, which has CNL_BUFFER_SIZE: only a route with hundreds of next hops needs more.
+/// The slot size of every datagram but the first, which has CNL_BUFFER_SIZE: only a route with hundreds of next hops needs more.
 #define CNL_DATAGRAM_SIZE 16384
 /// The size of the buffer for `cnl_receive_many`.
 #define CNL_MANY_BUFFER_SIZE 311296
 
-/// Reads up to `count` of the datagrams that are there, in one call of the kernel (recvmmsg(2)); the socket is non-blocking.
-/// Returns how many, or a negative errno as `cnl_receive` does. Fewer than asked for: there were no more, or an error waits for
-/// the next call. `buffer` has CNL_MANY_BUFFER_SIZE bytes.
+/// Reads up to `count` datagrams in one system call (recvmmsg(2)) from a non-blocking socket.
+/// Returns their number, or a negative errno as `cnl_receive` does. Fewer than `count` means that the queue was empty, or that
+/// the next call returns an error. `buffer` has CNL_MANY_BUFFER_SIZE bytes.
 int32_t cnl_receive_many(cnl_socket *_Nonnull socket, void *_Nonnull buffer, cnl_datagram *_Nonnull datagrams, size_t count);
 
-/// Decodes the message at `*offset` of a datagram and moves `*offset` behind it. Returns false when there is none left.
-/// Bytes that make no message yield one `CNL_MALFORMED` and end the datagram. Reads nothing beyond `length`.
+/// Decodes the message at `*offset` of a datagram and moves `*offset` past it. Returns false at the end.
+/// Bytes that are no message yield one `CNL_MALFORMED` and end the datagram. Never reads beyond `length`.
 bool cnl_decode(const void *_Nonnull bytes, size_t length, size_t *_Nonnull offset, cnl_message *_Nonnull message);
 
 /// Requests a dump of all links (RTM_GETLINK, RTEXT_FILTER_SKIP_STATS). Returns 0 or a negative errno.
@@ -246,12 +246,12 @@ int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequen
 /// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
 int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
 
-/// How many look-ups `cnl_lookup` makes at most.
+/// The maximum number of lookups of `cnl_lookup`.
 #define CNL_LOOKUP_LIMIT 8
 
-/// Makes route look-ups (RTM_GETROUTE) and waits for their answers, `CNL_ROUTE` or `CNL_ERROR`, in the order of the queries; a
-/// route names the table that decided. `buffer` has CNL_BUFFER_SIZE bytes. Returns 0 or a negative errno: -EAFNOSUPPORT unless
-/// every destination is of AF_INET or AF_INET6, -EINVAL for none or too many, -ETIMEDOUT.
+/// Looks up routes (RTM_GETROUTE) and waits for the answers, `CNL_ROUTE` or `CNL_ERROR`, in the order of the queries. A route
+/// names the table that it comes from. `buffer` has CNL_BUFFER_SIZE bytes. Returns 0 or a negative errno: -EAFNOSUPPORT unless
+/// every destination is of AF_INET or AF_INET6, -EINVAL for no query or too many, -ETIMEDOUT.
 int32_t cnl_lookup(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull queries, size_t count, void *_Nonnull buffer,
                    cnl_message *_Nonnull answers);
 
@@ -264,47 +264,45 @@ void cnl_eventfd_close(int32_t descriptor);
 /// Makes the eventfd readable. Safe from any thread.
 void cnl_eventfd_signal(int32_t descriptor);
 
-/// Makes the eventfd unreadable again.
+/// Makes the eventfd unreadable.
 void cnl_eventfd_clear(int32_t descriptor);
 
-/// How many descriptors `cnl_wait` takes at most.
+/// The maximum number of descriptors of `cnl_wait`.
 #define CNL_WAIT_LIMIT 8
 
-/// Waits until one of `count` descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number waits without end.
-/// A negative descriptor is ignored. Returns a set of bits, 1 << n for descriptor n; 0 when the time has passed; or a
-/// negative errno. EINTR counts as time passed.
+/// Waits until one of `count` descriptors is readable (ppoll(2)), at most `nanoseconds`; a negative number sets no limit.
+/// Ignores negative descriptors. Returns a bit set, 1 << n for descriptor n; 0 at the limit or after EINTR; or a negative errno.
 int32_t cnl_wait(const int32_t *_Nullable descriptors, size_t count, int64_t nanoseconds);
 
-/// Creates an epoll(7) set: of many descriptors that are waited for again and again, only the ready ones are looked at when the
-/// sleep ends. Returns its close-on-exec descriptor or a negative errno.
+/// Creates a close-on-exec epoll(7) instance. Returns its descriptor or a negative errno.
 int32_t cnl_epoll_open(void);
 
 /// Closes a descriptor of `cnl_epoll_open`.
 void cnl_epoll_close(int32_t epoll);
 
-/// Adds a descriptor, which `cnl_epoll_wait` will report as bit 1 << `place` until it is removed. Closing it is not enough: the
-/// set watches the open file, which lives as long as any copy of the descriptor (epoll(7), questions and answers, 6).
+/// Adds a descriptor, which `cnl_epoll_wait` reports as bit 1 << `place` until it is removed. Closing it is not enough: epoll
+/// watches the open file, which lives until its last descriptor is closed (epoll(7), questions and answers, 6).
 /// Returns 0 or a negative errno: -EINVAL for a place that is not below CNL_WAIT_LIMIT.
 int32_t cnl_epoll_add(int32_t epoll, int32_t descriptor, uint32_t place);
 
-/// Removes a descriptor, before it is closed. Returns 0 or a negative errno: -ENOENT if it is not in the set.
+/// Removes a descriptor, before it is closed. Returns 0 or a negative errno: -ENOENT if it was not added.
 int32_t cnl_epoll_remove(int32_t epoll, int32_t descriptor);
 
-/// Waits as `cnl_wait` does until one of the set's descriptors is readable, and returns what that returns. Kernels before 5.11 lack
-/// epoll_pwait2(2), and round a limit up to milliseconds.
+/// Waits until an added descriptor is readable, with the limit and the results of `cnl_wait`. Kernels before 5.11 lack
+/// epoll_pwait2(2): there the limit is rounded up to 1 ms.
 int32_t cnl_epoll_wait(int32_t epoll, int64_t nanoseconds);
 
-/// Creates a non-blocking close-on-exec timer that never expires, and becomes readable when the time of day is set: by hand,
+/// Creates a non-blocking close-on-exec timer that never expires and becomes readable when the time of day is set: by a user,
 /// or at the end of a suspension (TFD_TIMER_CANCEL_ON_SET, timerfd_create(2)). Returns the descriptor or a negative errno.
 int32_t cnl_clock_change_timer_open(void);
 
-/// Makes the timer unreadable until the time of day is set again.
+/// Makes the timer unreadable until the next change.
 void cnl_clock_change_timer_clear(int32_t descriptor);
 
 /// Closes a descriptor of `cnl_clock_change_timer_open`.
 void cnl_clock_change_timer_close(int32_t descriptor);
 
-/// Links and addresses, as they are known without netlink.
+/// Links and addresses, read without netlink.
 typedef struct {
     cnl_link *_Nullable links;
     size_t link_count;
@@ -312,61 +310,61 @@ typedef struct {
     size_t address_count;
 } cnl_interfaces;
 
-/// Asks, without netlink and without sending anything, from which address a datagram would be sent: connect(2) looks the
-/// destination up, and getsockname(2) tells the source. A query's source is bound first (bind(2)); one that no interface holds is
-/// refused with EINVAL, as by a lookup. Returns 0 and the source, or 0 and in `refusal` the errno that a
-/// sender gets; or a negative errno if it could not be asked, and in `operation` the name of the call that failed.
-int32_t cnl_datagram_source(const char *_Nullable namespace_path, const cnl_route_query *_Nonnull query,
-                            cnl_address *_Nonnull source, int32_t *_Nonnull refusal,
-                            const char *_Nullable *_Nonnull operation);
+/// Looks up a route without netlink and without sending: connect(2) on a UDP socket selects the source, getsockname(2) returns
+/// it. A query's source is bound first (bind(2)); one that no interface holds is refused with EINVAL, as by a lookup.
+/// Returns 0 and the source; or 0 and in `refusal` the errno for a sender; or a negative errno if the probe failed, and in
+/// `operation` the name of the failed call.
+int32_t cnl_probe_route(const char *_Nullable namespace_path, const cnl_route_query *_Nonnull query,
+                        cnl_address *_Nonnull source, int32_t *_Nonnull refusal,
+                        const char *_Nullable *_Nonnull operation);
 
-/// Lists links and addresses without netlink: ioctls of netdevice(7), and /proc/net/dev and /proc/net/if_inet6 if /proc is
-/// there. Kinds and carrier counters are unknown. Returns 0, and the list is to be freed; or a negative errno, and it is not.
-int32_t cnl_datagram_interfaces(const char *_Nullable namespace_path, cnl_interfaces *_Nonnull list,
-                                const char *_Nullable *_Nonnull operation);
+/// Lists links and addresses without netlink: ioctls of netdevice(7), and /proc/net/dev and /proc/net/if_inet6 where /proc is
+/// mounted. Kinds and carrier counters are unknown. Returns 0 and a list that the caller frees; or a negative errno and no list.
+int32_t cnl_probe_interfaces(const char *_Nullable namespace_path, cnl_interfaces *_Nonnull list,
+                             const char *_Nullable *_Nonnull operation);
 
 /// Frees the arrays of a list.
 void cnl_free_interfaces(cnl_interfaces *_Nonnull list);
 
-/// Nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+/// Returns the nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
 int64_t cnl_boot_time(void);
 
-/// Nanoseconds since boot without suspension (CLOCK_MONOTONIC).
+/// Returns the nanoseconds since boot without suspension (CLOCK_MONOTONIC).
 int64_t cnl_monotonic_time(void);
 
-/// Nanoseconds since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
+/// Returns the nanoseconds since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
 int64_t cnl_wall_time(void);
 
-/// The size of a name for a number, with its final NUL. Longer ones in files are skipped.
+/// The size of a name for a number, with its final NUL. Longer names in files are skipped.
 #define CNL_ROUTE_NAME_SIZE 64
 
-// Names of iproute2's files and of libnl. False if there is none: then `buffer`, of CNL_ROUTE_NAME_SIZE bytes, holds the number.
-// The files below /etc/iproute2, /usr/share/iproute2 and /usr/lib/iproute2 are read once, when they are first needed; names are
-// bytes, not text. Safe from any thread, unless another part of the process has libnl read such files at the same time.
+// These return false if a number has no name: `buffer`, of CNL_ROUTE_NAME_SIZE bytes, then holds the number. The files below
+// /etc/iproute2, /usr/share/iproute2 and /usr/lib/iproute2 are read once, on first use; names are bytes, not text. Safe from any
+// thread, unless another part of the process makes libnl read such files at the same time.
 
-/// The name of a routing table: "main", or what rt_tables and rt_tables.d/*.conf say.
+/// Writes the name of a routing table: "main", or a name from rt_tables or rt_tables.d/*.conf.
 bool cnl_table_name(uint32_t table, char *_Nonnull buffer);
 
-/// The name of a routing protocol (RTPROT_*): "dhcp", or what rt_protos and rt_protos.d/*.conf say.
+/// Writes the name of a routing protocol (RTPROT_*): "dhcp", or a name from rt_protos or rt_protos.d/*.conf.
 bool cnl_protocol_name(uint8_t protocol, char *_Nonnull buffer);
 
-/// The name of a scope (RT_SCOPE_*): "global", "link".
+/// Writes the name of a scope (RT_SCOPE_*): "global", "link".
 bool cnl_scope_name(uint8_t scope, char *_Nonnull buffer);
 
-/// The name of an operational state (IF_OPER_*): "up", "lowerlayerdown".
+/// Writes the name of an operational state (IF_OPER_*): "up", "lowerlayerdown".
 bool cnl_state_name(uint8_t state, char *_Nonnull buffer);
 
 /// Collects the names in FOLDER/`name`.d/*.conf and FOLDER/`name` of all folders, as lines "NUMBER NAME" with the number as a
-/// signed one of 32 bits, in `bytes`. What is no plain file, no such line, or does not fit is skipped; so is what comes behind
-/// 64 KiB of a file. Returns the length.
+/// signed one of 32 bits, in `bytes`. Skips files that are not regular, other lines, lines that do not fit, and everything after
+/// the first 64 KiB of a file. Returns the length.
 size_t cnl_collect_names(const char *_Nonnull const *_Nonnull folders, size_t count, const char *_Nonnull name,
                          char *_Nonnull bytes, size_t capacity);
 
-/// Names the calling thread (PR_SET_NAME, prctl(2)), for top(1) and debuggers. At most 15 bytes count.
+/// Names the calling thread (PR_SET_NAME, prctl(2)), for top(1) and debuggers. Truncates to 15 bytes.
 void cnl_name_thread(const char *_Nonnull name);
 
-/// Moves the calling thread into the network namespace at `path` (setns(2)). Threads created later inherit it, so a
-/// program calls this before it has any. Returns 0 or a negative errno.
+/// Moves the calling thread into the network namespace at `path` (setns(2)). New threads inherit it: call this
+/// before starting any. Returns 0 or a negative errno.
 int32_t cnl_enter_namespace(const char *_Nonnull path);
 
 #endif

@@ -1,4 +1,4 @@
-// Child processes: the calls that Swift cannot make, because they are variadic (prctl) or run code between fork and exec.
+// Child processes: calls that Swift cannot make, because they are variadic (prctl) or run code between fork and exec.
 #ifndef CPROCESS_H
 #define CPROCESS_H
 
@@ -12,21 +12,21 @@
 
 /// The start of a child.
 typedef struct {
-    /// The files to execute, ended by NULL: the first that can be executed is.
+    /// The candidate files, ended by NULL: the first executable one is used.
     const char *_Nullable const *_Nonnull files;
-    /// The arguments with the name that the child sees itself called by, ended by NULL.
+    /// The arguments, starting with the child's name for itself, ended by NULL.
     char *_Nullable const *_Nonnull arguments;
-    /// If true, the child leads a process group of its own, instead of staying in the caller's.
+    /// True if the child leads a new process group instead of staying in the caller's.
     bool has_own_group;
     /// The child's soft limit of open files (RLIMIT_NOFILE).
     uint64_t open_files;
 } cprocess_start;
 
 /// Starts a child with the caller's environment and standard descriptors and no other open file. It has an empty signal mask;
-/// signals that the caller handles, and SIGCHLD, SIGPIPE and SIGXFSZ, have their default action, and the others stay as they are.
+/// signals that the caller handles, and SIGCHLD, SIGPIPE and SIGXFSZ, have their default action; the others are unchanged.
 ///
-/// Returns its number, or a negative errno: of the fork or, as execvp(3) chooses it, of the exec. `failed` is then the index of
-/// the file that could not be executed, or -1.
+/// Returns its process number, or a negative errno: of the fork or, selected as in execvp(3), of the exec. `failed` is then the
+/// index of the file that could not be executed, or -1.
 int32_t cprocess_spawn(const cprocess_start *_Nonnull start, int32_t *_Nonnull failed);
 
 /// Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns 0 or a negative errno.

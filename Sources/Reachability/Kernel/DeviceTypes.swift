@@ -8,9 +8,9 @@ extension NetworkInterface.Kind {
         "geneve", "vxlan",
     ]
 
-    /// Decides from a link's kind (IFLA_INFO_KIND; hardware has none) and hardware type (ARPHRD_*).
+    /// Creates a kind from a link's kind (IFLA_INFO_KIND; hardware has none) and hardware type (ARPHRD_*).
     ///
-    /// Wi-Fi and USB modems look like Ethernet to rtnetlink; `devices` tells them apart. Without an answer the kind is `other`.
+    /// Wi-Fi and USB modems look like Ethernet to rtnetlink; `devices` distinguishes them. The kind is `other` if it cannot.
     init(kind: String, hardwareType: UInt32, _ device: DeviceTypes.Device, _ devices: DeviceTypes?) {
         switch (hardwareType, kind) {
         case (CNL_HARDWARE_LOOPBACK, _): self = .loopback
@@ -32,15 +32,15 @@ extension NetworkInterface.Kind {
     }
 }
 
-/// The device types of hardware interfaces, which rtnetlink does not tell, from sysfs (Documentation/ABI/testing/sysfs-class-net).
+/// The device types of hardware interfaces, which rtnetlink lacks, from sysfs (docs/ABI/testing/sysfs-class-net).
 ///
-/// sysfs shows the devices of the network namespace that it was mounted in (sysfs(5)). That may be another one than the link's:
-/// with `KernelNetwork(networkNamespace:)`, or in a container with the host's /sys. So a device is only believed if it has the
-/// link's name, index and hardware address; otherwise its type is unknown.
+/// sysfs shows the devices of the network namespace in which it was mounted (sysfs(5)). That may differ from the link's: with
+/// `KernelNetwork(networkNamespace:)`, or in a container with the host's /sys. So a device must match the link's name, index and
+/// hardware address; otherwise its type is unknown.
 ///
-/// Answers are kept: a flapping cable costs no file access. Safe to use from any thread.
+/// Answers are cached: a flapping cable costs no file access. Safe to use from any thread.
 package final class DeviceTypes: Sendable {
-    /// The properties that identify a device, among those of other network namespaces too.
+    /// The properties that identify a device across network namespaces.
     package struct Device: Hashable, Sendable {
         package var index: UInt32
         /// The name's bytes.
@@ -55,18 +55,18 @@ package final class DeviceTypes: Sendable {
     /// The types of this machine's devices.
     package static let shared = DeviceTypes(folder: "/sys/class/net")
 
-    /// The number of answers that are kept, more than a machine has hardware.
+    /// The size of the cache, more than a machine has hardware interfaces.
     private static let limit = 256
 
     private let folder: String
     private let answers = Mutex<[Device: String]>([:])
 
-    /// Reads a folder like /sys/class/net.
+    /// Creates a reader of a folder like /sys/class/net.
     package init(folder: String) { self.folder = folder }
 
     /// Returns the type of a device (DEVTYPE), such as `wlan` or `wwan`, empty for plain Ethernet; `nil` if it is unknown.
     ///
-    /// An unknown type is not kept: the device may have been renamed at this moment.
+    /// Unknown types are not cached: the device may be in the middle of a rename.
     package func type(of device: Device) -> String? {
         if let answer = answers.withLock({ $0[device] }) { return answer }
         guard let answer = read(device) else { return nil }
@@ -79,7 +79,7 @@ package final class DeviceTypes: Sendable {
 
     private func read(_ device: Device) -> String? {
         let dot = UInt8(ascii: ".")
-        // The kernel allows no other names (net/core/dev.c, dev_valid_name), but a message may hold anything.
+        // The kernel allows only such names (net/core/dev.c, dev_valid_name), but a message may hold any bytes.
         let isPlain =
             !device.name.isEmpty && !device.name.contains(UInt8(ascii: "/")) && device.name != [dot] && device.name != [dot, dot]
         guard isPlain, let address = contents("address", of: device), let event = contents("uevent", of: device)
@@ -105,7 +105,7 @@ package final class DeviceTypes: Sendable {
         }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // A file of sysfs is at most a page long, and read at once (Documentation/filesystems/sysfs.rst).
+        // A sysfs file is at most one page and read at once (docs/filesystems/sysfs.rst).
         return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
             let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
             return count < 0 ? nil : buffer.prefix(count) + []

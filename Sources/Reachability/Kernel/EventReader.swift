@@ -1,129 +1,136 @@
 internal import CNetlink
 internal import Glibc
 
-/// Reads the event socket and turns datagrams into batches.
+/// The parts that a source shares with its reader.
+struct ReaderContext: Sendable {
+    let namespace: String?
+    /// The requested size of the receive buffer, in bytes.
+    let receiveBuffer: UInt32
+    let clock: KernelClock
+    let wakeUp: EventFD
+    let executor: ReaderExecutor
+    let filter = SocketFilter()
+    let dumpFailures = DumpFailures()
+    let resolver: HostResolver
+
+    init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
+        (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
+        let wakeUp = EventFD()
+        self.wakeUp = wakeUp
+        executor = ReaderExecutor { wakeUp.interrupt() }
+        resolver = HostResolver(namespace: namespace)
+    }
+
+    /// Stamps a batch with the time, and adds host answers and the end of a suspension.
+    func complete(_ batch: inout NetworkEventBatch, _ suspension: inout Suspension) {
+        let now = clock.bootTime
+        batch.now = BootInstant(sinceBoot: now)
+        batch.wallTime = clock.wallTime
+        if let answers = resolver.takeAnswers() { batch.events += answers }
+        let suspended = now.saturatingSubtract(clock.monotonicTime)
+        if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
+    }
+}
+
+/// Reads the event socket and delivers batches of decoded datagrams.
 ///
 /// Owned by one thread.
 struct EventReader: ~Copyable {
-    /// What a reader works with.
-    struct Equipment: Sendable {
-        let namespace: String?
-        /// The size of the receive buffer to ask for, in bytes.
-        var receiveBuffer: UInt32
-        var clock: KernelClock
-        let wakeUp: EventFD
-        let executor: ReaderExecutor
-        let filter = SocketFilter()
-        let dumpFailures = DumpFailures()
-        let resolver: HostResolver
-
-        init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
-            (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
-            let wakeUp = EventFD()
-            self.wakeUp = wakeUp
-            executor = ReaderExecutor { wakeUp.interrupt() }
-            resolver = HostResolver(namespace: namespace)
-        }
-    }
-
-    /// Why the reader is awake.
+    /// The reasons for the end of a wait.
     private struct Awakening: OptionSet {
         let rawValue: Int32
 
         static let socketIsReadable = Awakening(rawValue: 1 << 0)
-        static let batchIsWanted = Awakening(rawValue: 1 << 1)
+        static let batchIsRequested = Awakening(rawValue: 1 << 1)
         static let clockWasSet = Awakening(rawValue: 1 << 2)
         static let timeIsUp = Awakening(rawValue: 1 << 3)
     }
 
-    /// How many datagrams make a batch at most, so that a flood cannot put off the verdict.
+    /// The maximum number of datagrams in a batch, so that a flood cannot delay the verdict.
     private static let batchLimit = 256
-    /// How many datagrams are read after a loss before the monitor is told: more than any receive buffer here holds.
+    /// The maximum number of datagrams that are drained after a loss, before the next delivery: more than any receive buffer holds.
     ///
-    /// The queue must be emptied first, for until then the kernel drops every further event without another error
+    /// The queue must be emptied first: until then the kernel drops every further event without another error
     /// (netlink_overrun, NETLINK_S_CONGESTED).
     private static let drainLimit = 200_000
 
-    /// How long after lone datagrams the drop counter is looked at: those whom the delivery has woken come first.
-    private static let lookDelay: Duration = .milliseconds(10)
+    /// The delay of the drop check after a lone datagram.
+    ///
+    /// Runs after the tasks that the delivery woke.
+    private static let dropCheckDelay: Duration = .milliseconds(10)
 
-    private let equipment: Equipment
+    private let context: ReaderContext
     private var socket: NetlinkSocket
     private let buffer = DatagramBuffer()
-    private let clockSteps: ClockChangeTimer
-    private let waitSet: Epoll
+    private let clockTimer: ClockChangeTimer
+    private let epoll: Epoll
     private var suspension: Suspension
     private var detector = LossDetector()
     private var coalescing = ReadCoalescing()
-    /// How many datagrams were read since the rate was last looked at.
+    /// The number of datagrams since the rate was last measured.
     private var datagrams = 0
-    /// Whether anything was read since the drop counter was last looked at.
-    private var hasHeard = false
-    /// Whether a read said that events were lost since the queue was last empty.
+    /// `true` if anything was received since the last drop check.
+    private var hasReceived = false
+    /// `true` if a read reported lost events since the queue was last empty.
     private var isLossy = false
-    /// Whether a lone datagram was delivered without a look at the drop counter.
-    private var owesLook = false
-    /// When the look is due that lone datagrams have put off.
-    private var lookDue: Duration?
+    /// `true` if a lone datagram was delivered without a drop check.
+    private var owesDropCheck = false
+    /// The time of the deferred drop check.
+    private var dropCheckDue: Duration?
 
-    init(_ equipment: Equipment) throws(ReachabilityError) {
-        self.equipment = equipment
-        suspension = Suspension(total: equipment.clock.suspended)
-        try NetlinkSocket.check(min(equipment.wakeUp.descriptor, 0), "eventfd()")
-        let waitSet = try Epoll()
-        let clockSteps = ClockChangeTimer()
-        try waitSet.add(equipment.wakeUp.descriptor, at: Awakening.batchIsWanted.rawValue)
-        if clockSteps.descriptor >= 0 { try waitSet.add(clockSteps.descriptor, at: Awakening.clockWasSet.rawValue) }
-        socket = try NetlinkSocket.forEvents(equipment, reportedBy: waitSet, at: Awakening.socketIsReadable.rawValue)
-        self.waitSet = waitSet
-        self.clockSteps = clockSteps
+    init(_ context: ReaderContext) throws(ReachabilityError) {
+        self.context = context
+        suspension = Suspension(total: context.clock.suspended)
+        try ReachabilityError.check(min(context.wakeUp.descriptor, 0), "eventfd()")
+        let epoll = try Epoll()
+        let clockTimer = ClockChangeTimer()
+        try epoll.add(context.wakeUp.descriptor, at: Awakening.batchIsRequested.rawValue)
+        if clockTimer.descriptor >= 0 { try epoll.add(clockTimer.descriptor, at: Awakening.clockWasSet.rawValue) }
+        socket = try NetlinkSocket.forEvents(context, reportedBy: epoll, at: Awakening.socketIsReadable.rawValue)
+        self.epoll = epoll
+        self.clockTimer = clockTimer
     }
 
-    deinit { equipment.filter.detach() }
+    deinit { context.filter.detach() }
 
-    /// Delivers batches until it is stopped, or until waiting fails; in between it runs the jobs of the executor.
+    /// Delivers batches until it is stopped or a wait fails, and runs the executor's jobs in between.
     ///
-    /// - Parameter hasPolled: if true, events may have been missed before.
-    mutating func run(_ deliver: (NetworkEventBatch) -> Duration?, hasPolled: Bool) throws(ReachabilityError) {
-        let (clock, executor) = (equipment.clock, equipment.executor)
+    /// - Parameter mayHaveMissed: `true` if events may have been missed before; the first batch then starts a resync.
+    mutating func run(_ deliver: (NetworkEventBatch) -> Duration?, mayHaveMissed: Bool) throws(ReachabilityError) {
+        let (clock, executor) = (context.clock, context.executor)
         executor.open()
         defer { executor.close() }
         var batch = NetworkEventBatch(
-            hasPolled ? [.overrun] : [], now: BootInstant(sinceBoot: clock.bootTime), wallTime: clock.wallTime,
+            mayHaveMissed ? [.overrun] : [], now: BootInstant(sinceBoot: clock.bootTime), wallTime: clock.wallTime,
             receiveBuffer: socket.receiveBuffer)
-        while !equipment.wakeUp.isStopped {
+        while !context.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
             coalescing.note(datagrams, at: batch.now.sinceBoot)
             datagrams = 0
-            if let late = try lookBack(at: batch.now.sinceBoot) {
+            if let late = try deferredDropCheck(at: batch.now.sinceBoot) {
                 batch = late
             } else {
-                let look = owesLook ? lookDue : nil
+                let checkDue = owesDropCheck ? dropCheckDue : nil
                 let hasMore = batch.hasMore
                 batch.removeAll()
-                let isReadable = try rest(until: Duration.earlier(deadline, look), hasMore: hasMore)
-                owesLook = false
+                let isReadable = try rest(until: Duration.earlier(deadline, checkDue), hasMore: hasMore)
+                owesDropCheck = false
                 if isReadable { try read(into: &batch) }
-                if !batch.hasMore && !owesLook {
-                    lookDue = nil
-                    try lookForLosses(&batch)
+                if !batch.hasMore && !owesDropCheck {
+                    dropCheckDue = nil
+                    try checkDrops(&batch)
                 }
             }
-            let now = clock.bootTime
-            batch.now = BootInstant(sinceBoot: now)
-            batch.wallTime = clock.wallTime
-            if let answers = equipment.resolver.takeAnswers() { batch.events += answers }
-            let suspended = now.saturatingSubtract(clock.monotonicTime)
-            if let time = suspension.note(total: suspended) { batch.events.append(.resumed(after: time)) }
+            context.complete(&batch, &suspension)
         }
     }
 
-    /// Runs jobs and sleeps until the monitor has to be called, and tells whether the socket is readable.
+    /// Runs jobs and waits until the monitor has to be called, and returns `true` if the socket is readable.
     ///
-    /// Jobs get one round at a time: however many follow one another, the network is looked after in between.
+    /// Jobs get one round at a time: however many follow, the reader looks at the network in between.
     private borrowing func rest(until deadline: Duration?, hasMore: Bool) throws(ReachabilityError) -> Bool {
         while true {
-            let hasJobs = equipment.executor.runJobs()
+            let hasJobs = context.executor.runJobs()
             if hasMore { return true }
             if !hasJobs, coalescing.isFlood, socket.receiveBuffer ?? 0 >= ReadCoalescing.leastBuffer {
                 _ = cnl_wait(nil, 0, ReadCoalescing.pause.clampedNanoseconds)
@@ -133,33 +140,33 @@ struct EventReader: ~Copyable {
         }
     }
 
-    /// Waits until there is something to do, unless it is busy; empty if that is nothing for the monitor.
+    /// Waits until there is work, or only polls if it is busy; empty without work for the monitor.
     private borrowing func wait(until deadline: Duration?, isBusy: Bool) throws(ReachabilityError) -> Awakening {
-        let rest = deadline.map { max(0, $0.saturatingSubtract(equipment.clock.bootTime).clampedNanoseconds) }
+        let rest = deadline.map { max(0, $0.saturatingSubtract(context.clock.bootTime).clampedNanoseconds) }
         let limit = isBusy ? 0 : rest ?? -1
-        var awakening = Awakening(rawValue: try waitSet.wait(nanoseconds: limit))
-        // Also if a signal handler ended the sleep: an empty batch more does no harm.
+        var awakening = Awakening(rawValue: try epoll.wait(nanoseconds: limit))
+        // Also after a signal handler: an extra empty batch is harmless.
         if awakening.isEmpty, !isBusy || rest == 0 { awakening.insert(.timeIsUp) }
-        if awakening.contains(.batchIsWanted), !equipment.wakeUp.clear() { awakening.remove(.batchIsWanted) }
-        if awakening.contains(.clockWasSet) { clockSteps.clear() }
+        if awakening.contains(.batchIsRequested), !context.wakeUp.clear() { awakening.remove(.batchIsRequested) }
+        if awakening.contains(.clockWasSet) { clockTimer.clear() }
         return awakening
     }
 
-    /// Reads what there is, up to a batch's size; after a loss, all there is.
+    /// Reads the queue, up to the size of a batch; after a loss, to its end.
     private mutating func read(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
         var count = 0
-        // Most events come alone: the second place shows that nothing follows, and the drop counter can wait for the verdict.
-        var wanted = 2
+        // Most events come alone. The empty second slot proves it, and the drop check can wait for the verdict.
+        var slots = 2
         while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
-            let received = socket.receive(wanted, into: buffer)
+            let received = socket.receive(slots, into: buffer)
             if received == -Int(EAGAIN) { return }
-            hasHeard = true
+            hasReceived = true
             switch received {
             case 0...:
                 take(received, into: &batch)
                 datagrams += received
                 if count == 0 && received == 1 && !isLossy {
-                    owesLook = true
+                    owesDropCheck = true
                     return
                 }
                 count += received
@@ -169,13 +176,13 @@ struct EventReader: ~Copyable {
             default:
                 throw ReachabilityError(.requestFailed, errno: Int32(-received), operation: "recvmmsg(netlink)")
             }
-            wanted = Int(CNL_DATAGRAM_LIMIT)
+            slots = Int(CNL_DATAGRAM_LIMIT)
         }
         if isLossy { batch.events.append(.overrun) }
         batch.hasMore = true
     }
 
-    /// Decodes what was received.
+    /// Decodes received datagrams.
     private mutating func take(_ received: Int, into batch: inout NetworkEventBatch) {
         for index in 0..<received {
             let datagram = buffer.datagrams[index]
@@ -189,35 +196,35 @@ struct EventReader: ~Copyable {
         }
     }
 
-    /// The look at the drop counter that lone datagrams have put off, if it is due; what is to be told because of it.
-    private mutating func lookBack(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
-        guard owesLook else { return nil }
-        guard let due = lookDue else {
-            lookDue = now.saturatingAdd(Self.lookDelay)
+    /// Makes the drop check that lone datagrams deferred, if it is due, and returns what has to be delivered because of it.
+    private mutating func deferredDropCheck(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
+        guard owesDropCheck else { return nil }
+        guard let due = dropCheckDue else {
+            dropCheckDue = now.saturatingAdd(Self.dropCheckDelay)
             return nil
         }
         guard due <= now else { return nil }
-        lookDue = nil
-        owesLook = false
-        // Those who were resumed by the delivery do not wait for it, either.
-        _ = equipment.executor.runJobs()
+        dropCheckDue = nil
+        owesDropCheck = false
+        // Tasks that the delivery resumed run first.
+        _ = context.executor.runJobs()
         var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero)
         let drops = socket.queue?.drops
         if let drops, detector.isNews(drops) {
-            // Until the queue was empty once, the kernel says nothing of further losses.
+            // The kernel reports no further loss until the queue was empty once.
             isLossy = true
             try read(into: &batch)
-            if !batch.hasMore { try lookForLosses(&batch) }
+            if !batch.hasMore { try checkDrops(&batch) }
         } else {
-            try lookForLosses(&batch, drops: drops)
+            try checkDrops(&batch, drops: drops)
         }
         return batch.isEmpty ? nil : batch
     }
 
-    /// Looks at the drop counter, now that everything is read, and does what it calls for.
+    /// Compares the drop counter after the queue was read to its end, and reacts to a finding.
     ///
-    /// - Parameter drops: what it says, if it was looked at just now.
-    private mutating func lookForLosses(_ batch: inout NetworkEventBatch, drops: UInt32? = nil) throws(ReachabilityError) {
+    /// - Parameter drops: the counter, if the caller has just read it.
+    private mutating func checkDrops(_ batch: inout NetworkEventBatch, drops: UInt32? = nil) throws(ReachabilityError) {
         var finding = noteReading(&batch, drops)
         if finding == .silentDrops {
             try read(into: &batch)
@@ -230,24 +237,102 @@ struct EventReader: ~Copyable {
 
     private mutating func noteReading(_ batch: inout NetworkEventBatch, _ drops: UInt32?) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: drops ?? socket.queue?.drops, hasHeard: hasHeard, hasError: isLossy,
-            failedDumps: equipment.dumpFailures.inARow)
-        (hasHeard, isLossy) = (false, false)
+            drops: drops ?? socket.queue?.drops, hasHeard: hasReceived, hasError: isLossy,
+            failedDumps: context.dumpFailures.inARow)
+        (hasReceived, isLossy) = (false, false)
         let (finding, drops) = detector.note(reading)
         batch.drops += Int(drops)
         return finding
     }
 
-    /// Opens a new socket; if that fails the old one has to do until the next finding.
+    /// Opens a new socket.
+    ///
+    /// On failure the old one stays until the next finding.
     private mutating func reopen(_ batch: inout NetworkEventBatch) {
         do {
-            socket = try NetlinkSocket.forEvents(equipment, reportedBy: waitSet, at: Awakening.socketIsReadable.rawValue)
+            socket = try NetlinkSocket.forEvents(context, reportedBy: epoll, at: Awakening.socketIsReadable.rawValue)
         } catch {
-            equipment.filter.attach(to: socket.descriptor)
+            context.filter.attach(to: socket.descriptor)
             return
         }
         detector.noteReopened()
         batch.reopens += 1
         batch.receiveBuffer = socket.receiveBuffer
+    }
+}
+
+/// Replaces the ``EventReader`` while there are no events: its batches carry the time and make the monitor poll.
+///
+/// Owned by one thread.
+struct PollingReader: ~Copyable {
+    private let context: ReaderContext
+    private let clockTimer = ClockChangeTimer()
+    private var suspension: Suspension
+    private let cause: ReachabilityError
+
+    /// The interval between checks for calls without a descriptor to wait for.
+    private static let blindPause: Duration = .milliseconds(100)
+
+    /// - Parameter cause: the reason why there are no events.
+    init(_ context: ReaderContext, because cause: ReachabilityError) {
+        self.context = context
+        self.cause = cause
+        suspension = Suspension(total: context.clock.suspended)
+    }
+
+    /// Delivers batches until it is stopped, a wait fails, or the limit has passed.
+    mutating func run(_ deliver: (NetworkEventBatch) -> Duration?, for limit: Duration?) throws(ReachabilityError) {
+        let end = limit.map { context.clock.bootTime.saturatingAdd($0) }
+        while !context.wakeUp.isStopped {
+            var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero, isPolled: true, impairment: cause)
+            context.complete(&batch, &suspension)
+            let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
+            try wait(until: Duration.earlier(deadline, end))
+            if let end, end <= context.clock.bootTime { return }
+        }
+    }
+
+    private borrowing func wait(until deadline: Duration?) throws(ReachabilityError) {
+        let descriptors = [context.wakeUp.descriptor, clockTimer.descriptor]
+        let isDeaf = context.wakeUp.descriptor < 0
+        while true {
+            var rest = deadline.map { max(.zero, $0.saturatingSubtract(context.clock.bootTime)) }
+            if isDeaf { rest = min(rest ?? Self.blindPause, Self.blindPause) }
+            let ready = cnl_wait(descriptors, descriptors.count, rest?.clampedNanoseconds ?? -1)
+            try ReachabilityError.check(ready, "ppoll()")
+            let isRequested = ready & 0b01 != 0 || isDeaf ? context.wakeUp.clear() : false
+            if ready & 0b10 != 0 { clockTimer.clear() }
+            let isDue = deadline.map { $0 <= context.clock.bootTime } ?? false
+            if isRequested || isDue || ready != 0 || context.wakeUp.isStopped { return }
+            if !isDeaf && rest == nil { return }
+        }
+    }
+}
+
+extension NetworkEventBatch {
+    /// `true` if the batch holds nothing for a monitor.
+    fileprivate var isEmpty: Bool {
+        events.isEmpty && !hasMore && spoofed == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
+    }
+
+    /// Empties the batch for reuse.
+    ///
+    /// Keeps the memory of its events unless that is more than most batches need.
+    package mutating func removeAll() {
+        events.removeAll(keepingCapacity: events.capacity <= 512)
+        (hasMore, spoofed, malformed, drops, reopens, receiveBuffer) = (false, 0, 0, 0, 0, nil)
+    }
+
+    /// Adds the events of a datagram, which may hold any bytes.
+    ///
+    /// Counts and skips malformed messages; skips messages that do not concern reachability.
+    mutating func append(datagram: UnsafeRawBufferPointer) {
+        MessageDecoder.forEach(in: datagram) { message in
+            if let event = MessageDecoder.event(message) {
+                events.append(event)
+            } else if message.kind == CNL_MALFORMED {
+                malformed += 1
+            }
+        }
     }
 }

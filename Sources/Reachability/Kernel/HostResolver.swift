@@ -2,11 +2,11 @@ internal import CNetlink
 internal import Glibc
 internal import Synchronization
 
-/// Looks up hosts on threads of its own: the system's resolver blocks, for many seconds without a name server.
+/// Looks up hosts on its own threads: the system's resolver blocks, for many seconds without a name server.
 ///
 /// Safe to use from any thread.
 final class HostResolver: Sendable {
-    /// How many look-ups are under way at most; further ones wait, for as long as name servers that do not answer take.
+    /// The maximum number of concurrent lookups; further ones wait, as long as silent name servers take.
     private static let threadLimit = 32
 
     private struct State {
@@ -21,7 +21,7 @@ final class HostResolver: Sendable {
 
     init(namespace: String?) { self.namespace = namespace }
 
-    /// Begins to look a host up; `notify` is called when the answer can be taken.
+    /// Starts a lookup, and calls `notify` when the answer can be taken.
     func resolve(_ name: String, notify: @escaping @Sendable () -> Void) {
         let needsThread = state.withLock { state in
             state.waiting.append(name)
@@ -37,7 +37,7 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// The answers that have come since the last call, as events; `nil` if none has.
+    /// Returns the answers since the last call as events; `nil` without any.
     func takeAnswers() -> [NetworkEvent]? {
         guard hasAnswers.load(ordering: .acquiring), hasAnswers.exchange(false, ordering: .acquiringAndReleasing) else {
             return nil
@@ -48,15 +48,15 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// Looks up a host, and returns when that is done (getaddrinfo(3)).
+    /// Looks up a host (getaddrinfo(3)).
     ///
-    /// Blocks the calling thread, which has to be in the right network namespace.
+    /// Blocks the calling thread, which must be in the network namespace already.
     private static func lookUp(_ name: String) -> HostAnswer {
-        // A text with a NUL would be cut there.
+        // A NUL would truncate the name.
         guard !name.isEmpty, !name.utf8.contains(0) else { return .failed(.notFound) }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
-        // One answer for each address, and not one more for each kind of socket.
+        // One answer for each address, instead of one for each socket type.
         hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
         let start = KernelClock().monotonicTime
@@ -72,15 +72,15 @@ final class HostResolver: Sendable {
         return addresses.isEmpty ? .failed(.notFound) : .addresses(addresses)
     }
 
-    /// The shortest time in which a name server can fail to answer: resolv.conf(5) counts its timeout in seconds.
+    /// The shortest time of a name server's silence: resolv.conf(5) has timeouts in seconds.
     private static let shortestSilence: Duration = .milliseconds(900)
 
-    /// The failure behind an error of getaddrinfo(3).
+    /// Returns the failure behind an error of getaddrinfo(3).
     ///
-    /// EAI_AGAIN says the same of a server that refuses and of one that is silent; only the time tells them apart.
+    /// EAI_AGAIN covers refusing and silent servers; only the elapsed time distinguishes them.
     private static func failure(_ error: Int32, after elapsed: Duration) -> NameLookupFailure {
         switch error {
-        // EAI_NODATA and EAI_ADDRFAMILY, which the headers only declare for GNU sources.
+        // -5 and -9: EAI_NODATA and EAI_ADDRFAMILY, declared for GNU sources only.
         case EAI_NONAME, -5, -9: .notFound
         case EAI_AGAIN: elapsed < shortestSilence ? .refused : .noAnswer
         case EAI_FAIL: .refused
@@ -89,9 +89,9 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// A lookup that its caller may give up on.
+    /// A lookup with a caller that may stop waiting.
     private final class Pending: Sendable {
-        /// How often the answer is looked for where there is no descriptor to wait for.
+        /// The interval between checks without a descriptor to wait for.
         private static let pause: Duration = .milliseconds(20)
 
         private let answered = EventFD()
@@ -116,9 +116,9 @@ final class HostResolver: Sendable {
         }
     }
 
-    /// Looks up hosts on threads of their own, in a network namespace, and waits for the answers for at most the given time.
+    /// Looks up hosts in a network namespace, each on its own thread, and waits at most `limit` for the answers.
     ///
-    /// After that time the threads go on until the system's resolver returns, and end.
+    /// After that, the threads continue until the system's resolver returns.
     static func answers(for names: [String], namespace: String?, within limit: Duration?) -> [HostAnswer] {
         let clock = KernelClock()
         let end = limit.map { clock.monotonicTime.saturatingAdd($0) }
@@ -133,7 +133,7 @@ final class HostResolver: Sendable {
         return answers
     }
 
-    /// Starts a lookup; `nil` if there is no thread for it.
+    /// Starts a lookup, and returns `nil` without a thread for it.
     private static func start(_ name: String, _ namespace: String?) -> Pending? {
         let pending = Pending()
         let error = ReaderThread.start(named: "reach-resolver") {
@@ -151,7 +151,7 @@ final class HostResolver: Sendable {
         while let name = next() { answer([name], Self.lookUp(name), notify) }
     }
 
-    /// The next name to look up; without one the thread is no longer counted.
+    /// Returns the next name; without one the calling thread is no longer counted.
     private func next() -> String? {
         state.withLock { state in
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }

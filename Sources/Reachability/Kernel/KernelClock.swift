@@ -1,27 +1,46 @@
 internal import CNetlink
 
-/// The clocks that the reader looks at: the kernel's (clock_gettime(2)).
+/// The kernel's clocks (clock_gettime(2)).
 package struct KernelClock: Sendable {
-    /// How long the machine was suspended beside what the kernel knows of: a test's.
+    /// The suspended time that a test adds to the kernel's.
     // The clocks themselves are no closures: they are read between each event and its verdict.
     package var pretendedSuspension: (@Sendable () -> Duration)?
 
-    /// The kernel's clocks.
+    /// Creates a reader of the kernel's clocks.
     package init() {}
 
-    /// Time since boot, suspension included (CLOCK_BOOTTIME).
+    /// The time since boot, suspension included (CLOCK_BOOTTIME).
     var bootTime: Duration {
         let time = Duration.nanoseconds(cnl_boot_time())
         guard let pretendedSuspension else { return time }
         return time.saturatingAdd(pretendedSuspension())
     }
 
-    /// Time since boot without suspension (CLOCK_MONOTONIC).
+    /// The time since boot without suspension (CLOCK_MONOTONIC).
     var monotonicTime: Duration { .nanoseconds(cnl_monotonic_time()) }
 
-    /// Time since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
+    /// The time since 1970-01-01T00:00:00Z (CLOCK_REALTIME).
     var wallTime: Duration { .nanoseconds(cnl_wall_time()) }
 
-    /// How long the machine has been suspended since boot.
+    /// The total time since boot in which the machine was suspended.
     var suspended: Duration { bootTime.saturatingSubtract(monotonicTime) }
+}
+
+/// A timer that becomes readable when the time of day is set: by a user, or at the end of a suspension (timerfd_create(2)).
+///
+/// Owned by one thread.
+struct ClockChangeTimer: ~Copyable {
+    /// The descriptor; negative if there is none.
+    ///
+    /// The next batch then reveals a suspension.
+    let descriptor = cnl_clock_change_timer_open()
+
+    deinit {
+        if descriptor >= 0 { cnl_clock_change_timer_close(descriptor) }
+    }
+
+    /// Makes the descriptor unreadable until the next change.
+    borrowing func clear() {
+        if descriptor >= 0 { cnl_clock_change_timer_clear(descriptor) }
+    }
 }

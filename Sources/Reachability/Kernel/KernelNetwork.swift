@@ -1,34 +1,29 @@
 internal import Glibc
 internal import Synchronization
 
-/// The kernel's network: rtnetlink(7) events, dumps and look-ups.
+/// The kernel's network: rtnetlink(7) events, dumps and lookups.
 ///
-/// It needs no privilege. Events, dumps and look-ups have sockets of their own, opened when they are first needed, so that
-/// answers and announcements are never confused. While it runs it has one thread, which reads events and calls the monitor; the
-/// thread sleeps in epoll_wait(2) as long as nothing happens. Tasks may prefer it, too: ``executor``. Datagrams from anyone but the
-/// kernel are dropped and counted.
+/// It needs no privilege. Events, dumps and lookups have separate sockets, opened on first use, so that answers and events never
+/// mix. While it runs, one thread reads events and calls the monitor; it sleeps in epoll_wait(2) while nothing happens. Tasks can
+/// run on that thread: see ``executor``. Spoofed datagrams, from any sender but the kernel, are dropped and counted.
 ///
-/// A filter in the kernel keeps away route messages that cannot concern what the monitor watches, so that even a full routing
-/// table in motion wakes nobody. What passes it in a flood, 64 datagrams a millisecond and more, gathers for 250 µs before it is
-/// read. Losses are noticed by the kernel's drop counter, and everything is asked anew; a socket that
-/// has gone deaf is replaced.
+/// A filter in the kernel drops route messages that cannot concern the watched scopes: even a full routing table in motion causes
+/// no wake-up. Under a flood of 64 datagrams a millisecond or more, it reads every 250 µs. The kernel's drop counter reveals lost
+/// events, which start a resync; a socket that receives nothing any more is replaced.
 ///
-/// Where a sandbox refuses announcements, or netlink altogether, it goes on without: the monitor then asks at intervals
-/// (``MonitorHealth/Mode/polling``), and without netlink by sockets that are connected and never send (connect(2),
-/// getsockname(2)). Those know less: gateways, tables, metrics and kinds of interfaces are missing, and a ``Scope`` with a mark or
-/// a user may be refused.
+/// Where a sandbox forbids events, or netlink altogether, the monitor polls (``MonitorHealth/Mode/polling``). Without netlink it
+/// connects UDP sockets, which sends nothing (connect(2), getsockname(2)). Gateways, tables, metrics and kinds of interfaces are
+/// then unknown, and a ``Scope`` with a mark or a user may be refused.
 ///
-/// A shortage of descriptors, threads or memory is treated as passing: it polls meanwhile, says so
-/// (``NetworkEventBatch/impairment``), and tries again every five seconds.
+/// A shortage of descriptors, threads or memory counts as temporary: it polls, reports the error
+/// (``NetworkEventBatch/impairment``), and retries every 5 s.
 public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
-    /// The receive buffer that is asked for: room for some ten thousand messages.
+    /// The requested size of the receive buffer, in bytes: room for about 10 000 messages.
     ///
-    /// Without privilege the kernel grants what net.core.rmem_max allows.
+    /// Without privilege the kernel grants at most net.core.rmem_max.
     package static let receiveBuffer: UInt32 = 4 << 20
 
-    private let equipment: EventReader.Equipment
-    private let usesFilter: Bool
-    /// The pause before events are subscribed to again after a shortage.
+    /// The pause before another attempt to read events after a shortage.
     private static let shortagePause: Duration = .seconds(5)
 
     /// The sockets of one kind of caller.
@@ -37,36 +32,46 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
         let lookups = Mutex<KernelRequests?>(nil)
     }
 
-    /// The reader's sockets, and those of all other threads: the reader waits for nobody's request but its own.
-    private let reading = Requests()
-    private let aside = Requests()
-    private let isRunning = Atomic(false)
+    private enum Phase: UInt8, AtomicRepresentable {
+        case idle
+        /// ``run(deliver:)`` runs; no events are read.
+        case running
+        /// Events are read.
+        case live
+    }
+
+    private let context: ReaderContext
+    private let usesFilter: Bool
+    /// The reader's sockets, and those of all other threads: the reader waits only for its own requests.
+    private let readerRequests = Requests()
+    private let otherRequests = Requests()
+    private let phase = Atomic(Phase.idle)
     /// The thread that reads events (pthread_self(3)), or 0.
     private let reader = Atomic<UInt>(0)
-    /// If true, events may have been missed since ``run(deliver:)`` began.
-    private let hasPolled = Atomic(false)
-    /// If true, events are being read.
-    private let isLive = Atomic(false)
-    private let datagrams: DatagramQueries
+    /// `true` if events may have been missed since ``run(deliver:)`` began.
+    private let mayHaveMissed = Atomic(false)
+    private let probe: UDPRouteProbe
 
-    /// Makes a source; no socket is opened yet.
+    /// Creates a source.
+    ///
+    /// Opens no socket yet.
     ///
     /// - Parameters:
-    ///   - networkNamespace: the path of a network namespace to look into, such as `/run/netns/NAME` (ip-netns(8)) or
-    ///     `/proc/PID/ns/net`; it needs CAP_SYS_ADMIN. By default the namespace of the thread that first uses it.
-    ///   - usesFilter: whether the kernel is to keep away route messages that cannot matter; `false` is for diagnosis.
+    ///   - networkNamespace: the path of the network namespace, such as `/run/netns/NAME` (ip-netns(8)) or `/proc/PID/ns/net`; it
+    ///     needs CAP_SYS_ADMIN. By default the namespace of the thread that first uses the source.
+    ///   - usesFilter: `true` if the kernel drops route messages that cannot matter; `false` is for diagnosis.
     public convenience init(networkNamespace: String? = nil, usesFilter: Bool = true) {
         self.init(networkNamespace: networkNamespace, usesFilter: usesFilter, receiveBuffer: Self.receiveBuffer)
     }
 
-    /// Makes a source with a receive buffer of another size, in bytes, or other clocks.
+    /// Creates a source with another size of the receive buffer, in bytes, or other clocks.
     package init(networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()) {
-        equipment = EventReader.Equipment(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock)
+        context = ReaderContext(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock)
         self.usesFilter = usesFilter
-        datagrams = DatagramQueries(namespace: networkNamespace)
+        probe = UDPRouteProbe(namespace: networkNamespace)
     }
 
-    /// The reader's thread, for tasks that must hear of a change as early as anybody can.
+    /// The executor on the reader's thread, for tasks that need the lowest latency.
     ///
     /// ```swift
     /// Task(executorPreference: network.executor) {
@@ -74,26 +79,28 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
     /// }
     /// ```
     ///
-    /// Such a task is resumed by the thread that has just reached the verdict: no other thread has to wake up. The price is that a
-    /// job which computes for long, or blocks, holds up the reader and with it everybody who listens.
+    /// The thread that reaches a verdict resumes such a task itself: no other thread has to wake up. A job that computes for long,
+    /// or blocks, delays the reader and every listener.
     ///
-    /// Jobs run in the order in which they were enqueued, one at a time: once conditions have been told of a change, which is
-    /// earliest, and again when all listeners have; jobs that these enqueue wait until the network has been looked after. While
-    /// ``run(deliver:)`` is not running, before it as well as after its end, jobs run on the default pool, and so does what was
-    /// still waiting when it ended: a task may always prefer this executor and goes on in any case. Tasks with an actor's isolation
-    /// run where the actor says (SE-0417). Safe to use from any thread.
-    public var executor: any TaskExecutor { equipment.executor }
+    /// Jobs run one at a time in the order in which they were enqueued: after conditions have changed, which is earliest, and again
+    /// after all listeners were notified. The reader looks at the network before it runs the jobs that these enqueue. While
+    /// ``run(deliver:)`` does not run, jobs run on the default pool; this includes jobs that are left when it ends. So a task may
+    /// always prefer this executor. Tasks with an actor's isolation run on the actor's executor (SE-0417). Safe to use from any
+    /// thread.
+    public var executor: any TaskExecutor { context.executor }
 
-    /// Reads events on a thread of its own and delivers them until the task is cancelled; once at a time.
+    /// Reads events on its own thread and delivers them until the task is cancelled.
+    ///
+    /// One call at a time.
     ///
     /// - Throws: ``ReachabilityError`` if the event socket cannot be opened or fails, `CancellationError` when cancelled.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        guard !isRunning.exchange(true, ordering: .acquiringAndReleasing) else {
+        guard phase.compareExchange(expected: .idle, desired: .running, ordering: .acquiringAndReleasing).exchanged else {
             throw ReachabilityError(.alreadyRun, operation: "KernelNetwork.run(deliver:)")
         }
-        defer { isRunning.store(false, ordering: .releasing) }
-        equipment.wakeUp.start()
-        hasPolled.store(false, ordering: .relaxed)
+        defer { phase.store(.idle, ordering: .releasing) }
+        context.wakeUp.start()
+        mayHaveMissed.store(false, ordering: .relaxed)
         try await withTaskCancellationHandler {
             while true {
                 do {
@@ -104,27 +111,27 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
                     }
                     return
                 } catch let error as ReachabilityError where error.code == .resourcesExhausted {
-                    // There is no thread to read on: the monitor asks what it can, and the thread is started again later.
-                    hasPolled.store(true, ordering: .relaxed)
-                    let now = BootInstant(sinceBoot: equipment.clock.bootTime)
-                    let batch = NetworkEventBatch(now: now, wallTime: equipment.clock.wallTime, isPolled: true, impairment: error)
+                    // There is no thread to read on: the monitor polls until the next attempt.
+                    mayHaveMissed.store(true, ordering: .relaxed)
+                    let now = BootInstant(sinceBoot: context.clock.bootTime)
+                    let batch = NetworkEventBatch(now: now, wallTime: context.clock.wallTime, isPolled: true, impairment: error)
                     let pause = deliver(batch) ?? Self.shortagePause
                     try await Task.sleep(for: min(pause, Self.shortagePause), clock: .continuous)
                 }
             }
         } onCancel: {
-            equipment.wakeUp.stop()
+            context.wakeUp.stop()
         }
         try Task.checkCancellation()
     }
 
-    /// Reads events until it is stopped, and polls as long as there are none to read.
+    /// Reads events until it is stopped, and polls while there are none to read.
     private func read(_ deliver: (NetworkEventBatch) -> Duration?) throws(ReachabilityError) {
-        while !equipment.wakeUp.isStopped {
-            equipment.wakeUp.reopen()
+        while !context.wakeUp.isStopped {
+            context.wakeUp.reopen()
             if let cause = try readEvents(deliver) {
-                hasPolled.store(true, ordering: .relaxed)
-                var reader = PollingReader(equipment, because: cause)
+                mayHaveMissed.store(true, ordering: .relaxed)
+                var reader = PollingReader(context, because: cause)
                 try reader.run(deliver, for: cause.code == .resourcesExhausted ? Self.shortagePause : nil)
             }
         }
@@ -132,55 +139,55 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
 
     /// Reads events until it is stopped.
     ///
-    /// - Returns: the reason why there are none, if the monitor can do without.
+    /// - Returns: the reason why there are none, if the monitor can poll instead.
     private func readEvents(
         _ deliver: (NetworkEventBatch) -> Duration?
     ) throws(ReachabilityError) -> ReachabilityError? {
         var reader: EventReader
         do throws(ReachabilityError) {
-            reader = try EventReader(equipment)
+            reader = try EventReader(context)
         } catch {
             switch error.code {
             case .resourcesExhausted, .eventsUnavailable: return error
             case .netlinkUnavailable:
-                // With datagram sockets forbidden as well there is nothing left to ask.
-                if let failure = datagrams.failure, failure.code != .resourcesExhausted { throw error }
+                // Without UDP sockets, too, there is nothing to poll.
+                if let failure = probe.failure, failure.code != .resourcesExhausted { throw error }
                 return error
             default: throw error
             }
         }
-        isLive.store(true, ordering: .relaxed)
-        defer { isLive.store(false, ordering: .relaxed) }
-        try reader.run(deliver, hasPolled: hasPolled.exchange(true, ordering: .relaxed))
+        phase.store(.live, ordering: .relaxed)
+        defer { phase.store(.running, ordering: .relaxed) }
+        try reader.run(deliver, mayHaveMissed: mayHaveMissed.exchange(true, ordering: .relaxed))
         return nil
     }
 
     /// Wakes the reader, which delivers an empty batch (eventfd(2)).
-    public func wake() { equipment.wakeUp.signal() }
+    public func wake() { context.wakeUp.signal() }
 
-    /// Has the kernel keep away the route messages that concern none of these addresses (SO_ATTACH_FILTER, socket(7)).
+    /// Makes the kernel drop route messages that concern none of these addresses (SO_ATTACH_FILTER, socket(7)).
     ///
-    /// Before the first call all are delivered. The filter is replaced in one step, for a socket that is in use as well.
+    /// Before the first call all messages pass. Replaces the filter atomically, also while events are read.
     public func watch(_ destinations: Set<IPAddress>) {
-        if usesFilter { equipment.filter.watch(destinations) }
+        if usesFilter { context.filter.watch(destinations) }
     }
 
     /// Returns all links with their addresses (RTM_GETLINK, RTM_GETADDR).
     ///
     /// - Throws: ``ReachabilityError`` if the kernel refuses or does not answer within 2 s;
-    ///   ``ReachabilityError/Code/interrupted`` if links or addresses changed meanwhile, at most five times in a row: then the dump
-    ///   is taken as it is.
+    ///   ``ReachabilityError/Code/interrupted`` if links or addresses changed during the dump. After five interruptions in a row
+    ///   the dump is accepted.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        try equipment.dumpFailures.counting { isLast throws(ReachabilityError) in
-            let interfaces = try asking { () throws(ReachabilityError) -> [NetworkInterface]? in
+        try context.dumpFailures.counting { isLast throws(ReachabilityError) in
+            let interfaces = try withFallback { () throws(ReachabilityError) -> [NetworkInterface]? in
                 let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in
                     try requests.interfaces(isLast: isLast)
                 }
-                return isReader ? try request(on: reading.dumps, body) : try request(on: aside.dumps, body)
-            } orElse: { () throws(ReachabilityError) in
-                try datagrams.interfaces()
+                return isReader ? try request(on: readerRequests.dumps, body) : try request(on: otherRequests.dumps, body)
+            } probe: { () throws(ReachabilityError) in
+                try probe.interfaces()
             }
-            // Thrown here, for its socket has been read to the end of the dump.
+            // Thrown here, not in the request: the socket was read to the end of the dump and stays usable.
             guard let interfaces else {
                 throw ReachabilityError(.interrupted, errno: EINTR, operation: "RTM_GETLINK and RTM_GETADDR")
             }
@@ -190,17 +197,17 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
 
     /// Looks up routes (RTM_GETROUTE): two system calls for up to eight queries.
     ///
-    /// For ``RouteQuery/Source/selected`` a datagram socket is connected first, which sends nothing (connect(2), getsockname(2)).
+    /// For ``RouteQuery/Source/selected`` it first connects a UDP socket, which sends nothing (connect(2), getsockname(2)).
     /// A query fails if the kernel does not answer within 2 s.
     public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         guard queries.contains(where: { $0.source == .selected }) else { return lookUp(queries) }
         return queries.map { query in
             guard query.source == .selected else { return lookUp([query])[0] }
             do throws(ReachabilityError) {
-                let connected = try datagrams.route(to: query)
+                let connected = try probe.route(to: query)
                 guard case .route(let route) = connected, let source = route.source else { return .success(connected) }
                 let answer = lookUp([query.from(.address(source))])[0]
-                // The socket is bound; a lookup with a source may lead elsewhere all the same, or to a route that refuses.
+                // The socket is bound to the interface; a lookup with a source may still leave by another, or be refused.
                 if query.interface != nil, try !answer.get().leaves(by: query.interface) { return .success(connected) }
                 return answer
             } catch {
@@ -211,11 +218,11 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
 
     private func lookUp(_ queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         do throws(ReachabilityError) {
-            return try asking { () throws(ReachabilityError) in
+            return try withFallback { () throws(ReachabilityError) in
                 let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.routes(queries) }
-                return isReader ? try request(on: reading.lookups, body) : try request(on: aside.lookups, body)
-            } orElse: { () throws(ReachabilityError) in
-                try datagrams.routes(to: queries).map(Result.success)
+                return isReader ? try request(on: readerRequests.lookups, body) : try request(on: otherRequests.lookups, body)
+            } probe: { () throws(ReachabilityError) in
+                try probe.routes(to: queries).map(Result.success)
             }
         } catch {
             return queries.map { _ in .failure(error) }
@@ -224,45 +231,49 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
 
     private var isReader: Bool { reader.load(ordering: .relaxed) == pthread_self() }
 
-    /// Runs the jobs of ``executor``: tasks that a condition resumed go on before streams are updated.
-    package func runTasks() { _ = equipment.executor.runJobs() }
+    /// Runs the jobs of ``executor``: tasks that a condition resumed continue before streams are updated.
+    package func runTasks() { _ = context.executor.runJobs() }
 
-    /// Has a host looked up by the system (getaddrinfo(3)), on a thread of its own and in the source's network namespace.
+    /// Starts a host lookup by the system (getaddrinfo(3)), on its own thread and in the source's network namespace.
     ///
     /// The name servers are those of this process's /etc/resolv.conf, also for another namespace.
     public func resolve(_ host: String) {
-        equipment.resolver.resolve(host) { [wakeUp = equipment.wakeUp] in wakeUp.signal() }
+        context.resolver.resolve(host) { [wakeUp = context.wakeUp] in wakeUp.signal() }
     }
 
-    /// Looks up hosts now (getaddrinfo(3)), on threads of their own; blocks for at most the given time.
-    package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
-        HostResolver.answers(for: hosts, namespace: equipment.namespace, within: limit)
-    }
-
-    /// Asks through netlink, or without if that is refused; if both fail, the user has to know of netlink.
+    /// Looks up hosts now (getaddrinfo(3)), on their own threads.
     ///
-    /// A shortage is only made up for while events are not read: a datagram socket knows less, and would publish that as a change.
-    private func asking<Answer>(
-        _ netlink: () throws(ReachabilityError) -> Answer, orElse datagrams: () throws(ReachabilityError) -> Answer
+    /// Blocks for at most `limit`.
+    package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
+        HostResolver.answers(for: hosts, namespace: context.namespace, within: limit)
+    }
+
+    /// Sends a request through netlink, or probes with a UDP socket if netlink is refused.
+    ///
+    /// If both fail, throws netlink's error.
+    ///
+    /// After a shortage it probes only while no events are read: a probe knows less, and the difference would be published.
+    private func withFallback<Answer>(
+        _ netlink: () throws(ReachabilityError) -> Answer, probe: () throws(ReachabilityError) -> Answer
     ) throws(ReachabilityError) -> Answer {
         let refusal: ReachabilityError
         do throws(ReachabilityError) {
             return try netlink()
         } catch {
-            let isShort = error.code == .resourcesExhausted && !isLive.load(ordering: .relaxed)
+            let isShort = error.code == .resourcesExhausted && phase.load(ordering: .relaxed) != .live
             guard error.code == .netlinkUnavailable || isShort else { throw error }
             refusal = error
         }
         do throws(ReachabilityError) {
-            return try datagrams()
+            return try probe()
         } catch {
             throw error.code == .resourcesExhausted ? error : refusal
         }
     }
 
-    /// A request and its answer, under the socket's own lock.
+    /// Sends a request and reads its answer, under the lock of the socket.
     ///
-    /// After an error the socket is discarded: an answer that comes late must not be taken for the next one's.
+    /// Discards the socket after an error: a late answer must not be taken for the next request's.
     private func request<Answer: Sendable>(
         on requests: borrowing Mutex<KernelRequests?>, _ body: (borrowing KernelRequests) throws(ReachabilityError) -> Answer
     ) throws(ReachabilityError) -> Answer {
@@ -271,7 +282,7 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
             if let existing = requests.take() {
                 current = existing
             } else {
-                current = try KernelRequests(namespace: equipment.namespace)
+                current = try KernelRequests(namespace: context.namespace)
             }
             let answer = try body(current)
             requests = consume current

@@ -1,7 +1,8 @@
 internal import CNetlink
 internal import Glibc
+internal import Synchronization
 
-/// Requests and their answers, on a socket that serves nothing else.
+/// Requests and their answers, on a separate socket.
 struct KernelRequests: ~Copyable {
     private let socket: NetlinkSocket
     private let buffer = ReceiveBuffer()
@@ -11,7 +12,7 @@ struct KernelRequests: ~Copyable {
         socket = try NetlinkSocket.forRequests(namespace: namespace)
     }
 
-    /// Look-ups, with the answers in the order of the queries.
+    /// Looks up routes; the answers are in the order of the queries.
     borrowing func routes(_ queries: [RouteQuery]) throws(ReachabilityError) -> [Result<RouteVerdict, ReachabilityError>] {
         var verdicts: [Result<RouteVerdict, ReachabilityError>] = []
         verdicts.reserveCapacity(queries.count)
@@ -22,7 +23,7 @@ struct KernelRequests: ~Copyable {
         return verdicts
     }
 
-    /// Look-ups that fit into one call.
+    /// Makes lookups that fit into one call.
     private borrowing func lookUp(
         _ queries: ArraySlice<RouteQuery>, _ verdicts: inout [Result<RouteVerdict, ReachabilityError>]
     ) throws(ReachabilityError) {
@@ -40,15 +41,15 @@ struct KernelRequests: ~Copyable {
             }
             return 0
         }
-        // Not put into words before something fails: this lies between each event and its verdict.
-        try NetlinkSocket.check(
+        // Formatted only on failure: this lies between each event and its verdict.
+        try ReachabilityError.check(
             result, "RTM_GETROUTE \(queries.map { "\($0.destination)" }.joined(separator: ", "))")
     }
 
-    /// All links with their addresses.
+    /// Returns all links with their addresses.
     ///
-    /// - Parameter isLast: if true, a dump that changed while it was made is taken as it is: a change announces itself.
-    /// - Returns: `nil` if the dump has to be made again.
+    /// - Parameter isLast: `true` to accept an interrupted dump: the change that interrupted it has an event.
+    /// - Returns: `nil` if the dump has to be repeated.
     borrowing func interfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
         var interfaces: [NetworkInterface] = []
         var positions: [UInt32: Int] = [:]
@@ -60,7 +61,7 @@ struct KernelRequests: ~Copyable {
         guard linksAreWhole || isLast else { return nil }
         let addressesAreWhole = try dump("RTM_GETADDR", isLast, cnl_request_addresses) { message in
             guard message.kind == CNL_ADDRESS, let position = positions[message.address.interface],
-                let address = MessageDecoder.address(message.address)
+                let address = NetworkInterface.Address(message.address)
             else { return }
             interfaces[position].addresses.append(address)
         }
@@ -69,7 +70,7 @@ struct KernelRequests: ~Copyable {
 
     /// Makes a dump.
     ///
-    /// Returns false if it was interrupted, or the kernel was busy with another one (EBUSY; the last time an error).
+    /// - Returns: `false` if it was interrupted, or if another dump kept the kernel busy (EBUSY; an error if `isLast`).
     private borrowing func dump(
         _ operation: String, _ isLast: Bool, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
         _ body: (cnl_message) -> Void
@@ -81,12 +82,12 @@ struct KernelRequests: ~Copyable {
             try receive(operation) { message in
                 guard message.sequence == sequence else { return }
                 if message.is_interrupted { isWhole = false }
-                // A dump that the kernel refuses ends with the error inside NLMSG_DONE: it is not an empty dump.
+                // NLMSG_DONE carries the errno of a rejected dump, which is not an empty dump.
                 if message.kind == CNL_DONE || message.kind == CNL_ERROR { end = message.error } else { body(message) }
             }
         }
         if end == EBUSY && !isLast { return false }
-        try NetlinkSocket.check(-(end ?? 0), operation)
+        try ReachabilityError.check(-(end ?? 0), operation)
         return isWhole
     }
 
@@ -95,12 +96,64 @@ struct KernelRequests: ~Copyable {
         var datagram = cnl_datagram()
         let length = socket.receive(into: buffer.bytes, &datagram)
         guard length >= 0 else {
-            // SO_RCVTIMEO ends a wait with EAGAIN (socket(7)).
+            // SO_RCVTIMEO ends a read with EAGAIN (socket(7)).
             throw ReachabilityError(
                 .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation())
         }
         guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation()) }
         guard datagram.port == 0 else { return }
         MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
+    }
+}
+
+/// Memory for the answers to the lookups of one call.
+private struct AnswerBuffer: ~Copyable {
+    let messages: UnsafeMutablePointer<cnl_message>
+
+    init() {
+        messages = .allocate(capacity: Int(CNL_LOOKUP_LIMIT))
+        messages.initialize(repeating: cnl_message(), count: Int(CNL_LOOKUP_LIMIT))
+    }
+
+    deinit { messages.deallocate() }
+}
+
+/// Memory for one datagram.
+private struct ReceiveBuffer: ~Copyable {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(CNL_BUFFER_SIZE), alignment: 16)
+
+    deinit { bytes.deallocate() }
+}
+
+/// Counts failed dumps and interrupted dumps in a row.
+///
+/// Safe to use from any thread.
+final class DumpFailures: Sendable {
+    /// The number of interrupted dumps in a row after which one is accepted.
+    private static let restartLimit = 5
+
+    private let failures = Atomic(0)
+    private let interruptions = Atomic(0)
+
+    /// The number of failed dumps since the last successful one.
+    var inARow: Int { failures.load(ordering: .relaxed) }
+
+    /// Makes a dump and counts its result.
+    ///
+    /// - Parameter dump: makes the dump; its parameter is `true` if it has to accept an interrupted one.
+    func counting<Dump>(_ dump: (_ isLast: Bool) throws(ReachabilityError) -> Dump) throws(ReachabilityError) -> Dump {
+        do {
+            let result = try dump(interruptions.load(ordering: .relaxed) >= Self.restartLimit)
+            failures.store(0, ordering: .relaxed)
+            interruptions.store(0, ordering: .relaxed)
+            return result
+        } catch {
+            if error.code == .interrupted {
+                interruptions.wrappingAdd(1, ordering: .relaxed)
+            } else {
+                failures.wrappingAdd(1, ordering: .relaxed)
+            }
+            throw error
+        }
     }
 }

@@ -1,6 +1,7 @@
 internal import CNetlink
+internal import Glibc
 
-/// Reads the messages of datagrams.
+/// Decodes netlink messages into events.
 enum MessageDecoder {
     /// Calls `body` with each message of a datagram.
     static func forEach(in datagram: UnsafeRawBufferPointer, _ body: (cnl_message) -> Void) {
@@ -10,15 +11,17 @@ enum MessageDecoder {
         while cnl_decode(base, datagram.count, &offset, &message) { body(message) }
     }
 
-    /// What a message announces; `nil` if nothing that concerns reachability.
+    /// Returns the event in a message; `nil` if it does not concern reachability.
     ///
-    /// - Parameter devices: What is known about the hardware of the machine that sent it; `nil` if it is not this machine.
+    /// - Parameter devices: the hardware types of the machine that sent it; `nil` if that is another machine.
     static func event(_ message: cnl_message, devices: DeviceTypes? = .shared) -> NetworkEvent? {
         switch message.kind {
         case CNL_LINK: .link(NetworkInterface(message.link, devices: devices))
         case CNL_LINK_GONE: .linkRemoved(index: message.link.index)
-        case CNL_ADDRESS: address(message.address).map { .address($0, interface: message.address.interface) }
-        case CNL_ADDRESS_GONE: address(message.address).map { .addressRemoved($0, interface: message.address.interface) }
+        case CNL_ADDRESS:
+            NetworkInterface.Address(message.address).map { .address($0, interface: message.address.interface) }
+        case CNL_ADDRESS_GONE:
+            NetworkInterface.Address(message.address).map { .addressRemoved($0, interface: message.address.interface) }
         case CNL_ROUTE, CNL_ROUTE_GONE: change(message.route, isRemoval: message.kind == CNL_ROUTE_GONE).map { .route($0) }
         case CNL_RULE, CNL_RULE_GONE: .rule(isRemoval: message.kind == CNL_RULE_GONE)
         case CNL_NEXTHOP, CNL_NEXTHOP_GONE: .nexthop(id: message.identifier, isRemoval: message.kind == CNL_NEXTHOP_GONE)
@@ -29,20 +32,97 @@ enum MessageDecoder {
         }
     }
 
-    static func address(_ address: cnl_interface_address) -> NetworkInterface.Address? {
-        guard let ip = IPAddress(address.local) else { return nil }
-        return NetworkInterface.Address(
-            ip, prefixLength: Int(address.prefix_length), isTentative: address.flags & CNL_ADDRESS_TENTATIVE != 0,
-            isOptimistic: address.flags & CNL_ADDRESS_OPTIMISTIC != 0,
-            hasFailedDetection: address.flags & CNL_ADDRESS_DADFAILED != 0)
-    }
-
     private static func change(_ route: cnl_route, isRemoval: Bool) -> RouteChange? {
         guard let family = IPAddress.Family(kernel: route.family) else { return nil }
         let destination = IPAddress(route.destination).map { IPPrefix($0, length: Int(route.destination_length)) } ?? .all(family)
         return RouteChange(
             destination, gateway: IPAddress(route.gateway), interface: route.interface == 0 ? nil : route.interface,
             isRemoval: isRemoval)
+    }
+}
+
+extension NetworkInterface {
+    /// Creates an interface without addresses from a link message.
+    ///
+    /// - Parameter devices: the hardware types of the machine that sent it; `nil` if that is another machine.
+    init(_ link: cnl_link, devices: DeviceTypes? = .shared) {
+        let name = withUnsafeBytes(of: link.name) { $0.prefix { $0 != 0 } + [] }
+        let kind = withUnsafeBytes(of: link.kind) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let address = withUnsafeBytes(of: link.hardware_address) { $0.prefix(Int(link.hardware_address_length)) + [] }
+        let device = DeviceTypes.Device(index: link.index, name: name, hardwareAddress: address)
+        self.init(
+            index: link.index, name: InterfaceName.text(name),
+            kind: Kind(kind: kind, hardwareType: UInt32(link.hardware_type), device, devices), isUp: link.flags & CNL_LINK_UP != 0,
+            hasCarrier: link.flags & CNL_LINK_LOWER_UP != 0,
+            isPointToPoint: link.flags & CNL_LINK_POINT_TO_POINT != 0,
+            operationalState: OperationalState(rawValue: link.operational_state) ?? .unknown,
+            carrierChanges: link.carrier_changes)
+    }
+}
+
+extension NetworkInterface.Address {
+    /// Creates an address from an address message; `nil` without a family.
+    init?(_ address: cnl_interface_address) {
+        guard let ip = IPAddress(address.local) else { return nil }
+        self.init(
+            ip, prefixLength: Int(address.prefix_length), isTentative: address.flags & CNL_ADDRESS_TENTATIVE != 0,
+            isOptimistic: address.flags & CNL_ADDRESS_OPTIMISTIC != 0,
+            hasFailedDetection: address.flags & CNL_ADDRESS_DADFAILED != 0)
+    }
+}
+
+extension RouteQuery {
+    /// The query as the C layer takes it.
+    var request: cnl_route_query {
+        var request = cnl_route_query()
+        request.destination = cnl_address(destination)
+        request.interface = interface ?? 0
+        request.has_mark = mark != nil
+        request.mark = mark ?? 0
+        request.has_uid = uid != nil
+        request.uid = uid ?? 0
+        request.fib_match = fibMatch
+        if case .address(let address) = source { request.source = cnl_address(address) }
+        // Lookups reject any other protocol (rtm_getroute_parse_ip_proto, net/ipv4/fib_frontend.c).
+        if [.tcp, .udp, .icmp, .icmpv6].contains(transport) { request.transport = transport.rawValue }
+        request.port = port ?? 0
+        return request
+    }
+}
+
+extension Scope.Transport {
+    fileprivate static let icmp = Scope.Transport(rawValue: UInt8(IPPROTO_ICMP))
+    fileprivate static let icmpv6 = Scope.Transport(rawValue: UInt8(IPPROTO_ICMPV6))
+}
+
+extension RouteVerdict {
+    /// Creates the verdict of a lookup from its answer.
+    ///
+    /// A refusing type means the errno that a sender gets (fib_props, net/ipv4/fib_semantics.c). Metric, prefix length, protocol
+    /// and scope belong to the table's entry, which only the answer to a `fibMatch` query holds. The kernel does not repeat the
+    /// query's source (rt_fill_info, net/ipv4/route.c).
+    init(_ route: cnl_route, to query: RouteQuery) {
+        switch UInt32(route.type) {
+        case CNL_ROUTE_BLACKHOLE: self = .refused(errno: EINVAL)
+        case CNL_ROUTE_UNREACHABLE: self = .refused(errno: EHOSTUNREACH)
+        case CNL_ROUTE_PROHIBIT: self = .refused(errno: EACCES)
+        case CNL_ROUTE_THROW: self = .refused(errno: ENETUNREACH)
+        // TCP connects to one host only; a datagram socket needs SO_BROADCAST (tcp_v4_connect, __ip4_datagram_connect, net/ipv4).
+        case CNL_ROUTE_BROADCAST where query.transport != .tcp: self = .refused(errno: EACCES)
+        case CNL_ROUTE_BROADCAST: self = .refused(errno: ENETUNREACH)
+        case CNL_ROUTE_MULTICAST where query.transport == .tcp: self = .refused(errno: ENETUNREACH)
+        default:
+            let isMatch = query.fibMatch
+            var source = IPAddress(route.source)
+            if !isMatch, case .address(let address) = query.source { source = address }
+            self = .route(
+                Route(
+                    interface: route.interface, gateway: IPAddress(route.gateway), source: source,
+                    table: route.table, metric: isMatch ? route.metric : nil,
+                    prefixLength: isMatch ? Int(route.destination_length) : nil,
+                    isLocal: [CNL_ROUTE_LOCAL, CNL_ROUTE_ANYCAST].contains(UInt32(route.type)),
+                    routingProtocol: isMatch ? route.protocol : nil, scope: isMatch ? route.scope : nil))
+        }
     }
 }
 

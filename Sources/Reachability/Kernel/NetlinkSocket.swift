@@ -1,20 +1,21 @@
 internal import CNetlink
 internal import Glibc
+internal import Synchronization
 
 /// An rtnetlink socket, closed when it goes out of scope.
 ///
-/// One thread at a time.
+/// Used by one thread at a time.
 struct NetlinkSocket: ~Copyable {
-    /// How long the kernel may take to answer a request; it takes microseconds.
+    /// The limit for the kernel's answer to a request, in milliseconds; it takes microseconds.
     private static let replyTimeout: UInt32 = 2000
 
     private let handle: OpaquePointer
-    /// The size of an event socket's receive buffer in bytes, as the kernel granted it.
+    /// The size of an event socket's receive buffer in bytes, as granted by the kernel.
     private(set) var receiveBuffer: Int?
-    /// The epoll set that reports the socket.
+    /// The epoll instance that reports the socket.
     private var epoll: Int32?
 
-    /// Opens a socket in a network namespace, by default in the calling thread's.
+    /// Opens a socket in a network namespace, by default the calling thread's.
     init(namespace: String?) throws(ReachabilityError) {
         var handle: OpaquePointer?
         var operation: UnsafePointer<CChar>?
@@ -26,47 +27,48 @@ struct NetlinkSocket: ~Copyable {
     }
 
     deinit {
-        // Closing removes nothing while a copy of the descriptor lives, such as one that a fork(2) has just made: the set would
-        // report the socket for ever, and by a number that is another file's by then (epoll(7), questions and answers, 6).
-        // A set that was closed first, its number now another file's, has no such entry: EBADF, EINVAL or ENOENT.
+        // Closing removes no entry while a copy of the descriptor lives, such as one that a fork(2) has just made: epoll would
+        // report the socket for ever, under a number that belongs to another file by then (epoll(7), questions and answers, 6).
+        // If the epoll instance was closed first, the call fails with EBADF, EINVAL or ENOENT.
         if let epoll { _ = cnl_epoll_remove(epoll, descriptor) }
         cnl_close(handle)
     }
 
-    /// A socket for requests: strict, blocking, with a bounded wait for answers.
+    /// Opens a socket for requests: strict and blocking, with a limit for answers.
     static func forRequests(namespace: String?) throws(ReachabilityError) -> NetlinkSocket {
         let socket = try NetlinkSocket(namespace: namespace)
-        // Without strict checking the kernel ignores what it does not understand (NETLINK_GET_STRICT_CHK, netlink(7)); older
-        // kernels than 4.20 lack it and answer the same requests all the same.
+        // Without strict checking the kernel ignores unknown parts of a request (NETLINK_GET_STRICT_CHK, netlink(7)). Kernels
+        // before 4.20 lack the option and answer the same requests.
         _ = cnl_set_strict(socket.handle)
-        try check(cnl_set_receive_timeout(socket.handle, replyTimeout), "setsockopt(SO_RCVTIMEO)")
+        try ReachabilityError.check(cnl_set_receive_timeout(socket.handle, replyTimeout), "setsockopt(SO_RCVTIMEO)")
         return socket
     }
 
-    /// A socket for events: non-blocking, with a filter, member of all groups, reported by an epoll set with this bit.
+    /// Opens a socket for events: non-blocking and filtered, member of all groups, reported by `epoll` with this bit.
     static func forEvents(
-        _ equipment: EventReader.Equipment, reportedBy epoll: borrowing Epoll, at bit: Int32
+        _ context: ReaderContext, reportedBy epoll: borrowing Epoll, at bit: Int32
     ) throws(ReachabilityError) -> NetlinkSocket {
-        var socket = try NetlinkSocket(namespace: equipment.namespace)
-        try check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
+        var socket = try NetlinkSocket(namespace: context.namespace)
+        try ReachabilityError.check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
         var granted: UInt32 = 0
-        try check(cnl_set_receive_buffer(socket.handle, equipment.receiveBuffer, &granted), "setsockopt(SO_RCVBUF)")
+        let result = cnl_set_receive_buffer(socket.handle, context.receiveBuffer, &granted)
+        try ReachabilityError.check(result, "setsockopt(SO_RCVBUF)")
         socket.receiveBuffer = Int(granted)
-        // Before the first event can come.
-        equipment.filter.attach(to: socket.descriptor)
+        // Before the socket joins the first group.
+        context.filter.attach(to: socket.descriptor)
         let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
         do throws(ReachabilityError) {
             for group in groups { try join(group, socket.handle) }
             try socket.report(to: epoll, at: bit)
         } catch {
-            // The descriptor is closed now, and will soon be another file's.
-            equipment.filter.detach()
+            // The descriptor is about to be closed, and its number reused.
+            context.filter.detach()
             throw error
         }
         return socket
     }
 
-    /// Has an epoll set report the socket with this bit, until the socket is closed.
+    /// Makes `epoll` report the socket with this bit until the socket is closed.
     mutating func report(to epoll: borrowing Epoll, at bit: Int32) throws(ReachabilityError) {
         try epoll.add(descriptor, at: bit)
         self.epoll = epoll.descriptor
@@ -74,20 +76,18 @@ struct NetlinkSocket: ~Copyable {
 
     private static func join(_ group: UInt32, _ handle: OpaquePointer) throws(ReachabilityError) {
         let result = cnl_join(handle, group)
-        // A kernel that does not know a group has nothing to announce in it: nexthop objects came with Linux 5.3. Links are
-        // announced by every kernel that announces anything.
+        // EINVAL: an older kernel lacks the group, and the events too (nexthop objects need Linux 5.3). Every kernel has the link
+        // group.
         guard result < 0, result != -EINVAL || group == CNL_GROUP_LINK else { return }
-        let isPassing = [-ENOMEM, -ENOBUFS, -EMFILE, -ENFILE].contains(result)
         throw ReachabilityError(
-            isPassing ? .resourcesExhausted : .eventsUnavailable, errno: -result,
+            ReachabilityError.isShortage(-result) ? .resourcesExhausted : .eventsUnavailable, errno: -result,
             operation: "setsockopt(NETLINK_ADD_MEMBERSHIP, \(group))")
     }
 
+    /// The file descriptor, owned by the socket.
     var descriptor: Int32 { cnl_descriptor(handle) }
 
-    /// What waits to be read, and how many datagrams the kernel has dropped.
-    ///
-    /// `nil` if it does not tell (SO_MEMINFO, since Linux 4.12).
+    /// The receive queue's size and the kernel's drop counter; `nil` before Linux 4.12 (SO_MEMINFO).
     var queue: cnl_queue? {
         var queue = cnl_queue()
         return cnl_read_queue(handle, &queue) == 0 ? queue : nil
@@ -95,22 +95,22 @@ struct NetlinkSocket: ~Copyable {
 
     /// Reads one datagram.
     ///
-    /// Returns its length or a negative errno.
+    /// - Returns: its length or a negative errno.
     borrowing func receive(into buffer: UnsafeMutableRawBufferPointer, _ datagram: inout cnl_datagram) -> Int {
         guard let base = buffer.baseAddress else { return -Int(EINVAL) }
         return Int(cnl_receive(handle, base, buffer.count, &datagram))
     }
 
-    /// Reads as many datagrams as there are, at most so many.
+    /// Reads up to `count` queued datagrams.
     ///
-    /// Returns their number or a negative errno.
+    /// - Returns: their number or a negative errno.
     borrowing func receive(_ count: Int, into buffer: borrowing DatagramBuffer) -> Int {
         Int(cnl_receive_many(handle, buffer.bytes, buffer.datagrams, count))
     }
 
-    /// Makes look-ups and waits for their answers, one for each query.
+    /// Makes lookups and waits for their answers, one for each query.
     ///
-    /// Returns 0 or a negative errno.
+    /// - Returns: 0 or a negative errno.
     borrowing func lookUp(
         _ queries: UnsafePointer<cnl_route_query>, _ count: Int, _ space: UnsafeMutableRawPointer,
         _ answers: UnsafeMutablePointer<cnl_message>
@@ -122,29 +122,106 @@ struct NetlinkSocket: ~Copyable {
     ) throws(ReachabilityError) -> UInt32 {
         var sequence: UInt32 = 0
         let result = body(handle, &sequence)
-        try Self.check(result, operation())
+        try ReachabilityError.check(result, operation())
         return sequence
-    }
-
-    static func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(ReachabilityError) {
-        guard result < 0 else { return }
-        let code: ReachabilityError.Code =
-            switch -result {
-            case EPERM, EACCES: .permissionDenied
-            case EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC: .resourcesExhausted
-            default: .requestFailed
-            }
-        throw ReachabilityError(code, errno: -result, operation: operation())
     }
 }
 
+/// Memory for the datagrams of one read.
+struct DatagramBuffer: ~Copyable {
+    let bytes = UnsafeMutableRawPointer.allocate(byteCount: Int(CNL_MANY_BUFFER_SIZE), alignment: 16)
+    let datagrams = UnsafeMutablePointer<cnl_datagram>.allocate(capacity: Int(CNL_DATAGRAM_LIMIT))
+
+    deinit {
+        bytes.deallocate()
+        datagrams.deallocate()
+    }
+}
+
+/// The event socket's filter, replaced while the reader reads when a caller watches new destinations.
+///
+/// Safe to use from any thread.
+final class SocketFilter: Sendable {
+    private struct State {
+        var filter: EventFilter?
+        var descriptor: Int32?
+    }
+
+    private let state = Mutex(State())
+
+    /// Passes only messages that can matter for these destinations; before the first call all messages pass.
+    func watch(_ destinations: Set<IPAddress>) {
+        let filter = EventFilter(watching: destinations)
+        state.withLock { state in
+            guard state.filter != filter else { return }
+            state.filter = filter
+            if let descriptor = state.descriptor { Self.attach(filter, descriptor) }
+        }
+    }
+
+    /// Attaches the filter to a socket and keeps it current from now on.
+    func attach(to descriptor: Int32) {
+        state.withLock { state in
+            state.descriptor = descriptor
+            if let filter = state.filter { Self.attach(filter, descriptor) }
+        }
+    }
+
+    /// Forgets the socket, before it is closed.
+    func detach() {
+        state.withLock { $0.descriptor = nil }
+    }
+
+    private static func attach(_ filter: EventFilter, _ descriptor: Int32) {
+        let instructions = filter.instructions.map {
+            cnl_instruction(code: $0.code, if_true: $0.jt, if_false: $0.jf, operand: $0.k)
+        }
+        guard cnl_set_filter(descriptor, instructions, instructions.count) != 0 else { return }
+        // A small net.core.optmem_max leaves no room for many addresses. No filter is better than an outdated one.
+        _ = cnl_set_filter(descriptor, nil, 0)
+    }
+}
+
+/// Moves the calling thread into a network namespace (setns(2)); threads that it starts later inherit the namespace.
+///
+/// For a program that has no other thread yet: existing threads stay where they are.
+///
+/// - Parameter path: the namespace, such as `/run/netns/NAME`.
+package func enterNetworkNamespace(_ path: String) throws(ReachabilityError) {
+    let error = -cnl_enter_namespace(path)
+    guard error != 0 else { return }
+    let code: ReachabilityError.Code = error == EPERM || error == EACCES ? .permissionDenied : .namespaceUnavailable
+    throw ReachabilityError(code, errno: error, operation: "setns(\(path))")
+}
+
 extension ReachabilityError {
-    /// The error for a socket that could not be opened.
+    /// Throws if a call of the C layer returned a negative errno.
+    static func check(_ result: Int32, _ operation: @autoclosure () -> String) throws(ReachabilityError) {
+        guard result < 0 else { return }
+        throw ReachabilityError(failed: operation(), errno: -result)
+    }
+
+    /// Creates the error of a failed call.
+    init(failed operation: String, errno: Int32) {
+        let code: Code =
+            switch errno {
+            case EPERM, EACCES: .permissionDenied
+            case let error where Self.isShortage(error): .resourcesExhausted
+            default: .requestFailed
+            }
+        self.init(code, errno: errno, operation: operation)
+    }
+
+    /// Returns `true` for a shortage of descriptors or memory, which passes.
+    static func isShortage(_ errno: Int32) -> Bool { [EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC].contains(errno) }
+
+    /// Creates the error of a socket that could not be opened.
     fileprivate init(opening operation: String, _ namespace: String?, errno: Int32) {
-        switch (operation, errno) {
-        case (_, EMFILE), (_, ENFILE), (_, ENOMEM), (_, ENOBUFS), (_, EAGAIN):
+        switch operation {
+        // EAGAIN: there is no thread to enter the namespace (pthread_create(3)).
+        case _ where Self.isShortage(errno) || errno == EAGAIN:
             self.init(.resourcesExhausted, errno: errno, operation: operation)
-        case ("open", _), ("setns", _):
+        case "open", "setns":
             let isForbidden = errno == EPERM || errno == EACCES
             let operation = "\(operation)(\(namespace ?? ""))"
             self.init(isForbidden ? .permissionDenied : .namespaceUnavailable, errno: errno, operation: operation)

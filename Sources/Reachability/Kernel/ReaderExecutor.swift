@@ -3,17 +3,17 @@ internal import Synchronization
 
 /// Runs the jobs of tasks on the reader's thread, between deliveries and between their phases.
 ///
-/// What the reader's own thread enqueues, such as a listener that a transition has resumed, waits for the end of the phase and
-/// costs no wake-up. Other threads wake the reader, once for all they enqueue until it looks. While nobody reads, jobs run on the
-/// default pool: none is ever lost. Safe to use from any thread.
+/// Jobs from the reader's own thread, such as a listener that a transition resumed, run at the end of the phase without a wake-up.
+/// Other threads wake the reader once for all jobs that they enqueue before it looks. While no reader runs, jobs run on the default
+/// pool: no job is lost. Safe to use from any thread.
 package final class ReaderExecutor: TaskExecutor {
     private struct State {
-        /// The thread that runs the jobs; `nil` while nobody reads.
+        /// The thread that runs the jobs; `nil` while no reader runs.
         var reader: pthread_t?
         var jobs: [UnownedJob] = []
-        /// An empty array with room, for the jobs that come while others run.
+        /// An empty array with capacity, for jobs that arrive while others run.
         var spare: [UnownedJob] = []
-        /// Whether the reader has been woken since it last looked.
+        /// `true` if the reader was woken since it last looked.
         var isWoken = false
     }
 
@@ -25,9 +25,9 @@ package final class ReaderExecutor: TaskExecutor {
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
-    /// Makes an executor that nobody serves yet.
+    /// Creates an executor without a reader.
     ///
-    /// - Parameter wake: makes the reader call ``runJobs()`` soon; called outside locks, from any thread but the reader's.
+    /// - Parameter wake: wakes the reader, which then calls ``runJobs()``; called outside locks, from any thread but the reader's.
     package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -45,10 +45,10 @@ package final class ReaderExecutor: TaskExecutor {
         }
     }
 
-    /// Makes the calling thread the one that jobs run on, until ``close()``.
+    /// Runs jobs on the calling thread from now on, until ``close()``.
     package func open() { state.withLock { $0.reader = pthread_self() } }
 
-    /// Runs what is waiting, and returns whether more came meanwhile: the caller looks after the network first.
+    /// Runs the waiting jobs, and returns `true` if more arrived meanwhile: the caller looks at the network first.
     package func runJobs() -> Bool {
         var jobs = state.withLock { state in
             state.isWoken = false
@@ -66,7 +66,7 @@ package final class ReaderExecutor: TaskExecutor {
         }
     }
 
-    /// Hands what is waiting, and what will come, to the default pool.
+    /// Moves the waiting jobs, and all later ones, to the default pool.
     package func close() {
         let jobs = state.withLock { state in
             state.reader = nil

@@ -1,9 +1,9 @@
 internal import CNetlink
 internal import Glibc
 
-/// A thread of the reader's own: between the kernel and a verdict there is no executor to hop to.
+/// Threads of this library: no executor hop lies between the kernel and a verdict.
 enum ReaderThread {
-    /// Runs the body on a new thread, and returns or throws when it does.
+    /// Runs the body on a new thread, and returns or throws when the body does.
     static func run(_ body: @escaping @Sendable () throws(ReachabilityError) -> Void) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let error = start(named: "reachability") {
@@ -15,7 +15,7 @@ enum ReaderThread {
                 }
             }
             if error != 0 {
-                // EAGAIN: the process or the machine has no thread or memory left (pthread_create(3)).
+                // EAGAIN: no thread or memory is left (pthread_create(3)).
                 continuation.resume(throwing: ReachabilityError(.resourcesExhausted, errno: error, operation: "pthread_create()"))
             }
         }
@@ -31,9 +31,9 @@ enum ReaderThread {
         }
     }
 
-    /// Starts a detached thread that takes no signals: they belong to the program.
+    /// Starts a detached thread with all signals blocked: they belong to the program.
     ///
-    /// - Parameter name: at most 15 bytes count (prctl(2)).
+    /// - Parameter name: the thread's name, truncated to 15 bytes (prctl(2)).
     /// - Returns: 0 or an errno.
     static func start(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Int32 {
         var all = sigset_t()

@@ -1,102 +1,90 @@
 internal import CNetlink
 
-/// Reads what rtmon(8) writes: netlink messages, each behind a stamp of its time.
+/// Decodes a file of rtmon(8), iproute2's recorder: netlink messages after timestamps.
 ///
-/// The stamp is a message of type 15 (NLMSG_TSTAMP, iproute2) with seconds and microseconds since 1970-01-01T00:00:00Z. The
-/// machine's byte order counts, as for all of netlink(7). Bytes that may be anything, in pieces of any size.
+/// A timestamp is a message of type 15 (NLMSG_TSTAMP, iproute2) with seconds and microseconds since 1970-01-01T00:00:00Z, in the
+/// machine's byte order like all of netlink(7). The bytes may be arbitrary and arrive in pieces of any size.
 struct RtmonDecoder: Sendable {
-    enum Step: Sendable {
-        case batch(NetworkEventBatch)
-        case needsMore
-        case end
-    }
-
-    /// The size of a stamp.
+    /// The size of a timestamp.
     static let stampSize = 24
     private static let headerSize = 16
-    /// What a stamp begins with: its length and its type.
+    /// The first bytes of a timestamp: its length and its type.
     private static let stamp: [UInt8] = withUnsafeBytes(of: (UInt32(stampSize), UInt16(15))) { Array($0.prefix(6)) }
-    /// No message of the kernel is longer than a dump's datagram.
+    /// The maximum length of a message, that of a dump's datagram.
     private static let longestMessage = Int(CNL_BUFFER_SIZE)
 
-    /// What was read so far.
+    /// The report on the messages read so far.
     private(set) var report = RecordingReport()
-    private var buffer: [UInt8] = []
-    private var position = 0
-    /// The offset of the buffer in the file.
-    private var bufferOffset = 0
-    private var isAtEnd = false
-    /// Whether the last message's length made no sense, so that the next stamp must be looked for.
+    private var input = UnreadBytes()
+    /// `true` after an impossible length, until the next timestamp is found.
     private var isLost = false
-    /// The batch of the last stamp.
+    /// The batch of the last timestamp.
     private var batch: NetworkEventBatch?
     private var firstTime: Duration?
 
-    /// Whether a file that begins so is rtmon's.
+    /// Returns `true` if a file that starts with these bytes is rtmon's.
     static func recognizes(_ bytes: [UInt8]) -> Bool { bytes.count >= stampSize && bytes.starts(with: stamp) }
 
-    mutating func append(_ bytes: [UInt8]) {
-        buffer.removeFirst(position)
-        bufferOffset += position
-        position = 0
-        buffer += bytes
-    }
+    mutating func append(_ bytes: [UInt8]) { input.append(bytes) }
 
-    mutating func finish() { isAtEnd = true }
+    mutating func finish() { input.finish() }
 
-    /// The next batch: a stamp, and what was announced under it.
-    mutating func next() -> Step {
+    /// Returns the next batch: the events after a timestamp.
+    mutating func next() -> RecordingDecoder.Step {
         while true {
-            if isLost, !findStamp() { return isAtEnd ? last() : .needsMore }
-            guard left >= Self.headerSize else {
-                guard isAtEnd else { return .needsMore }
-                if left > 0 { report.tornAt = bufferOffset + position }
+            if isLost, !findStamp() { return input.isAtEnd ? last() : .needsMore }
+            guard input.count >= Self.headerSize else {
+                guard input.isAtEnd else { return .needsMore }
+                if input.count > 0 { report.tornAt = input.offset }
                 return last()
             }
             let length = length
             guard length >= Self.headerSize, length <= Self.longestMessage else {
                 report.malformed += 1
-                (isLost, position) = (true, position + 1)
+                isLost = true
+                input.skip(1)
                 continue
             }
-            guard left >= length else {
-                guard isAtEnd else { return .needsMore }
-                report.tornAt = bufferOffset + position
+            guard input.count >= length else {
+                guard input.isAtEnd else { return .needsMore }
+                report.tornAt = input.offset
                 return last()
             }
-            // Padded to a multiple of four (NLMSG_ALIGN), but for the last one of a file that was cut.
+            // Padded to a multiple of four (NLMSG_ALIGN), except at the end of a truncated file.
             let paddedLength = (length + 3) & ~3
-            guard left >= paddedLength || isAtEnd else { return .needsMore }
-            let message = buffer[position..<position + length]
-            position += min(paddedLength, left)
+            guard input.count >= paddedLength || input.isAtEnd else { return .needsMore }
+            let message = input.take(length)
+            input.skip(min(paddedLength - length, input.count))
             guard length == Self.stampSize, message.starts(with: Self.stamp) else {
                 decode(message)
                 continue
             }
-            if let complete = begin(at: Self.time(message)) { return .batch(complete) }
+            if let complete = begin(at: Self.time(message)) { return complete }
         }
     }
 
-    private var left: Int { buffer.count - position }
+    /// The length in the header of the next message.
+    private var length: Int { Int(Self.number(input.rest.prefix(4))) }
 
-    /// The length that the message at the present position claims.
-    private var length: Int { Int(Self.number(buffer[position..<position + 4])) }
-
-    /// Begins a batch, and returns the one before.
-    private mutating func begin(at time: Duration) -> NetworkEventBatch? {
+    /// Starts a batch, and returns the one before.
+    private mutating func begin(at time: Duration) -> RecordingDecoder.Step? {
         let beginning = firstTime ?? time
         firstTime = beginning
-        // The file knows the time of day only, which may jump back; the source's time may not.
+        // The file holds the time of day, which may jump back; the source's time must not.
         let now = max(time - beginning, batch?.now.sinceBoot ?? .zero)
         report.batches += 1
         defer { batch = NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: time) }
-        return batch
+        return batch.map(Self.step)
     }
 
-    private mutating func last() -> Step {
-        position = buffer.count
+    private mutating func last() -> RecordingDecoder.Step {
+        input.skipAll()
         defer { batch = nil }
-        return batch.map { .batch($0) } ?? .end
+        return batch.map(Self.step) ?? .end
+    }
+
+    private static func step(_ batch: NetworkEventBatch) -> RecordingDecoder.Step {
+        .entry(RecordingEntry(.batch(batch), now: batch.now.sinceBoot, wallTime: batch.wallTime))
     }
 
     private mutating func decode(_ bytes: ArraySlice<UInt8>) {
@@ -113,18 +101,18 @@ struct RtmonDecoder: Sendable {
         }
     }
 
-    /// Moves to the next stamp.
+    /// Moves to the next timestamp.
     ///
-    /// Returns false if there is none in what is there.
+    /// - Returns: `false` if the unread bytes hold none.
     private mutating func findStamp() -> Bool {
-        while left >= Self.stamp.count {
-            if buffer[position...].starts(with: Self.stamp) {
+        while input.count >= Self.stamp.count {
+            if input.rest.starts(with: Self.stamp) {
                 isLost = false
                 return true
             }
-            position += 1
+            input.skip(1)
         }
-        if isAtEnd { position = buffer.count }
+        if input.isAtEnd { input.skipAll() }
         return false
     }
 

@@ -129,7 +129,7 @@ public struct NetworkInterface: Hashable, Sendable {
     /// Whether packets can leave through it: up, with carrier, and operational as far as its driver says.
     ///
     /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier
-    /// (Documentation/networking/operstates.rst).
+    /// (docs/networking/operstates.rst).
     public var isUsable: Bool {
         isUp && hasCarrier && (operationalState == .up || operationalState == .unknown)
     }

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// Records what passes between a monitor and its source, so that it can be replayed by ``RecordedNetwork``.
+/// Records the traffic between a monitor and its source, which ``RecordedNetwork`` replays.
 ///
 /// ```swift
 /// let file = try RecordingFile(creating: "home.reach")
@@ -10,28 +10,28 @@ internal import Synchronization
 /// try await monitor.run()
 /// ```
 ///
-/// It writes each batch, each dump and each look-up with its answer, in their order and as the monitor saw them
-/// (docs/recording.md). The sink is called by a thread of its own, one call after the other; the source's thread never
-/// waits for it. What comes faster than the sink takes it is dropped beyond the buffer's limit, counted, and marked in the
-/// recording. A sink that fails ends the recording, not the monitoring.
+/// It saves every batch, dump and lookup with its answer, in the order and form in which the monitor saw them
+/// (docs/recording.md). A separate thread calls the sink serially; the source's thread never waits for it. Entries beyond
+/// the buffer's limit are dropped, counted, and marked in the recording. An error of the sink ends the recording, not the
+/// monitoring.
 ///
-/// What is asked before or after the run is answered and not recorded. Safe to use from any thread.
+/// Requests before and after the run are answered but not recorded. Safe to use from any thread.
 public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
-    /// How far a recording has come.
+    /// The progress of a recording.
     public struct Progress: Sendable {
-        /// How many bytes the sink has taken.
+        /// The number of bytes that the sink has taken.
         public var bytesWritten: UInt64
-        /// How many entries were dropped.
+        /// The number of dropped entries.
         public var entriesLost: UInt64
-        /// The sink's error that ended the recording, if there was one.
+        /// The error of the sink that ended the recording.
         public var failure: (any Error)?
     }
 
-    /// The batch that is being delivered, or was last.
+    /// The current or last batch.
     private struct Delivery {
         var now: Duration = .zero
         var wallTime: Duration = .zero
-        /// The thread that delivers it.
+        /// The thread that delivers it; `nil` after the delivery.
         var thread: pthread_t?
     }
 
@@ -41,13 +41,13 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     private let delivery = Mutex(Delivery())
     private let hasRun = Atomic(false)
 
-    /// Makes a source that records another one.
+    /// Creates a source that records another one.
     ///
     /// - Parameters:
-    ///   - source: what is recorded.
-    ///   - scopes: what is watched meanwhile, noted for those who replay the recording.
-    ///   - bufferLimit: how many bytes may wait for the sink.
-    ///   - sink: takes the next bytes of the recording, and returns when they are safe.
+    ///   - source: the source to record.
+    ///   - scopes: the watched scopes, saved for the replay.
+    ///   - bufferLimit: the maximum number of bytes that wait for the sink.
+    ///   - sink: takes the next bytes of the recording, and returns when they are saved.
     public init(
         _ source: some NetworkSource, scopes: [Scope] = [.internet], bufferLimit: Int = 4 << 20,
         to sink: @escaping @Sendable ([UInt8]) throws -> Void
@@ -57,12 +57,14 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
         writer = RecordingWriter(limit: bufferLimit, sink: sink)
     }
 
-    /// How far the recording has come.
+    /// The progress of the recording.
     public var progress: Progress { writer.progress }
 
-    /// Runs the source and records it; once.
+    /// Runs the source and records it.
     ///
-    /// - Throws: what the source throws, after the sink has taken everything; ``ReachabilityError`` if the recorder was run before.
+    /// Can be called once.
+    ///
+    /// - Throws: the source's error, after the sink has taken everything; ``ReachabilityError`` if the recorder was run before.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         guard !hasRun.exchange(true, ordering: .acquiringAndReleasing) else {
             throw ReachabilityError(.alreadyRun, operation: "NetworkRecorder.run(deliver:)")
@@ -84,24 +86,24 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     /// Wakes the source.
     public func wake() { source.wake() }
 
-    /// Tells the source which addresses are asked about.
+    /// Passes the watched addresses to the source.
     public func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
 
-    /// Has the source look a host up; the answer is an event.
+    /// Starts a host lookup by the source; the answer is an event.
     public func resolve(_ host: String) { (source as? any HostResolving)?.resolve(host) }
 
-    /// Returns the source's answers, which are not recorded.
+    /// Returns the source's answers without recording them.
     package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
         (source as? any HostAnswering)?.answers(for: hosts, within: limit) ?? hosts.map { _ in .failed(.notAsked) }
     }
 
-    /// If false, the source looks up no names.
+    /// `true` if the source looks up names.
     package var resolvesHosts: Bool { source.answersHosts }
 
-    /// Lets the source run the tasks that wait for its thread.
+    /// Makes the source run the tasks that wait for its thread.
     package func runTasks() { (source as? any TaskRunningSource)?.runTasks() }
 
-    /// The source's links and addresses.
+    /// Returns the source's links and addresses.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         let result = Result { () throws(ReachabilityError) in try source.interfaces() }
         record { .interfaces(.init(result, isForBatch: $0)) }
@@ -138,9 +140,116 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
         writer.finish(RecordingEntry(.end(error), now: delivery.now, wallTime: delivery.wallTime))
     }
 
-    /// The error that a monitor is told of.
+    /// Returns the error that the replay throws.
     private static func ending(_ error: any Error) -> ReachabilityError? {
         if error is CancellationError { return nil }
         return error as? ReachabilityError ?? ReachabilityError(.requestFailed, operation: "\(error)")
+    }
+}
+
+/// Passes entries to a sink on its own thread: callers never wait for the sink.
+private final class RecordingWriter: Sendable {
+    private enum Phase {
+        case idle
+        /// Entries are added.
+        case open
+        /// The last entry was added.
+        case finished
+        /// The sink failed; later entries are ignored.
+        case failed(any Error)
+    }
+
+    private struct State {
+        var buffer: RecordingBuffer
+        var phase = Phase.idle
+
+        var isOpen: Bool { if case .open = phase { true } else { false } }
+        var isFinished: Bool { if case .finished = phase { true } else { false } }
+    }
+
+    private let state: Mutex<State>
+    private let sink: @Sendable ([UInt8]) throws -> Void
+    private let wakeUp = EventFD()
+
+    init(limit: Int, sink: @escaping @Sendable ([UInt8]) throws -> Void) {
+        state = Mutex(State(buffer: RecordingBuffer(limit: limit)))
+        self.sink = sink
+    }
+
+    var progress: NetworkRecorder.Progress {
+        state.withLock { state in
+            var failure: (any Error)?
+            if case .failed(let error) = state.phase { failure = error }
+            return NetworkRecorder.Progress(
+                bytesWritten: state.buffer.written, entriesLost: state.buffer.lost, failure: failure)
+        }
+    }
+
+    /// Starts the recording with the bytes before all entries.
+    func open(_ preamble: [UInt8]) throws(ReachabilityError) {
+        guard wakeUp.descriptor >= 0 else {
+            throw ReachabilityError(.resourcesExhausted, errno: -wakeUp.descriptor, operation: "eventfd()")
+        }
+        state.withLock { state in
+            state.buffer.appendPreamble(preamble)
+            state.phase = .open
+        }
+        wakeUp.signal()
+    }
+
+    /// Adds an entry.
+    ///
+    /// The thread wakes at the next ``flush()``, or earlier if the buffer fills: a wake-up costs more than everything else.
+    func append(_ entry: RecordingEntry) {
+        // Encoded outside the lock, and only while recording.
+        guard state.withLock(\.isOpen) else { return }
+        let bytes = entry.bytes
+        let isFilling = state.withLock { state in
+            if state.isOpen { state.buffer.append(entry, bytes) }
+            return state.buffer.isFilling
+        }
+        if isFilling { wakeUp.signal() }
+    }
+
+    /// Makes the thread write the buffer.
+    func flush() { wakeUp.signal() }
+
+    /// Adds the last entry.
+    ///
+    /// ``run()`` returns when it is written.
+    func finish(_ entry: RecordingEntry) {
+        state.withLock { state in
+            guard state.isOpen else { return }
+            state.buffer.finish(entry)
+            state.phase = .finished
+        }
+        wakeUp.signal()
+    }
+
+    /// Writes until the last entry is written or the sink fails.
+    func run() async {
+        do {
+            try await ReaderThread.run { [self] () throws(ReachabilityError) in writeAll() }
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func writeAll() {
+        while true {
+            let (bytes, isFinished) = state.withLock { ($0.buffer.take(), $0.isFinished) }
+            if !bytes.isEmpty {
+                do { try sink(bytes) } catch { return fail(error) }
+                continue
+            }
+            if isFinished { return }
+            var request = pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)
+            _ = poll(&request, 1, -1)
+            wakeUp.clear()
+        }
+    }
+
+    private func fail(_ error: any Error) {
+        state.withLock { $0.phase = .failed(error) }
     }
 }

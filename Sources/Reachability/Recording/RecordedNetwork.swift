@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Synchronization
 
-/// Replays a recording: a monitor that runs on it goes through the same transitions as the one that was recorded, at the same
-/// times, without network or privilege.
+/// Replays a recording: a monitor that runs on it makes the same transitions as the recorded one, at the same times, without
+/// network or privilege.
 ///
 /// ```swift
 /// let network = try RecordedNetwork(contentsOf: "home.reach")
@@ -12,47 +12,47 @@ internal import Synchronization
 /// for await transition in transitions { print(transition.at, transition.cause) }
 /// ```
 ///
-/// Time comes from the recording. Questions are answered as they were at the batch that is being delivered; one that was asked
-/// before, but not then, with the last answer; one that was not asked before with ``ReachabilityError/Code/notRecorded``. The
-/// same transitions follow if the monitor has the same configuration and watches the same ``scopes``. A listener that is slower
-/// than the replay loses what does not fit its buffer: see ``ReachabilityMonitor/Configuration/bufferedTransitions``.
+/// Time comes from the recording. A request gets the answer recorded for the current batch, or else the last answer to the same
+/// request; without one it fails with ``ReachabilityError/Code/notRecorded``. The transitions are the same if the monitor has the
+/// same configuration and watches the same ``scopes``. A listener that is slower than the replay loses transitions beyond its
+/// buffer: see ``ReachabilityMonitor/Configuration/bufferedTransitions``.
 ///
-/// Files of rtmon(8) can be read too. They hold events but no look-ups, so that no verdict follows from them: see ``hasAnswers``.
+/// It also reads files of rtmon(8). They hold events without lookups and lead to no verdict: see ``hasAnswers``.
 ///
 /// Safe to use from any thread.
 public final class RecordedNetwork: HostResolving {
-    private struct Guarded {
-        /// Gone while somebody replays, and after that.
+    private struct State {
+        /// `nil` during the replay and after it.
         var reader: ReplayReader?
         var report: RecordingReport
-        var state: ReplayState
-        /// The thread that delivers.
+        var answers: ReplayState
+        /// The thread that delivers a batch.
         var deliverer: pthread_t?
 
-        /// Whether the calling thread is within `deliver`: then the monitor asks because of the batch.
+        /// `true` if the calling thread is within `deliver`: the monitor makes the request because of the batch.
         var isDelivering: Bool { deliverer.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
     }
 
-    /// What was watched while the recording was made, by its recorder's account; empty if that does not say.
+    /// The scopes that were watched during the recording; empty if it does not name them.
     public let scopes: [Scope]
-    /// Whether it holds the answers to dumps and look-ups, and not events alone.
+    /// `true` if the recording holds answers to dumps and lookups, `false` if it holds events only.
     public let hasAnswers: Bool
     private let pace: ReplayPace
-    private let guarded: Mutex<Guarded>
+    private let state: Mutex<State>
 
-    /// Makes a source from a function that reads the recording piece by piece.
+    /// Creates a source from a function that reads the recording in pieces.
     ///
     /// - Parameters:
-    ///   - pace: how fast batches follow each other.
-    ///   - read: returns the next bytes, none at the end; one call after the other, the first ones before this returns.
-    /// - Throws: ``ReachabilityError`` if it is no recording, or cannot be read.
+    ///   - pace: the speed of the replay.
+    ///   - read: returns the next bytes, none at the end. Called serially, for the first time before this returns.
+    /// - Throws: ``ReachabilityError`` if the bytes are no recording, or cannot be read.
     public convenience init(
         pace: ReplayPace = .unlimited, reading read: @escaping @Sendable () throws -> [UInt8]
     ) throws(ReachabilityError) {
         self.init(try ReplayReader(reading: read), pace)
     }
 
-    /// Makes a source from a file, which is read as the replay goes on.
+    /// Creates a source from a file, which is read during the replay.
     ///
     /// - Throws: ``ReachabilityError`` if the file cannot be read, or is no recording.
     public convenience init(contentsOf path: String, pace: ReplayPace = .unlimited) throws(ReachabilityError) {
@@ -60,9 +60,9 @@ public final class RecordedNetwork: HostResolving {
         try self.init(pace: pace) { try file.read() }
     }
 
-    /// Makes a source from a recording in memory.
+    /// Creates a source from a recording in memory.
     ///
-    /// - Throws: ``ReachabilityError`` if it is no recording.
+    /// - Throws: ``ReachabilityError`` if the bytes are no recording.
     public convenience init(_ bytes: [UInt8], pace: ReplayPace = .unlimited) throws(ReachabilityError) {
         self.init(try ReplayReader(bytes, reading: { [] }), pace)
     }
@@ -71,29 +71,30 @@ public final class RecordedNetwork: HostResolving {
         self.pace = pace
         scopes = reader.scopes
         hasAnswers = reader.hasAnswers
-        guarded = Mutex(
-            Guarded(
-                reader: reader, report: reader.report, state: ReplayState(hasAnswers: reader.hasAnswers, version: reader.version)))
+        let answers = ReplayState(hasAnswers: reader.hasAnswers, version: reader.version)
+        state = Mutex(State(reader: reader, report: reader.report, answers: answers))
     }
 
-    /// What was found in the recording, as far as it was read.
-    public var report: RecordingReport { guarded.withLock(\.report) }
+    /// The contents and the damage of the recording, as far as it was read.
+    public var report: RecordingReport { state.withLock(\.report) }
 
-    /// Delivers the recorded batches at their pace and returns after the last one; once.
+    /// Delivers the recorded batches at their pace and returns after the last one.
     ///
-    /// How long the monitor would wait does not matter: the batches that it waited for were recorded, too.
+    /// Can be called once.
     ///
-    /// - Throws: what the recorded source ended with; ``ReachabilityError`` if the recording cannot be read on, or was replayed
+    /// The durations that `deliver` returns are ignored: the batches that they led to were recorded, too.
+    ///
+    /// - Throws: the error that ended the recorded source; ``ReachabilityError`` if reading the recording fails, or it was replayed
     ///   before; `CancellationError` when cancelled.
     public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        guard var reader = guarded.withLock({ $0.reader.take() }) else {
+        guard var reader = state.withLock({ $0.reader.take() }) else {
             throw ReachabilityError(.alreadyRun, operation: "RecordedNetwork.run(deliver:)")
         }
         let wait = pace.start()
         var beginning: BootInstant?
         while true {
             let window = try reader.next()
-            guarded.withLock { $0.report = reader.report }
+            state.withLock { $0.report = reader.report }
             guard let window else { break }
             let now = window.batch.now
             try await wait((beginning ?? now).duration(to: now))
@@ -104,36 +105,68 @@ public final class RecordedNetwork: HostResolving {
         if let failure = reader.report.failure { throw failure }
     }
 
-    /// Nothing: what was added is looked at with the next recorded batch.
+    /// Does nothing: new scopes are evaluated with the next recorded batch.
     public func wake() {}
 
-    /// Does nothing: the answers about hosts are among the recorded events.
+    /// Does nothing: answers to host lookups are recorded events.
     public func resolve(_ host: String) {}
 
-    /// The links and addresses as they were at the present batch.
+    /// Returns the links and addresses at the current batch.
     ///
     /// - Throws: the recorded error, or ``ReachabilityError/Code/notRecorded`` before the first dump.
     public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
-        try guarded.withLock { $0.state.interfaces(forBatch: $0.isDelivering) }.get()
+        try state.withLock { $0.answers.interfaces(forBatch: $0.isDelivering) }.get()
     }
 
-    /// Returns the answers as they were at the present batch, or else the last ones before.
+    /// Returns the answers recorded for the current batch, or else the last known ones.
     ///
-    /// A query fails with the recorded error, or with ``ReachabilityError/Code/notRecorded`` if it was not asked before.
+    /// A query fails with the recorded error, or with ``ReachabilityError/Code/notRecorded`` if it was never recorded.
     public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
-        guarded.withLock { guarded in
-            let isDelivering = guarded.isDelivering
-            return queries.map { guarded.state.route(to: $0, forBatch: isDelivering) }
+        state.withLock { state in
+            let isDelivering = state.isDelivering
+            return queries.map { state.answers.route(to: $0, forBatch: isDelivering) }
         }
     }
 
-    /// Delivers one batch, on this thread from beginning to end.
+    /// Delivers one batch on the calling thread.
     private func play(_ window: ReplayState.Window, _ deliver: (NetworkEventBatch) -> Duration?) {
-        guarded.withLock { guarded in
-            guarded.state.begin(window)
-            guarded.deliverer = pthread_self()
+        state.withLock { state in
+            state.answers.begin(window)
+            state.deliverer = pthread_self()
         }
         _ = deliver(window.batch)
-        guarded.withLock { $0.deliverer = nil }
+        state.withLock { $0.deliverer = nil }
+    }
+}
+
+/// The speed of a replay.
+public struct ReplayPace: Sendable {
+    /// Returns when the batch at this offset from the first one is due.
+    typealias Wait = @Sendable (_ offset: Duration) async throws -> Void
+
+    /// The maximum offset of a batch, 100 years; later times in a file are clamped to it.
+    private static let longest: Duration = .seconds(3_153_600_000)
+
+    /// Starts the replay's time.
+    let start: @Sendable () -> Wait
+
+    /// Delivers batches as fast as the monitor takes them.
+    public static let unlimited = ReplayPace(start: { { _ in await Task.yield() } })
+
+    /// Delivers batches at their recorded times, measured by a clock.
+    ///
+    /// - Parameters:
+    ///   - clock: the clock of the replay.
+    ///   - speed: the recorded seconds per second of the clock: 2 is twice as fast. Clamped to 0.001 … 1 000 000; NaN is treated
+    ///     as 1.
+    public static func following(_ clock: some Clock<Duration>, speed: Double = 1) -> ReplayPace {
+        let speed = speed.isNaN ? 1 : min(max(speed, 0.001), 1_000_000)
+        return ReplayPace(start: {
+            let start = clock.now
+            return { offset in
+                let offset = min(max(offset, .zero), longest)
+                try await clock.sleep(until: start.advanced(by: offset / speed), tolerance: nil)
+            }
+        })
     }
 }

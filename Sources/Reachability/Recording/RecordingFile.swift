@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// A file to record into, or to replay from.
+/// A file that is recorded to or replayed from.
 ///
-/// Closed when it is released. Reading and writing wait for the disk; one thread at a time makes sense.
+/// Closed when it is released. Reading and writing block; use it from one thread at a time.
 public final class RecordingFile: Sendable {
     private static let readSize = 64 << 10
 
-    /// The path, for messages.
+    /// The path, or the name of the descriptor, for messages.
     public let path: String
     private let descriptor: Int32
     private let isOwner: Bool
@@ -18,27 +18,27 @@ public final class RecordingFile: Sendable {
         isOwner = true
     }
 
-    /// Creates a file to record into.
+    /// Creates a file to record to.
     ///
-    /// Nothing is overwritten.
+    /// Never overwrites a file.
     ///
-    /// - Throws: ``ReachabilityError`` with EEXIST if there is such a file, or with the kernel's reason not to make one (open(2)).
+    /// - Throws: ``ReachabilityError`` with EEXIST if the file exists, or with another errno of open(2).
     public convenience init(creating path: String) throws(ReachabilityError) {
         try self.init(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666), path: path)
     }
 
     /// Opens a file to replay from.
     ///
-    /// - Throws: ``ReachabilityError`` with the kernel's reason not to open it (open(2)).
+    /// - Throws: ``ReachabilityError`` with the errno of open(2).
     public convenience init(reading path: String) throws(ReachabilityError) {
         try self.init(open(path, O_RDONLY | O_CLOEXEC), path: path)
     }
 
-    /// Takes a descriptor that is open and stays the caller's, such as that of standard output.
+    /// Wraps an open descriptor, such as standard output, which the caller keeps owning.
     ///
     /// - Parameters:
     ///   - descriptor: the descriptor.
-    ///   - name: what messages call it.
+    ///   - name: its name in messages.
     public init(descriptor: Int32, name: String) {
         self.descriptor = descriptor
         path = name
@@ -49,9 +49,9 @@ public final class RecordingFile: Sendable {
         if isOwner { close(descriptor) }
     }
 
-    /// Writes all bytes, and returns when the system has taken them.
+    /// Writes all bytes, and returns when the kernel has taken them.
     ///
-    /// - Throws: ``ReachabilityError`` with the kernel's reason (write(2)); then some of the bytes may have been written.
+    /// - Throws: ``ReachabilityError`` with the errno of write(2). Some bytes may have been written.
     public func write(_ bytes: [UInt8]) throws(ReachabilityError) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -60,9 +60,9 @@ public final class RecordingFile: Sendable {
         }
     }
 
-    /// Reads on: some bytes, none at the end.
+    /// Reads the next bytes, none at the end.
     ///
-    /// - Throws: ``ReachabilityError`` with the kernel's reason (read(2)).
+    /// - Throws: ``ReachabilityError`` with the errno of read(2).
     public func read() throws(ReachabilityError) -> [UInt8] {
         while true {
             var count = 0
@@ -75,11 +75,11 @@ public final class RecordingFile: Sendable {
         }
     }
 
-    /// Waits if that is all that is to be done about the last error.
+    /// Waits after an EAGAIN, returns after an EINTR, and throws after any other errno.
     private func recover(_ operation: String, _ event: Int16) throws(ReachabilityError) {
         switch errno {
         case EINTR: break
-        // Somebody may share the descriptor who made it non-blocking.
+        // Another process that shares the open file may have made it non-blocking.
         case EAGAIN:
             var request = pollfd(fd: descriptor, events: event, revents: 0)
             _ = poll(&request, 1, -1)

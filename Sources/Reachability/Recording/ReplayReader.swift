@@ -1,61 +1,64 @@
-/// Puts a recording together again from the bytes of a file: batches, each with the answers that follow it.
+/// Assembles a recording from the bytes of a file: batches, each with its answers.
 struct ReplayReader: Sendable {
-    /// What was watched while the recording was made.
+    /// The scopes that were watched during the recording.
     private(set) var scopes: [Scope] = []
     private let read: @Sendable () throws -> [UInt8]
-    /// One of the two, by what the file is.
-    private var decoder: RecordingDecoder?
-    private var rtmonDecoder: RtmonDecoder?
-    /// The next window, while its answers are being read.
+    /// The decoder of the file's format; the other one is `nil`.
+    private var recording: RecordingDecoder?
+    private var rtmon: RtmonDecoder?
+    /// The next window, whose answers are being read.
     private var window: ReplayState.Window?
-    /// Whether entries are missing since the window began: dropped by the recorder, or damaged.
+    /// `true` if entries of the window are missing: dropped by the recorder, or damaged.
     private var isDamaged = false
     private var knownDamage = 0
     private var hasEnded = false
 
-    /// Reads on to the first batch.
+    /// Reads up to the first batch.
     ///
-    /// - Parameter beginning: what was read already.
+    /// - Parameter beginning: the bytes that were read already.
     init(_ beginning: [UInt8] = [], reading read: @escaping @Sendable () throws -> [UInt8]) throws(ReachabilityError) {
         self.read = read
         var first = beginning
         while first.count < RtmonDecoder.stampSize {
-            let bytes = try readOn()
+            let bytes = try readMore()
             if bytes.isEmpty { break }
             first += bytes
         }
         if RtmonDecoder.recognizes(first) {
-            rtmonDecoder = RtmonDecoder()
-            rtmonDecoder?.append(first)
+            rtmon = RtmonDecoder()
+            rtmon?.append(first)
         } else {
-            decoder = RecordingDecoder()
-            decoder?.append(first)
+            recording = RecordingDecoder()
+            recording?.append(first)
             _ = try completeWindow()
         }
     }
 
-    /// Whether it holds answers, and not events alone.
-    var hasAnswers: Bool { rtmonDecoder == nil }
+    /// `false` if the file holds events only.
+    var hasAnswers: Bool { rtmon == nil }
 
     /// The version of the recording's format.
-    var version: UInt16 { decoder?.version ?? RecordingFormat.majorVersion }
+    var version: UInt16 { recording?.version ?? RecordingFormat.majorVersion }
 
-    var report: RecordingReport { decoder?.report ?? rtmonDecoder?.report ?? RecordingReport() }
+    var report: RecordingReport { recording?.report ?? rtmon?.report ?? RecordingReport() }
 
-    /// The next batch and its answers; `nil` at the end.
+    /// Returns the next batch with its answers; `nil` at the end.
     mutating func next() throws(ReachabilityError) -> ReplayState.Window? {
-        guard hasAnswers else { return try nextBatch().map { ReplayState.Window($0) } }
+        guard hasAnswers else {
+            guard let entry = try nextEntry(), case .batch(let batch) = entry.content else { return nil }
+            return ReplayState.Window(batch)
+        }
         guard window != nil else { return nil }
         return try completeWindow()
     }
 
-    /// Reads on until the next window begins, and returns the one before, which is then complete.
+    /// Reads up to the start of the next window, and returns the one before.
     private mutating func completeWindow() throws(ReachabilityError) -> ReplayState.Window? {
         while !hasEnded, let entry = try nextEntry() {
             switch entry.content {
             case .session(let scopes): self.scopes = scopes
             case .batch(var batch):
-                // Nobody knows what the missing entries said: the monitor is to ask about everything.
+                // The content of the missing entries is unknown: start a resync.
                 if isDamaged { batch.events.insert(.overrun, at: 0) }
                 window?.isWhole = !isDamaged
                 isDamaged = false
@@ -73,31 +76,25 @@ struct ReplayReader: Sendable {
 
     private mutating func nextEntry() throws(ReachabilityError) -> RecordingEntry? {
         while true {
-            let step = try decoder?.next()
+            let step = try recording?.next() ?? rtmon?.next()
             if report.malformed > knownDamage { (isDamaged, knownDamage) = (true, report.malformed) }
             switch step {
             case .entry(let entry): return entry
             case .end, nil: return nil
             case .needsMore:
-                let bytes = try readOn()
-                if bytes.isEmpty { decoder?.finish() } else { decoder?.append(bytes) }
+                let bytes = try readMore()
+                if bytes.isEmpty {
+                    recording?.finish()
+                    rtmon?.finish()
+                } else {
+                    recording?.append(bytes)
+                    rtmon?.append(bytes)
+                }
             }
         }
     }
 
-    private mutating func nextBatch() throws(ReachabilityError) -> NetworkEventBatch? {
-        while true {
-            switch rtmonDecoder?.next() {
-            case .batch(let batch): return batch
-            case .end, nil: return nil
-            case .needsMore:
-                let bytes = try readOn()
-                if bytes.isEmpty { rtmonDecoder?.finish() } else { rtmonDecoder?.append(bytes) }
-            }
-        }
-    }
-
-    private func readOn() throws(ReachabilityError) -> [UInt8] {
+    private func readMore() throws(ReachabilityError) -> [UInt8] {
         do {
             return try read()
         } catch let error as ReachabilityError {

@@ -1,7 +1,7 @@
 internal import Reachability
 
 extension SimulatedKernel {
-    /// The sysctls of the machine (Documentation/networking/ip-sysctl.rst).
+    /// The sysctls of the machine (docs/networking/ip-sysctl.rst).
     struct Sysctls: Hashable, Sendable {
         var ignoresIPv4LinkDown = false
         var ignoresIPv6LinkDown = false

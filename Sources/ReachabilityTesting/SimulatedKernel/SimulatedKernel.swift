@@ -8,7 +8,7 @@ public import Reachability
 ///
 /// Not modelled: neighbours, router advertisements, VRFs, the weights of multipath next hops, rules that match an incoming
 /// interface or a source port, appended routes, and replaced nexthop groups. Sysctls have the kernel's defaults
-/// (Documentation/networking/ip-sysctl.rst) with one exception: links get no link-local addresses until ``setSysctl(_:_:)``
+/// (docs/networking/ip-sysctl.rst) with one exception: links get no link-local addresses until ``setSysctl(_:_:)``
 /// enables them.
 public struct SimulatedKernel: Sendable {
     struct Link: Hashable, Sendable {

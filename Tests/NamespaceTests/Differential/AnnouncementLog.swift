@@ -1,20 +1,20 @@
 import Reachability
 import Synchronization
 
-/// What a network announced, as far as the kernel and its model can be compared.
+/// The events of a network, as far as the kernel and its model can be compared.
 final class AnnouncementLog: Sendable {
     private let noted = Mutex<Set<String>>([])
 
-    /// Each once: how often the kernel repeats itself does not matter.
+    /// The distinct events: repetitions do not matter.
     var texts: Set<String> { noted.withLock(\.self) }
 
     func clear() { noted.withLock { $0 = [] } }
 
     func note(_ batch: NetworkEventBatch) { noted.withLock { $0.formUnion(batch.events.compactMap(Self.text)) } }
 
-    /// How the model's announcements differ from the kernel's; `nil` if they do not.
+    /// Returns the difference between the model's events and the kernel's; `nil` if they agree.
     ///
-    /// The kernel may tell of a link and its settings more often than needed, and late.
+    /// The kernel may announce links and NETCONF more often than needed, and late.
     func difference(from kernel: AnnouncementLog) -> String? {
         let (real, modelled) = (kernel.texts, texts)
         let unforeseen = real.subtracting(modelled).filter { !$0.hasPrefix("link ") && !$0.hasPrefix("netconf of ") }.sorted()
@@ -50,7 +50,7 @@ final class AnnouncementLog: Sendable {
     }
 }
 
-/// A network whose announcements are noted.
+/// A source that logs its events.
 struct AnnouncementTap: NetworkSource {
     private let source: any NetworkSource
     private let log: AnnouncementLog

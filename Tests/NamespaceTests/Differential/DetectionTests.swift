@@ -2,13 +2,13 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Duplicate address detection, which takes the kernel its time, in the kernel and in its model.
+/// Duplicate address detection in the kernel and in its model.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct DetectionTests {
-    /// The kernel waits up to a second before the first probe, and then one second for each.
+    /// The kernel waits up to 1 s before the first probe, then 1 s for each probe.
     private static let patience: Duration = .seconds(10)
 
-    @Test func theModelAndTheKernelAgreeAboutAddressesThatAreBeingDetected() async throws {
+    @Test func modelMatchesKernelDuringAddressDetection() async throws {
         let twins = try await TwinNetworks()
         for setting in ["accept_dad=1", "dad_transmits=2", "addr_gen_mode=1"] {
             let parts = setting.split(separator: "=")

@@ -3,14 +3,14 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// The same random changes, made to the kernel and to its model, lead to the same verdicts and the same announcements.
+/// The same random changes to the kernel and to its model lead to the same verdicts and the same events.
 ///
-/// `REACHABILITY_DIFFERENTIAL_OPERATIONS` sets how many changes are made for each seed, and `REACHABILITY_DIFFERENTIAL_SEEDS`
-/// the seeds: numbers with commas between them, or `FIRST-LAST`.
+/// `REACHABILITY_DIFFERENTIAL_OPERATIONS` sets the number of changes per seed, and `REACHABILITY_DIFFERENTIAL_SEEDS` the seeds:
+/// numbers separated by commas, or `FIRST-LAST`.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(60)), .serialized)
 struct DifferentialTests {
     @Test(arguments: Limits.seeds)
-    func theModelAndTheKernelAgree(seed: UInt64) async throws {
+    func modelMatchesKernel(seed: UInt64) async throws {
         let twins = try await TwinNetworks()
         let pulse = Pulse(twins.kernel)
         var history: [String] = []
@@ -58,20 +58,20 @@ struct TwinMonitors: Sendable {
 }
 
 extension TwinNetworks {
-    /// Runs a monitor on each while the body is running.
+    /// Runs a monitor on each while the body runs.
     func watching(_ body: (TwinMonitors) async throws -> Void) async throws {
         let monitors = TwinMonitors(
             kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)), model: .init(AnnouncementTap(model, log)))
         let running = [monitors.kernel, monitors.model].map { monitor in Task { try await monitor.run() } }
         defer { for task in running { task.cancel() } }
         for monitor in [monitors.kernel, monitors.model] {
-            // The baseline says that it has begun.
+            // The baseline marks the start.
             for await _ in monitor.transitions(to: .internet, raw: true) { break }
         }
         try await body(monitors)
     }
 
-    /// How the kernel, the model and what monitors make of them differ; `nil` if they do not.
+    /// Returns the difference between the kernel, the model and their monitors; `nil` if they agree.
     func difference(_ monitors: TwinMonitors) throws -> String? {
         if let difference = try differenceOfInterfaces() { return difference }
         let comparison = try VerdictComparison(self)

@@ -1,14 +1,14 @@
 import Reachability
 import ReachabilityTesting
 
-/// A change that can be made to a network namespace and to the model alike.
+/// A change for a network namespace and for the model.
 enum Operation: Hashable, Sendable {
-    /// Of a route: where it leads, and its place.
+    /// The key of a route: its destination and its place.
     struct Key: Hashable, Sendable {
         var destination: String
         var metric: UInt32?
         var table: UInt32 = 254
-        /// Where packets must come from, over IPv6.
+        /// The source prefix of an IPv6 route.
         var sources: String?
 
         var isIPv6: Bool { destination.contains(":") }
@@ -36,7 +36,7 @@ enum Operation: Hashable, Sendable {
     case removeNexthop(UInt32)
     case setSysctl(String, Int)
 
-    /// Makes the change to the model.
+    /// Applies the change to the model.
     func apply(to network: SimulatedNetwork) throws(SimulationError) {
         switch self {
         case .addLink(let name, let index):
@@ -75,4 +75,98 @@ enum Operation: Hashable, Sendable {
         case .setSysctl(let key, let value): try network.setSysctl(key, value)
         }
     }
+}
+
+extension Operation: CustomStringConvertible {
+    /// The command for the change, without the namespace; `far` marks the other end of the cables.
+    var description: String { words.joined(separator: " ") }
+
+    /// Returns the commands for a machine in namespace `near` with cables to namespace `far`.
+    func commands(near: String, far: String) -> [[String]] {
+        switch self {
+        case .setSysctl(let key, let value): [["ip", "netns", "exec", near, "sysctl", "-qw", "\(key)=\(value)"]]
+        case .setCarrier: [["ip", "-n", far] + words.dropFirst()]
+        case .addLink(let name, _):
+            [["ip", "-n", near] + words.dropFirst() + ["netns", far], ["ip", "-n", far, "link", "set", "far-\(name)", "up"]]
+        default: [["ip", "-n", near] + words.dropFirst()]
+        }
+    }
+
+    private var words: [String] {
+        switch self {
+        case .addLink(let name, let index):
+            // The other ends have other indices: with equal ones the kernel takes a cable for its own lower device and delays
+            // its carrier event for 1 s (linkwatch_urgent_event(), net/core/link_watch.c).
+            ["ip", "link", "add", name, "index", "\(index)", "address", "02:00:00:00:00:\(index / 16)\(Self.digit(index % 16))"]
+                + ["type", "veth", "peer", "name", "far-\(name)", "index", "\(1000 + index)"]
+        case .removeLink(let name): ["ip", "link", "del", name]
+        case .setUp(let name, let isUp): ["ip", "link", "set", name, isUp ? "up" : "down"]
+        case .setCarrier(let name, let hasCarrier): ["far", "link", "set", "far-\(name)", hasCarrier ? "up" : "down"]
+        case .addAddress(let name, let address):
+            ["ip", "address", "add", address, "dev", name] + (address.contains(":") ? ["nodad"] : [])
+        case .removeAddress(let name, let address): ["ip", "address", "del", address, "dev", name]
+        case .addRoute(let key, let gateway, let name, let source):
+            ["ip", "route", "add"] + key.words + Self.way(gateway, name) + (source.map { ["src", $0] } ?? [])
+        case .replaceRoute(let key, let gateway, let name): ["ip", "route", "replace"] + key.words + Self.way(gateway, name)
+        case .addRefusal(let key, let type): ["ip", "route", "add", type.rawValue] + key.words
+        case .addMultipath(let key, let hops):
+            ["ip", "route", "add"] + key.words + hops.flatMap { ["nexthop"] + Self.way($0.gateway, $0.name) }
+        case .addRouteThroughNexthop(let key, let id): ["ip", "route", "add"] + key.words + ["nhid", "\(id)"]
+        case .removeRoute(let key, let gateway, let name):
+            ["ip", "route", "del"] + key.words + (gateway.map { ["via", $0] } ?? []) + (name.map { ["dev", $0] } ?? [])
+        case .addRule(let rule): ["ip"] + Self.option(rule.family) + ["rule", "add"] + rule.words
+        case .removeRule(let priority, let family):
+            ["ip"] + Self.option(family) + ["rule", "del", "priority", "\(priority)"]
+        case .addNexthop(let id, let gateway, let name): ["ip", "nexthop", "add", "id", "\(id)"] + Self.way(gateway, name)
+        case .addBlackholeNexthop(let id, let family):
+            ["ip"] + Self.option(family) + ["nexthop", "add", "id", "\(id)", "blackhole"]
+        case .addNexthopGroup(let id, let members):
+            ["ip", "nexthop", "add", "id", "\(id)", "group", members.map(String.init).joined(separator: "/")]
+        case .replaceNexthop(let id, let gateway, let name):
+            ["ip", "nexthop", "replace", "id", "\(id)"] + Self.way(gateway, name)
+        case .replaceNexthopByBlackhole(let id, let family):
+            ["ip"] + Self.option(family) + ["nexthop", "replace", "id", "\(id)", "blackhole"]
+        case .removeNexthop(let id): ["ip", "nexthop", "del", "id", "\(id)"]
+        case .setSysctl(let key, let value): ["sysctl", "\(key)=\(value)"]
+        }
+    }
+
+    private static func digit(_ value: UInt32) -> String { String(value, radix: 16) }
+
+    private static func way(_ gateway: String?, _ name: String) -> [String] {
+        guard let gateway else { return ["dev", name] }
+        return ["via", gateway, "dev", name, "onlink"]
+    }
+
+    private static func option(_ family: IPAddress.Family) -> [String] { family == .ipv6 ? ["-6"] : [] }
+}
+
+extension Operation.Key {
+    fileprivate var words: [String] {
+        [destination] + (sources.map { ["from", $0] } ?? []) + (metric.map { ["metric", "\($0)"] } ?? [])
+            + (table == 254 ? [] : ["table", "\(table)"])
+    }
+}
+
+extension SimulatedKernel.Rule {
+    fileprivate var words: [String] {
+        var words = ["priority", "\(priority)"]
+        if let source { words += ["from", source.text] }
+        if let destination { words += ["to", destination.text] }
+        if let mark { words += ["fwmark", "\(mark)"] }
+        if let uids { words += ["uidrange", "\(uids.lowerBound)-\(uids.upperBound)"] }
+        if let transport { words += ["ipproto", "\(transport.rawValue)"] }
+        if let ports { words += ["dport", "\(ports.lowerBound)-\(ports.upperBound)"] }
+        switch action {
+        case .lookup(let table): words += ["lookup", "\(table)"]
+        case .unreachable: words += ["unreachable"]
+        case .prohibit: words += ["prohibit"]
+        case .blackhole: words += ["blackhole"]
+        }
+        return words
+    }
+}
+
+extension IPPrefix {
+    fileprivate var text: String { "\(address)/\(length)" }
 }

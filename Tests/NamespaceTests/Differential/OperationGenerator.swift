@@ -1,22 +1,22 @@
 import Reachability
 import ReachabilityTesting
 
-/// Makes up changes: mostly possible ones, now and then one that the kernel must refuse.
+/// A generator of random changes, some of which the kernel must refuse.
 struct OperationGenerator {
     static let links = ["cable0", "cable1", "cable2"]
 
-    /// The index of the first of them.
+    /// The index of the first link.
     static let firstIndex: UInt32 = 2
 
     private var random: SeededGenerator
-    /// No index is used twice.
+    /// The next index; none is used twice.
     private var nextIndex = firstIndex + UInt32(links.count)
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// A change that suits the model's state.
+    /// Returns a change that suits the model's state.
     mutating func next(_ kernel: SimulatedKernel) -> Operation {
-        // A machine without its links is dull.
+        // Most changes need links.
         if kernel.interfaces.count <= Self.links.count, chance(1, of: 4) { return exchangeLink(kernel) }
         return switch Int.random(in: 0..<100, using: &random) {
         case 0..<12: .setUp(link(), chance(3, of: 4))
@@ -48,7 +48,7 @@ struct OperationGenerator {
 
     private mutating func link() -> String { pick(Self.links) }
 
-    /// Removes a link, or puts one where one is missing.
+    /// Removes a link, or adds a missing one.
     private mutating func exchangeLink(_ kernel: SimulatedKernel) -> Operation {
         let missing = Self.links.first { name in !kernel.interfaces.contains { $0.name == name } }
         guard let name = missing else { return .removeLink(link()) }
@@ -81,12 +81,12 @@ struct OperationGenerator {
             isIPv6
             ? ["::/0", "::/0", "::/0", "2000::/3", "2001:db8:ffff::/48"]
             : ["0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "198.51.100.0/24"]
-        // Without a metric, IPv6 routes would get one that iproute2 does not find again by 0.
+        // Without a metric, IPv6 routes get one that iproute2 cannot match by 0.
         let metrics: [UInt32?] = isIPv6 ? [100, 200, 300] : [nil, 100, 200]
         return Operation.Key(destination: pick(destinations), metric: pick(metrics), table: chance(1, of: 6) ? 77 : 254)
     }
 
-    /// The same, now and then for packets from some sources only.
+    /// Returns a key, sometimes with a source prefix.
     private mutating func keyForSources() -> Operation.Key {
         var key = key()
         if key.isIPv6, chance(1, of: 3) {
@@ -95,9 +95,9 @@ struct OperationGenerator {
         return key
     }
 
-    /// A gateway that no link has as its address.
+    /// Returns a gateway that is no link's address.
     ///
-    /// IPv6 takes one with a wider scope only if no route leads to it over another link, even with `onlink`.
+    /// IPv6 accepts a global one only if no route leads to it over another link, even with `onlink`.
     private mutating func gateway(_ isIPv6: Bool) -> String {
         let number = Int.random(in: 0...2, using: &random)
         return isIPv6 ? "fe80::f\(number)" : "10.\(number).\(pick([0, 1])).254"
@@ -158,7 +158,7 @@ struct OperationGenerator {
             pick([.lookup(table: 77), .lookup(table: 77), .unreachable, .prohibit, .blackhole]))
     }
 
-    /// A rule that is for an address of the machine's, or for its whole prefix; perhaps for one transport or port.
+    /// Returns a rule for an address of the machine, or for its prefix; sometimes for one transport or port.
     private mutating func rule(from held: NetworkInterface.Address) -> SimulatedKernel.Rule {
         let family = held.address.family
         let length = pick([family.bitWidth, family.bitWidth, held.prefixLength])

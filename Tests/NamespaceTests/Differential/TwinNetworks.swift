@@ -2,28 +2,28 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// A machine with three cables in a network namespace, and the model of the same.
+/// A machine with three cables in a network namespace, and its model.
 final class TwinNetworks: Sendable {
-    /// Why they cannot be compared any further.
+    /// A difference that ends the comparison.
     struct Divergence: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// How long the kernel may take: it may put off the announcement of a carrier for a second.
+    /// The time limit for the kernel, which may delay a carrier event for 1 s.
     static let patience: Duration = .seconds(4)
 
     let near: Namespace
     let far: Namespace
     let kernel: KernelNetwork
     let model: SimulatedNetwork
-    /// What the model announced.
+    /// The model's events.
     let log = AnnouncementLog()
 
     init() async throws {
         near = try await Namespace()
         far = try await Namespace()
         kernel = KernelNetwork(networkNamespace: near.path)
-        // Link-local addresses as on a real machine, but at once; and of a prefix's addresses the later ones go with the first.
+        // Link-local addresses without detection; secondary addresses go with their primary one.
         for setting in ["ipv6.conf.all.accept_dad=0", "ipv6.conf.default.accept_dad=0", "ipv4.conf.all.promote_secondaries=0"] {
             let parts = setting.split(separator: "=")
             try await near.sysctl("net.\(parts[0])", String(parts[1]))
@@ -37,7 +37,7 @@ final class TwinNetworks: Sendable {
         }
     }
 
-    /// Makes a change to both.
+    /// Applies a change to both.
     func apply(_ operation: Operation) async throws {
         var result: (code: Int32, output: String) = (0, "")
         for command in operation.commands(near: near.name, far: far.name) where result.code == 0 {
@@ -52,7 +52,7 @@ final class TwinNetworks: Sendable {
         guard result.code == 0 else { throw Divergence(description: "the kernel refuses: \(result.output)") }
     }
 
-    /// How the links and addresses differ; `nil` if they do not.
+    /// Returns the difference between the links and addresses; `nil` if they agree.
     func differenceOfInterfaces() throws -> String? {
         let (real, modelled) = (try kernel.interfaces().map(Self.text).sorted(), try model.interfaces().map(Self.text).sorted())
         guard real != modelled else { return nil }
@@ -67,5 +67,49 @@ final class TwinNetworks: Sendable {
         }
         return "\(interface.index) \(interface.name)\(interface.isUp ? " up" : "")\(interface.hasCarrier ? " carrier" : "") "
             + "\(interface.operationalState) " + addresses.sorted().joined(separator: ", ")
+    }
+}
+
+/// A repeated check: after every event of the kernel, and every 5 ms.
+final class Pulse: Sendable {
+    private static let interval: Duration = .milliseconds(5)
+
+    /// The kernel's events.
+    let log = AnnouncementLog()
+    private let source: KernelNetwork
+    private let beats: AsyncStream<Void>
+    private let beat: AsyncStream<Void>.Continuation
+
+    init(_ source: KernelNetwork) {
+        self.source = source
+        (beats, beat) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Runs the source while the body runs.
+    func running(_ body: () async throws -> Void) async throws {
+        let run = Task { [source, beat, log] in
+            try await source.run { batch in
+                log.note(batch)
+                beat.yield()
+                return Self.interval
+            }
+        }
+        defer { run.cancel() }
+        // No event is missed after the first beat.
+        for await _ in beats { break }
+        try await body()
+    }
+
+    /// Waits until there is no difference; throws the last one after the time limit.
+    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () async throws -> String?) async throws {
+        let clock = ContinuousClock()
+        let deadline = clock.now + patience
+        guard var last = try await difference() else { return }
+        for await _ in beats {
+            guard let next = try await difference() else { return }
+            last = next
+            guard clock.now < deadline else { break }
+        }
+        throw TwinNetworks.Divergence(description: last)
     }
 }

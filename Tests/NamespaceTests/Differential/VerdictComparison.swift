@@ -2,13 +2,13 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 
-/// Compares what a namespace and its model say about destinations.
+/// A comparison of the verdicts of a namespace and its model.
 struct VerdictComparison {
     private static let evaluator = PathEvaluator(
         ipv4Representatives: ["198.41.0.4", "1.1.1.1"].compactMap { IPAddress($0) },
         ipv6Representatives: ["2001:503:ba3e::2:30", "2801:1b8:10::b"].compactMap { IPAddress($0) })
 
-    /// What is asked about: the internet as different sockets would see it, places that routes lead to, and neighbours.
+    /// The compared scopes: the internet for different sockets, destinations of routes, and neighbours.
     static let scopes: [Scope] = {
         let addresses = [
             "198.51.100.7", "2001:db8:ffff::7", "203.0.113.5", "10.0.0.77", "10.1.0.77", "2001:db8:1::77", "fd00:2::77",
@@ -42,7 +42,7 @@ struct VerdictComparison {
         modelTable = InterfaceTable(kernel.interfaces)
     }
 
-    /// How the verdicts about a scope differ; `nil` if they do not.
+    /// Returns the difference between the verdicts about a scope; `nil` if they agree.
     func difference(_ scope: Scope) throws -> String? {
         guard let queries = Self.evaluator.queries(for: scope, table) else { return nil }
         var lookups = LookupBatch()
@@ -52,16 +52,16 @@ struct VerdictComparison {
             if round.isEmpty { break }
             let real = twins.kernel.routes(to: round)
             for (query, answer) in zip(round, real) {
-                // No socket can be made for another user.
+                // The process cannot create another user's socket.
                 if case .failure(let error) = answer, query.source == .selected, error.code == .permissionDenied { continue }
                 let answer = try answer.get()
                 let answers = modelledAnswers(to: query)
                 if isForgotten(query, answer) { return nil }
-                // Which leg of a multipath route is taken, the kernel decides by a hash.
+                // The kernel selects the next hop of a multipath route by a hash.
                 guard answers.contains(where: { isSame($0, answer, query) || isSameSocket($0, answer, query) }) else {
-                    return "\(query): the kernel says \(answer), the model \(answers)"
+                    return "\(query): the kernel answers \(answer), the model \(answers)"
                 }
-                // A datagram socket chooses for the kernel, whatever the transport.
+                // A datagram socket selects for the kernel, for any transport.
                 if query.source != .selected, let difference = try differenceOfEntries(query) { return difference }
             }
             lookups.accept(real, table)
@@ -75,7 +75,7 @@ struct VerdictComparison {
         return "\(scope): the kernel means \(Self.text(paths.0)), the model \(Self.text(paths.1))"
     }
 
-    /// The model's answers; about the source that connect(2) chooses, those of a datagram socket, as the kernel's are.
+    /// Returns the model's answers; with a selected source those of a datagram socket, like the kernel's.
     private func modelledAnswers(to query: RouteQuery) -> [RouteVerdict] {
         guard query.source == .selected else { return kernel.answers(to: query) }
         var datagram = query
@@ -86,26 +86,26 @@ struct VerdictComparison {
         }
     }
 
-    /// How the answers of sockets and `ip` in the namespace differ from those of the model's sockets, and from the verdicts;
-    /// `nil` if they do not.
+    /// Returns the difference between sockets and `ip` in the namespace, the model's sockets, and the verdicts; `nil` if they
+    /// agree.
     func differenceFromSockets() async throws -> String? {
-        let subjects = Self.scopes.map { PlainJudgement.Subject($0) }
-        let view = try await KernelView.taken(of: Array(Set(subjects.flatMap(\.questions))), in: twins.near)
-        let judgement = PlainJudgement(view: view)
+        let subjects = Self.scopes.map { PathOracle.Subject($0) }
+        let view = try await KernelView.taken(of: Array(Set(subjects.flatMap(\.targets))), in: twins.near)
+        let oracle = PathOracle(view: view)
         for subject in subjects {
             guard let queries = Self.evaluator.queries(for: subject.scope, table), !queries.contains(where: mayBeForgotten) else {
                 continue
             }
-            for (query, question) in zip(queries, subject.questions) {
-                guard let connection = view.connections[question] else { return "no socket was asked about \(question)" }
+            for (query, target) in zip(queries, subject.targets) {
+                guard let connection = view.connections[target] else { return "no socket was connected for \(target)" }
                 let modelled = kernel.answers(to: query.from(.selected)).map(Self.connection)
                 guard modelled.contains(connection) else {
-                    return "connect \(question): the kernel says \(connection), the model \(modelled)"
+                    return "connect \(target): the kernel says \(connection), the model \(modelled)"
                 }
             }
-            // Which source another user's IPv6 socket would get cannot be known.
+            // The source of another user's IPv6 socket is unknown.
             let path = try path(to: subject.scope, queries)
-            let verdicts = judgement.verdicts(subject)
+            let verdicts = oracle.verdicts(subject)
             let isAgreed =
                 subject.scope.uid == nil
                 ? verdicts.contains(Verdict(path)) : verdicts.map(\.ipv4).contains(Verdict(path).ipv4)
@@ -114,8 +114,8 @@ struct VerdictComparison {
         return nil
     }
 
-    /// What connect(2) says if a lookup with the source that it chooses gives this answer.
-    private static func connection(_ verdict: RouteVerdict) -> Question.Connection {
+    /// Returns the result of connect(2) for this answer to a lookup with its source.
+    private static func connection(_ verdict: RouteVerdict) -> SocketTarget.Connection {
         switch verdict {
         case .refused(let errno): .refused(errno: errno)
         case .route(let route): .accepted(source: route.source.map { "\($0)" } ?? "0.0.0.0")
@@ -134,7 +134,7 @@ struct VerdictComparison {
         return Self.evaluator.path(for: scope, decisive, verdicts, table)
     }
 
-    /// What a monitor has to say about the internet, unless the kernel is free to choose among legs.
+    /// The monitor's expected path of the internet; `nil` if the kernel may choose among next hops.
     var expectedPath: String? {
         var lookups = LookupBatch()
         lookups.append(Self.evaluator.queries(for: .internet, modelTable) ?? [])
@@ -149,20 +149,20 @@ struct VerdictComparison {
         return Self.text(Self.evaluator.path(for: .internet, queries, verdicts, modelTable))
     }
 
-    /// Whether the kernel may have lost the answer although it would send.
+    /// Returns `true` if the kernel may have lost the answer although it would send.
     ///
-    /// When an IPv6 route through a nexthop object goes, the object keeps a cached route of each processor that does not know
-    /// any more where it is from; found there for another route, it is refused with ENETUNREACH (inet6_rtm_getroute(),
-    /// net/ipv6/route.c, as of 6.18).
+    /// After the removal of an IPv6 route through a nexthop object, the object keeps one cached route per processor without its
+    /// origin. A lookup that finds it for another route fails with ENETUNREACH (inet6_rtm_getroute(), net/ipv6/route.c, as of
+    /// 6.18).
     private func mayBeForgotten(_ query: RouteQuery) -> Bool {
         kernel.routes.contains {
             $0.family == .ipv6 && $0.nexthop != nil && $0.destination.contains(query.destination)
         }
     }
 
-    /// How the entries of the table differ that answer a question; `nil` if they do not.
+    /// Returns the difference between the table entries for a query; `nil` if they agree.
     private func differenceOfEntries(_ query: RouteQuery) throws -> String? {
-        // What the cached route of a nexthop object is from may be another entry.
+        // The cached route of a nexthop object may come from another entry.
         guard !mayBeForgotten(query) else { return nil }
         let query = query.matching
         let (real, modelled) = (try twins.kernel.route(to: query), kernel.route(to: query))
@@ -175,15 +175,15 @@ struct VerdictComparison {
         return texts[0] == texts[1] ? nil : "\(query): the kernel's entry is \(texts[0]), the model's \(texts[1])"
     }
 
-    /// Whether the model's answer is the kernel's, or one that differs in the table alone where the kernel may be wrong about it:
-    /// the cached route is shared by all routes through the object, whichever table they are in.
+    /// Returns `true` if the answers are equal, or differ only in the table where the kernel may be wrong: routes of all tables
+    /// through a nexthop object share its cached route.
     private func isSame(_ modelled: RouteVerdict, _ real: RouteVerdict, _ query: RouteQuery) -> Bool {
         guard case .route(var modelled) = modelled, case .route(let real) = real else { return modelled == real }
         if mayBeForgotten(query) { modelled.table = real.table }
         return modelled == real
     }
 
-    /// Whether a bound socket takes the same way, of which a socket tells no more than interface and source.
+    /// Returns `true` if a bound socket uses the same interface and source, the only facts that a socket reveals.
     private func isSameSocket(_ modelled: RouteVerdict, _ real: RouteVerdict, _ query: RouteQuery) -> Bool {
         guard query.source == .selected, query.interface != nil else { return false }
         guard case .route(let modelled) = modelled, case .route(let real) = real else { return false }
@@ -194,7 +194,7 @@ struct VerdictComparison {
         answer == .refused(errno: ENETUNREACH) && mayBeForgotten(query)
     }
 
-    /// What of a path is compared: the verdict, the reasons, and the way.
+    /// Returns the compared parts of a path: the verdict, the reasons, and the way.
     static func text(_ path: NetworkPath) -> String {
         let families = [path.ipv4, path.ipv6].map { family in
             "\(family.isSatisfied) \(family.reason?.rawValue ?? "-") dev \(family.interface?.name ?? "-") "

@@ -1,17 +1,17 @@
 import ReachabilityTesting
 
-/// Makes up bursts of changes: any order, any nonsense, and often enough something that gets the machine online.
+/// A generator of random bursts of changes, some of which bring the machine online.
 struct ChangeGenerator {
     private var random: SeededGenerator
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// The bursts to come of a report that has begun, the next one last.
-    private var report: [[NetworkChange]] = []
+    /// The remaining bursts of a scenario, in reverse order.
+    private var scenario: [[NetworkChange]] = []
 
-    /// One to six changes.
+    /// Returns a burst of one to six changes.
     mutating func burst() -> [NetworkChange] {
-        if let next = report.popLast() { return next }
+        if let next = scenario.popLast() { return next }
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<3: return Self.repair(port(), isIPv6: chance(1, of: 2), metric: pick([0, 100, 200]))
         case 3..<5: return Self.relief(isIPv6: chance(1, of: 2))
@@ -19,7 +19,7 @@ struct ChangeGenerator {
         case 7..<12:
             let (isIPv6, one) = (chance(1, of: 2), port())
             let other = (one + Int.random(in: 1...2, using: &random)) % 3
-            report =
+            scenario =
                 switch Int.random(in: 0..<9, using: &random) {
                 case 0: backup(isIPv6, one, other)
                 case 1: passage(isIPv6, one, other)
@@ -30,15 +30,15 @@ struct ChangeGenerator {
                 case 7: service(isIPv6, one, other)
                 default: delegation(one, other)
                 }
-            // On a clean ground: with what chance has left behind, most stories would come to nothing.
-            report = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + report).reversed()
+            // From a clean state: leftovers would break most scenarios.
+            scenario = ([Self.relief(isIPv6: isIPv6), Self.replacement(one), Self.replacement(other)] + scenario).reversed()
             return burst()
-        // Mostly one: what comes along with a change may tell of what nothing else tells.
+        // Mostly one: a second change's event may hide a missing one.
         default: return (0..<pick([1, 1, 1, 2, 3, 4, 6])).map { _ in change() }
         }
     }
 
-    /// What makes one family work over one cable, whatever was the matter with it.
+    /// Returns changes that make one family work over one cable from any state.
     static func repair(_ port: Int, isIPv6: Bool, metric: Int) -> [NetworkChange] {
         let (address, gateway) =
             isIPv6 ? ("2001:db8:\(port)::10/64", "2001:db8:\(port)::1") : ("10.\(port).0.10/24", "10.\(port).0.1")
@@ -50,7 +50,7 @@ struct ChangeGenerator {
         ]
     }
 
-    /// Takes away rules, and routes that anybody added.
+    /// Removes rules and added routes.
     static func relief(isIPv6: Bool) -> [NetworkChange] {
         let option = isIPv6 ? "-6" : "-4"
         return (100...103).map { NetworkChange.near("rule del priority \($0)", option: option) } + [
@@ -59,7 +59,7 @@ struct ChangeGenerator {
         ]
     }
 
-    /// Brings a cable back that was taken away, whatever happened to it.
+    /// Restores a removed cable from any state.
     private static func replacement(_ port: Int) -> [NetworkChange] {
         [
             .far("link set cable\(port) netns near"), .near("link set spare\(port) name cable\(port)"), link(port),
@@ -109,7 +109,7 @@ struct ChangeGenerator {
         case 13..<15: return .near("route \(verb) \(place) nhid \(pick(Self.nexthops + Self.groups))", option: option)
         case 15: return .near("route del \(place) \(way(isIPv6))", option: option)
         case 16 where isIPv6, 17 where isIPv6:
-            // A route for packets from some sources only, as a router of several providers announces it.
+            // A route for some sources only, as a router with several providers announces it.
             let from = "from 2001:db8:\(port())::/\(pick([48, 64, 128]))"
             let words = place.split(separator: " ", maxSplits: 1).map(String.init)
             let whole = ([words[0], from] + words.dropFirst()).joined(separator: " ")
@@ -147,7 +147,7 @@ struct ChangeGenerator {
         }
     }
 
-    /// Deleting, making, renaming and moving a cable's near end.
+    /// Deletes, creates, renames or moves a cable's near end.
     private mutating func device() -> NetworkChange {
         let port = port()
         switch Int.random(in: 0..<12, using: &random) {
@@ -161,13 +161,13 @@ struct ChangeGenerator {
     }
 
     private mutating func setting() -> NetworkChange {
-        .setting(pick(Self.settings), Int.random(in: 0...1, using: &random))
+        .sysctl(pick(Self.settings), Int.random(in: 0...1, using: &random))
     }
 
-    /// The command that makes a cable.
+    /// Returns the command that creates a cable.
     ///
-    /// The other end gets another index: if they were equal the kernel would take a cable for a device that is its own bottom, and
-    /// put the news of its carrier off for up to a second (linkwatch_urgent_event(), net/core/link_watch.c).
+    /// The other end gets another index: with equal ones the kernel takes a cable for its own lower device and delays its carrier
+    /// event for up to 1 s (linkwatch_urgent_event(), net/core/link_watch.c).
     static func link(_ port: Int) -> NetworkChange {
         .near("link add cable\(port) type veth peer name remote\(port) index \(1001 + port) netns far")
     }
@@ -197,12 +197,12 @@ struct ChangeGenerator {
         isIPv6 ? "2001:db8:\(port())::\(pick([10, 20]))" : "10.\(port()).0.\(pick([10, 20]))"
     }
 
-    /// An address of a cable's, or all of them.
+    /// Returns an address of a cable, or all of them.
     private mutating func origins(_ isIPv6: Bool) -> String {
         pick([source(isIPv6), source(isIPv6), isIPv6 ? "2001:db8:\(port())::/64" : "10.\(port()).0.0/24"])
     }
 
-    /// Where a route leads, with its metric and table.
+    /// Returns a route's destination with its metric and table.
     private mutating func place(_ isIPv6: Bool) -> String {
         let prefixes =
             isIPv6
@@ -215,5 +215,130 @@ struct ChangeGenerator {
         let port = port()
         let gateway = isIPv6 ? pick(["2001:db8:\(port)::1", "fe80::1"]) : pick(["10.\(port).0.1", "10.\(port).0.2"])
         return "via \(!isIPv6 && chance(1, of: 8) ? "inet6 fe80::1" : gateway) dev cable\(port)\(chance(1, of: 3) ? " onlink" : "")"
+    }
+}
+
+/// Scenarios for rare changes: changes that a single message announces.
+extension ChangeGenerator {
+    /// A sysctl makes the kernel use or ignore a cable without carrier, beside one that works.
+    mutating func backup(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let path = "\(isIPv6 ? "ipv6" : "ipv4")/conf/\(pick(["all", "cable\(one)"]))/ignore_routes_with_linkdown"
+        let value = pick([0, 1])
+        return [
+            Self.repair(one, isIPv6: isIPv6, metric: 10), Self.repair(other, isIPv6: isIPv6, metric: 20),
+            [.sysctl(path, value)], [.far("link set remote\(one) down")], [.sysctl(path, 1 - value)], [.sysctl(path, value)],
+        ]
+    }
+
+    /// The nexthop object of a route is deleted or replaced.
+    mutating func passage(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let id = pick(Self.nexthops)
+        let gateways = [one, other].map { isIPv6 ? "2001:db8:\($0)::1 dev cable\($0)" : "10.\($0).0.1 dev cable\($0)" }
+        let end = pick(["del id \(id)", "replace id \(id) blackhole", "replace id \(id) via \(gateways[1])"])
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 30), Self.repair(one, isIPv6: isIPv6, metric: 20),
+            // Compatibility mode would announce the routes, too.
+            [.sysctl("ipv4/nexthop_compat_mode", 0), .near("nexthop replace id \(id) via \(gateways[0])", option: option)],
+            [.near("route replace \(isIPv6 ? "::/0" : "0.0.0.0/0") metric 5 nhid \(id)", option: option)],
+            [.near("nexthop \(end)", option: option)],
+        ]
+    }
+
+    /// The last address is removed with its routes; the other cable takes over.
+    mutating func departure(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let address = isIPv6 ? "2001:db8:\(one)::10/64" : "10.\(one).0.10/24"
+        let flush = NetworkChange.near("address flush dev cable\(one) scope global", option: isIPv6 ? "-6" : "-4")
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 40), [flush], Self.repair(one, isIPv6: isIPv6, metric: 5),
+            [.near("address del \(address) dev cable\(one)")], Self.repair(one, isIPv6: isIPv6, metric: 5),
+            [pick([flush, .near("link set cable\(one) down"), .near("link del cable\(one)")])],
+        ]
+    }
+
+    /// A rule selects another table or refuses, and is removed again.
+    mutating func detour(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let gateway = isIPv6 ? "2001:db8:\(other)::1" : "10.\(other).0.1"
+        let action = pick(["lookup 77", "unreachable", "prohibit", "blackhole"])
+        let selector = pick(["iif lo", isIPv6 ? "to 2801::/16" : "to 1.0.0.0/8", "fwmark 7"])
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 60), Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [.near("route replace \(isIPv6 ? "::/0" : "0.0.0.0/0") via \(gateway) dev cable\(other) table 77", option: option)],
+            [.near("rule add priority 100 \(selector) \(action)", option: option)],
+            [.near("rule del priority 100", option: option)],
+        ]
+    }
+
+    /// A route has only link-local sources.
+    mutating func poverty(_ isIPv6: Bool, _ port: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let flushes = (0...2).map { NetworkChange.near("address flush dev cable\($0) scope global", option: option) }
+        let way = isIPv6 ? "::/0 via fe80::1" : "0.0.0.0/0"
+        return [
+            flushes + [.far("link set remote\(port) up"), .near("link set cable\(port) up")],
+            // IPv6 may wait for duplicate address detection; IPv4 gets a link-local address.
+            isIPv6
+                ? [.sysctl("ipv6/conf/cable\(port)/accept_dad", pick([0, 1]))]
+                : [.near("address replace 169.254.\(port).10/16 dev cable\(port) scope link")],
+            [.near("route replace \(way) dev cable\(port) metric 1", option: option)],
+            [.near("address replace \(isIPv6 ? "2001:db8:\(port)::10/64" : "10.\(port).0.10/24") dev cable\(port)")],
+            [.near("route del \(way) metric 1", option: option)],
+        ]
+    }
+
+    /// A rule for a source address refuses, or selects another cable, which is pulled and plugged.
+    ///
+    /// Meanwhile the address goes and comes back.
+    mutating func origin(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let (all, gateway) = isIPv6 ? ("::/0", "2001:db8:\(other)::1") : ("0.0.0.0/0", "10.\(other).0.1")
+        let (address, length) = isIPv6 ? ("2001:db8:\(one)::10", "64") : ("10.\(one).0.10", "24")
+        let refusal = "\(pick(["unreachable", "prohibit", "blackhole", "throw"])) \(all)"
+        let entry = pick([refusal, "\(all) via \(gateway) dev cable\(other)", "\(all) via \(gateway) dev cable\(other)"])
+        let sources = pick([address, address, "\(address)/\(length)"])
+        let again = NetworkChange.near("address replace \(address)/\(length) dev cable\(one)\(isIPv6 ? " nodad" : "")")
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 60), Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [.near("route replace \(entry) table 78", option: option)],
+            [.near("rule add priority 100 from \(sources) lookup 78", option: option)],
+            [.far("link set remote\(other) down")], [.far("link set remote\(other) up")],
+            [.near("address del \(address)/\(length) dev cable\(one)")], [again],
+            // The kernel removed the routes with the address.
+            Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [pick([.near("route flush table 78", option: option), .near("rule del priority 100", option: option)])],
+        ]
+    }
+
+    /// A rule applies to a transport or a port.
+    mutating func service(_ isIPv6: Bool, _ one: Int, _ other: Int) -> [[NetworkChange]] {
+        let option = isIPv6 ? "-6" : "-4"
+        let (all, gateway) = isIPv6 ? ("::/0", "2001:db8:\(other)::1") : ("0.0.0.0/0", "10.\(other).0.1")
+        let entry = pick(["unreachable \(all)", "\(all) via \(gateway) dev cable\(other)"])
+        let selector = pick(["ipproto tcp", "ipproto udp", "ipproto tcp dport 443", "dport 443"])
+        return [
+            Self.repair(other, isIPv6: isIPv6, metric: 60), Self.repair(one, isIPv6: isIPv6, metric: 10),
+            [.near("route replace \(entry) table 78", option: option)],
+            [.near("rule add priority 100 \(selector) lookup 78", option: option)],
+            [.near("route del \(all) metric 10", option: option)], [.near("route del \(all) metric 60", option: option)],
+            [.near("rule del priority 100", option: option)],
+        ]
+    }
+
+    /// IPv6 defaults apply to one prefix each, as with several providers; their addresses go and come.
+    mutating func delegation(_ one: Int, _ other: Int) -> [[NetworkChange]] {
+        func repair(_ port: Int) -> [NetworkChange] {
+            Array(Self.repair(port, isIPv6: true, metric: 10).dropLast()) + [
+                .near("route replace ::/0 from 2001:db8:\(port)::/64 via 2001:db8:\(port)::1 dev cable\(port) metric 10")
+            ]
+        }
+        func address(_ verb: String, _ port: Int) -> NetworkChange {
+            .near("address \(verb) 2001:db8:\(port)::10/64 dev cable\(port)\(verb == "del" ? "" : " nodad")")
+        }
+        return [
+            repair(one), [address("del", one)], [address("add", one)], repair(one) + repair(other), [address("del", one)],
+            [.far("link set remote\(other) down")], [.far("link set remote\(other) up")], [address("add", one)],
+            [.near("route del ::/0 from 2001:db8:\(pick([one, other]))::/64 metric 10")],
+        ]
     }
 }

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Bursts of changes, to be made one after the other to a new machine.
+/// Bursts of changes for a new machine.
 struct FuzzHistory: CustomStringConvertible {
-    /// What came of it.
+    /// The result of playing a history.
     struct Outcome: CustomStringConvertible {
-        /// How many bursts were made.
+        /// The number of bursts.
         var bursts = 0
-        /// How many changes of the internet's path were told.
+        /// The number of published transitions of the internet's path.
         var transitions = 0
-        /// How often the kernel itself had more than one answer.
+        /// The number of times that the kernel's answers varied.
         var ambiguities = 0
         var divergence: String?
 
@@ -17,19 +17,19 @@ struct FuzzHistory: CustomStringConvertible {
         }
     }
 
-    /// How long the monitor may take: the kernel may put off news of a carrier for a second.
+    /// The time limit for the monitor: the kernel may delay a carrier event for 1 s.
     private static let patience: Duration = .seconds(3)
 
     let bursts: [[NetworkChange]]
 
     init(_ bursts: [[NetworkChange]]) { self.bursts = bursts }
 
-    /// For a shell, with a line between bursts.
+    /// A shell script, with a comment line between bursts.
     var description: String { bursts.map { $0.map(\.description).joined(separator: "\n") }.joined(separator: "\n# settles\n") }
 
     func upTo(_ count: Int) -> FuzzHistory { FuzzHistory(Array(bursts.prefix(count))) }
 
-    /// Makes the changes until the monitor and the kernel disagree.
+    /// Applies the changes until the monitor and the kernel disagree.
     func play() async throws -> Outcome {
         let machine = try await FuzzedMachine()
         var outcome = Outcome()
@@ -52,9 +52,9 @@ struct FuzzHistory: CustomStringConvertible {
         return outcome
     }
 
-    /// A shorter history that ends in a disagreement as well, as short as can be found in the time.
+    /// Returns the shortest history with a disagreement that is found within the time.
     ///
-    /// First whole bursts are left out, then single changes: halves, quarters and so on (Zeller and Hildebrandt, "Simplifying and
+    /// It omits whole bursts first, then single changes: halves, quarters and so on (Zeller and Hildebrandt, "Simplifying and
     /// Isolating Failure-Inducing Input", 2002).
     func reduced(within time: Duration) async throws -> (history: FuzzHistory, isReproduced: Bool) {
         let clock = ContinuousClock()
@@ -73,7 +73,7 @@ struct FuzzHistory: CustomStringConvertible {
         Dictionary(grouping: changes, by: \.0).sorted { $0.key < $1.key }.map { $0.value.map(\.1) }
     }
 
-    /// The bursts up to the one after which they disagree; `nil` if they never do.
+    /// Returns the bursts up to the first disagreement; `nil` without one.
     private func failing(_ bursts: [[NetworkChange]]) async throws -> [[NetworkChange]]? {
         let outcome = try await FuzzHistory(bursts).play()
         return outcome.divergence == nil ? nil : Array(bursts.prefix(outcome.bursts))

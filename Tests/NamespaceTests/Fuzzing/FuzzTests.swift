@@ -2,14 +2,14 @@ import Glibc
 import Synchronization
 import Testing
 
-/// After any burst of changes the monitor says what the kernel says, and what it told on the way makes sense.
+/// After any burst of changes the monitor agrees with the kernel, and its transitions follow the rules.
 ///
-/// `FUZZ_SEEDS` sets the seeds: numbers with commas between them, or `FIRST-LAST`. `FUZZ_BURSTS` sets how many bursts each makes,
-/// and `FUZZ_REDUCTION` for how many seconds a failure is tried again with less.
+/// `FUZZ_SEEDS` sets the seeds: numbers separated by commas, or `FIRST-LAST`. `FUZZ_BURSTS` sets the number of bursts per seed,
+/// and `FUZZ_REDUCTION` the number of seconds for reducing a failure.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(120)), .serialized)
 struct FuzzTests {
     @Test(arguments: Limits.seeds)
-    func theMonitorAgreesWithTheKernelAfterEveryBurst(seed: UInt64) async throws {
+    func monitorMatchesKernelAfterEveryBurst(seed: UInt64) async throws {
         var generator = ChangeGenerator(seed: seed)
         let history = FuzzHistory((0..<Limits.bursts).map { _ in generator.burst() })
         let outcome = try await history.play()
@@ -22,7 +22,7 @@ struct FuzzTests {
         Issue.record(
             """
             seed \(seed), burst \(outcome.bursts): \(divergence)
-            \(shortened.isReproduced ? "The same comes of:" : "It does not come again by itself. All that was done:")
+            \(shortened.isReproduced ? "Reproduced by:" : "Not reproduced. The whole history:")
             \(shortened.history)
             """)
     }

@@ -2,16 +2,16 @@ import Glibc
 import Reachability
 import Synchronization
 
-/// A machine with three cables, and a monitor on it that is watched closely.
+/// A machine with three cables and an observed monitor.
 final class FuzzedMachine: Sendable {
-    /// What the monitor says although the kernel says something else, for all the time it had.
+    /// A lasting difference between the monitor and the kernel.
     struct Divergence: Error, CustomStringConvertible {
         var description: String
     }
 
-    /// A scope, and all that is told about it.
+    /// A scope with its streams and its condition.
     struct Watch: Sendable {
-        var subject: PlainJudgement.Subject
+        var subject: PathOracle.Subject
         var raw: StreamRecord
         var damped: StreamRecord
         var condition: Condition
@@ -22,11 +22,11 @@ final class FuzzedMachine: Sendable {
     private let tap: MonitorTap
     let monitor: ReachabilityMonitor
     let watches: [Watch]
-    /// Something may have changed.
+    /// Signals of possible changes.
     private let beats: AsyncStream<Void>
     private let beat: AsyncStream<Void>.Continuation
     private let sentMarks = Atomic(0)
-    /// How often the kernel had several answers to a question, and the monitor one of them.
+    /// The number of times that the kernel had several answers and the monitor one of them.
     let ambiguities = Atomic(0)
 
     init() async throws {
@@ -35,7 +35,7 @@ final class FuzzedMachine: Sendable {
         (beats, beat) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         tap = MonitorTap(KernelNetwork(networkNamespace: near.path), beat)
         var configuration = ReachabilityMonitor.Configuration()
-        // An audit would find what an event should have told.
+        // An audit would hide a missing event.
         configuration.auditInterval = nil
         configuration.auditIntervalWhileUnsatisfied = nil
         configuration.lossGrace = .milliseconds(20)
@@ -46,12 +46,12 @@ final class FuzzedMachine: Sendable {
                 subject: .init(scope), raw: StreamRecord(monitor, scope, isRaw: true),
                 damped: StreamRecord(monitor, scope, isRaw: false), condition: monitor.condition(for: scope))
         }
-        // Duplicate address detection goes on in the background, and its end tells of everything that should have been told before.
-        let isUnchecked = ["all", "default"].map { NetworkChange.setting("ipv6/conf/\($0)/accept_dad", 0) }
+        // The end of duplicate address detection is an event that would hide missing ones.
+        let isUnchecked = ["all", "default"].map { NetworkChange.sysctl("ipv6/conf/\($0)/accept_dad", 0) }
         try await run(isUnchecked + (0...2).flatMap { [ChangeGenerator.link($0), .far("link set remote\($0) up")] })
     }
 
-    /// The internet, as different sockets see it, and a neighbour of each family on the second cable.
+    /// The internet for different sockets, and a neighbour of each family on the second cable.
     private static let scopes: [Scope] = {
         var scopes = Array(repeating: Scope.internet, count: 5)
         scopes[1].mark = 7
@@ -59,14 +59,14 @@ final class FuzzedMachine: Sendable {
         scopes[3].port = 443
         scopes[4].transport = .udp
         scopes += ["10.1.0.77", "2001:db8:1::77", "1.1.1.1"].compactMap { IPAddress($0) }.map { Scope.address($0) }
-        // Over IPv4 only: which source another user's IPv6 socket would get cannot be known.
+        // IPv4 only: the source of another user's IPv6 socket is unknown.
         scopes[7].uid = Machine.otherUser
         return scopes
     }()
 
     /// Runs the monitor while the body makes changes.
     func running(_ body: () async throws -> Void) async throws {
-        // Tells of the kernel's own news, and passes the time.
+        // Signals kernel events and the passing of time.
         let pulse = Task { [near, beat] in
             try await KernelNetwork(networkNamespace: near.path).run { _ in
                 beat.yield()
@@ -83,7 +83,7 @@ final class FuzzedMachine: Sendable {
         try await body()
     }
 
-    /// What must not have happened, whatever the network did.
+    /// Returns the violated rules, which hold for any network.
     var faults: [String] {
         let health = monitor.health
         let counts = [
@@ -93,22 +93,22 @@ final class FuzzedMachine: Sendable {
             + counts.filter { $0.value != 0 }.map { "\($0.value) \($0.key)" }
     }
 
-    /// Makes changes and sends marks.
+    /// Applies changes and sends marks.
     ///
-    /// Only these must succeed.
+    /// Only the marks must succeed.
     private func run(_ changes: [NetworkChange]) async throws {
         let script = changes.script(near: near.name, far: far.name)
         let marks = MonitorTap.marks.joined(separator: "\n")
         try await Child.run(["ip", "netns", "exec", near.name, "sh"], input: "\(script)ip -batch - <<'END'\n\(marks)\nEND\n")
     }
 
-    /// Makes changes, and marks their end.
+    /// Applies changes, and marks their end.
     func make(_ changes: [NetworkChange]) async throws {
         try await run(changes)
         sentMarks.add(MonitorTap.marks.count, ordering: .relaxed)
     }
 
-    /// Waits until all that was announced has been worked off and the monitor says what the kernel says.
+    /// Waits until the monitor has processed all events and agrees with the kernel.
     func settle(within patience: Duration) async throws {
         let clock = ContinuousClock()
         let deadline = clock.now + patience
@@ -120,7 +120,7 @@ final class FuzzedMachine: Sendable {
             }
             if clock.now > deadline { break }
         }
-        // Which of equal ways is taken may depend on the processor, and on what the kernel happens to have in its caches.
+        // The choice among equal routes depends on the processor and the kernel's caches.
         var merged = try await view()
         for _ in 1...4 {
             for processor in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
@@ -134,14 +134,14 @@ final class FuzzedMachine: Sendable {
     }
 
     private func view(processor: Int? = nil) async throws -> KernelView {
-        try await .taken(of: Array(Set(watches.flatMap(\.subject.questions))), in: near, processor: processor)
+        try await .taken(of: Array(Set(watches.flatMap(\.subject.targets))), in: near, processor: processor)
     }
 
-    /// How what the monitor says and tells differs from what it should; `nil` if it does not.
+    /// Returns the difference between the monitor and the kernel; `nil` if they agree.
     private func difference(from view: KernelView) -> String? {
-        let judgement = PlainJudgement(view: view)
+        let oracle = PathOracle(view: view)
         for watch in watches {
-            let verdicts = judgement.verdicts(watch.subject)
+            let verdicts = oracle.verdicts(watch.subject)
             func difference(_ name: String, _ text: String, _ expected: (Verdict) -> String) -> String? {
                 let expected = Set(verdicts.map(expected)).sorted()
                 return expected.contains(text)
@@ -151,8 +151,8 @@ final class FuzzedMachine: Sendable {
             let state = watch.condition.state
             let differences = [
                 watch.subject.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
-                difference("the last raw transition", Verdict(raw.current).told, \.told),
-                difference("the last transition", Verdict(damped.current).told, \.told),
+                difference("the last raw transition", Verdict(raw.current).published, \.published),
+                difference("the last transition", Verdict(damped.current).published, \.published),
                 state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.subject.name): the condition says \(state)",
                 state.epoch == raw.epoch ? nil : "\(watch.subject.name): the condition says \(state), the transition \(raw.epoch)",
             ]
@@ -160,4 +160,61 @@ final class FuzzedMachine: Sendable {
         }
         return nil
     }
+}
+
+/// The kernel as a source that shows the monitor's progress.
+///
+/// A route to an unwatched address serves as a mark: the tap adds the address to the filter, and the monitor ignores the event.
+/// When the mark has passed, all earlier events have passed.
+final class MonitorTap: FilteringSource {
+    /// The lines for `ip -batch` that send two marks.
+    static let marks = ["route add blackhole \(mark)/32 table 9000", "route del blackhole \(mark)/32 table 9000"]
+    private static let mark = "203.0.113.1"
+
+    private struct State {
+        var marks = 0
+        var isWaiting = false
+    }
+
+    private let kernel: KernelNetwork
+    private let beat: AsyncStream<Void>.Continuation
+    private let state = Mutex(State())
+
+    init(_ kernel: KernelNetwork, _ beat: AsyncStream<Void>.Continuation) {
+        self.kernel = kernel
+        self.beat = beat
+    }
+
+    /// The number of marks that have passed.
+    var marks: Int { state.withLock(\.marks) }
+
+    /// `true` if the monitor waits for events only, or for a path to last, which takes seconds.
+    ///
+    /// Valid without audits.
+    var isWaiting: Bool { state.withLock(\.isWaiting) }
+
+    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+        try await kernel.run { [self] batch in
+            let wait = deliver(batch)
+            state.withLock { state in
+                state.marks += batch.events.count(where: Self.isMark)
+                state.isWaiting = (wait ?? .seconds(1)) >= .milliseconds(200) && !batch.hasMore
+            }
+            beat.yield()
+            return wait
+        }
+    }
+
+    private static func isMark(_ event: NetworkEvent) -> Bool {
+        guard case .route(let change) = event.payload else { return false }
+        return change.destination.address.description == mark && change.destination.length == 32
+    }
+
+    func wake() { kernel.wake() }
+
+    func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations.union([Self.mark].compactMap { IPAddress($0) })) }
+
+    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
+
+    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { kernel.routes(to: queries) }
 }

@@ -1,26 +1,26 @@
-/// One change of the network, by the command that makes it.
+/// One change of the network and its command.
 enum NetworkChange: Hashable, Sendable, CustomStringConvertible {
-    /// A line for `ip -batch` in the machine's namespace; the option says which family is meant where the line does not.
+    /// A line for `ip -batch` in the machine's namespace; the option selects the family if the line does not.
     case near(String, option: String = "")
     /// A line for `ip -batch` at the other end of the cables.
     case far(String)
     /// A sysctl of the machine's namespace, as a path below /proc/sys/net.
-    case setting(String, Int)
+    case sysctl(String, Int)
 
     /// A command for a shell, with namespaces called `near` and `far`.
     var description: String {
         switch self {
         case .near(let line, let option): "ip -n near \(option.isEmpty ? "" : option + " ")\(line)"
         case .far(let line): "ip -n far \(line)"
-        case .setting(let path, let value): "ip netns exec near sh -c 'echo \(value) > /proc/sys/net/\(path)'"
+        case .sysctl(let path, let value): "ip netns exec near sh -c 'echo \(value) > /proc/sys/net/\(path)'"
         }
     }
 }
 
 extension [NetworkChange] {
-    /// A script for a shell in the machine's namespace: one `ip` for all that it can take at once, in the same order.
+    /// Returns a shell script for the machine's namespace: one `ip` for as many changes in a row as it accepts.
     ///
-    /// What cannot be done is left out: changes are made up without looking.
+    /// Failing changes are ignored: they are generated without knowing the state.
     func script(near: String, far: String) -> String {
         var script = ""
         var open: String?
@@ -40,7 +40,7 @@ extension [NetworkChange] {
             switch change {
             case .near(let line, let option): batch(option, line)
             case .far(let line): batch("-n \(far)", line)
-            case .setting(let path, let value):
+            case .sysctl(let path, let value):
                 close()
                 script += "{ echo \(value) > /proc/sys/net/\(path); } 2>/dev/null\n"
             }

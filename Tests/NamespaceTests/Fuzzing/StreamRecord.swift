@@ -1,9 +1,9 @@
 import Reachability
 import Synchronization
 
-/// Follows a stream of transitions and checks that each may come after the one before.
+/// A listener that checks every transition against its predecessor.
 final class StreamRecord: Sendable {
-    private struct Guarded {
+    private struct State {
         var last: Transition?
         var count = 0
         var faults: [String] = []
@@ -11,56 +11,59 @@ final class StreamRecord: Sendable {
 
     private let stream: AsyncStream<Transition>
     private let isRaw: Bool
-    private let guarded = Mutex(Guarded())
+    private let state = Mutex(State())
 
     init(_ monitor: ReachabilityMonitor, _ scope: Scope, isRaw: Bool) {
         stream = monitor.transitions(to: scope, raw: isRaw)
         self.isRaw = isRaw
     }
 
-    var last: Transition? { guarded.withLock(\.last) }
-    /// How many transitions were told, the baseline not counted.
-    var count: Int { guarded.withLock(\.count) }
-    var faults: [String] { guarded.withLock(\.faults) }
+    var last: Transition? { state.withLock(\.last) }
+    /// The number of transitions without the baseline.
+    var count: Int { state.withLock(\.count) }
+    var faults: [String] { state.withLock(\.faults) }
 
-    /// Follows until the monitor ends.
+    /// Reads transitions until the monitor ends.
     func follow(_ beat: AsyncStream<Void>.Continuation) async {
         for await transition in stream where transition.cause.kind != .ended {
-            guarded.withLock { guarded in
-                if let last = guarded.last {
-                    guarded.count += 1
-                    guarded.faults += Self.faults(of: transition, after: last, isRaw: isRaw)
+            state.withLock { state in
+                if let last = state.last {
+                    state.count += 1
+                    state.faults += Self.faults(of: transition, after: last, isRaw: isRaw)
                 } else if !transition.isBaseline || transition.sequence != 0 || transition.kinds != [] {
-                    guarded.faults.append("the first is no baseline: \(transition)")
+                    state.faults.append("the first is no baseline: \(transition)")
                 }
-                guarded.last = transition
+                state.last = transition
             }
             beat.yield()
         }
     }
 
-    /// What is wrong with a transition.
+    /// Returns the rules that a transition violates.
     static func faults(of next: Transition, after last: Transition, isRaw: Bool) -> [String] {
         var faults: [String] = []
         func check(_ holds: Bool, _ rule: String) {
             if !holds { faults.append("\(rule): \(text(last)) then \(text(next))") }
         }
         let (before, now) = (last.current.isSatisfied, next.current.isSatisfied)
-        check(next.sequence == last.sequence + 1, "numbers have no holes")
-        check(next.previous.map { Verdict($0).told } == Verdict(last.current).told, "what was is what was told")
-        check(next.at >= last.at, "time does not run back")
-        check(next.current.status != .unknown, "a running monitor knows")
-        check(next.kinds.contains(.online) == (!before && now), "online says that it became satisfied")
-        check(next.kinds.contains(.offline) == (before && !now), "offline says that it became unsatisfied")
-        check(!next.kinds.isEmpty, "a transition says what changed")
+        check(next.sequence == last.sequence + 1, "sequence numbers have no holes")
         check(
-            next.kinds.contains(.reestablished) || Verdict(last.current).told != Verdict(next.current).told, "something changed")
-        check(next.epoch >= last.epoch, "epochs do not run back")
-        // While losses are held back, several may have passed since what was told last.
+            next.previous.map { Verdict($0).published } == Verdict(last.current).published, "the previous path is the published one"
+        )
+        check(next.at >= last.at, "time never goes back")
+        check(next.current.status != .unknown, "a running monitor has a verdict")
+        check(next.kinds.contains(.online) == (!before && now), "online means that it became satisfied")
+        check(next.kinds.contains(.offline) == (before && !now), "offline means that it became unsatisfied")
+        check(!next.kinds.isEmpty, "a transition has kinds")
+        check(
+            next.kinds.contains(.reestablished) || Verdict(last.current).published != Verdict(next.current).published,
+            "something changed")
+        check(next.epoch >= last.epoch, "epochs never decrease")
+        // While losses are held back, several epochs may pass between two published transitions.
         guard isRaw else { return faults }
-        check(next.epoch - last.epoch <= 1, "an epoch at a time")
-        if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied begins an epoch") }
-        if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied begins none") }
+        check(next.epoch - last.epoch <= 1, "epochs increase by one")
+        if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied starts an epoch") }
+        if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied starts no epoch") }
         return faults
     }
 

@@ -1,8 +1,9 @@
+import Foundation
 import Reachability
 
-/// A machine with two cables, not yet set up: `cable0` and `cable1`, to a far end in another namespace.
+/// A machine with two unconfigured cables, `cable0` and `cable1`, to a far end in another namespace.
 ///
-/// Pulling a cable is shutting down its far end: a veth pair loses its carrier like a real port.
+/// Pulling a cable shuts down its far end: a veth pair loses its carrier like a real port.
 final class CabledNetwork: Sendable {
     let near: Namespace
     let far: Namespace
@@ -16,7 +17,7 @@ final class CabledNetwork: Sendable {
         }
     }
 
-    /// An IPv4 address and a default route on a cable: 192.0.2.10 on the first, 198.51.100.10 on the second.
+    /// Adds an IPv4 address and a default route on a cable: 192.0.2.10 on the first, 198.51.100.10 on the second.
     func addIPv4(_ port: Int = 0, metric: Int = 100) async throws {
         try await near.ip(
             """
@@ -26,7 +27,7 @@ final class CabledNetwork: Sendable {
             """)
     }
 
-    /// An IPv6 address, without duplicate address detection, and a default route.
+    /// Adds an IPv6 address, without duplicate address detection, and a default route.
     func addIPv6(_ port: Int = 0, metric: Int = 100) async throws {
         try await near.ip(
             """
@@ -42,7 +43,7 @@ final class CabledNetwork: Sendable {
 
     func plug(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) up") }
 
-    /// Runs a monitor in the machine while the body looks at it.
+    /// Runs a monitor in the machine while the body runs.
     func watching(
         _ scope: Scope = .internet, on source: (any NetworkSource)? = nil,
         configuration: ReachabilityMonitor.Configuration = .init(), _ body: (Watcher) async throws -> Void
@@ -64,8 +65,30 @@ final class CabledNetwork: Sendable {
 }
 
 extension CabledNetwork {
-    /// A default route on a cable that has its address already.
+    /// Adds a default route on a cable that has its address already.
     func addIPv4WithoutAddress(_ port: Int, metric: Int) async throws {
         try await near.ip("link set cable\(port) up\nroute add default via \(Self.block(port)).1 dev cable\(port) metric \(metric)")
+    }
+}
+
+/// Helpers for tests of `reachability-watch run`.
+extension CabledNetwork {
+    /// Returns a machine that is online.
+    static func online() async throws -> CabledNetwork {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        return network
+    }
+
+    /// Starts `reachability-watch run` in the machine, without its messages and without a terminal.
+    ///
+    /// The child's lines are the command's output.
+    func run(_ words: String...) throws -> Child {
+        try Child([WatchCommand.path, "run", "--netns", near.name, "--quiet"] + words, hasTerminal: false)
+    }
+
+    /// Returns the path of a file that a test and a command share.
+    func marker(_ name: String) -> String {
+        FileManager.default.temporaryDirectory.appendingPathComponent("\(near.name)-\(name)").path
     }
 }

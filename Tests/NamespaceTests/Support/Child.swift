@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A child process whose output is read line by line.
+/// A child process and the lines of its output.
 final class Child: Sendable {
     struct Failure: Error, CustomStringConvertible {
         var description: String
@@ -15,9 +15,9 @@ final class Child: Sendable {
     private let status: AsyncStream<Int32>
     private let hasEnded = Atomic(false)
 
-    /// Starts a program found on the PATH, in a sandbox if one is given.
+    /// Starts a program from the PATH, optionally in a sandbox.
     ///
-    /// - Parameter hasTerminal: `false` starts it in a session of its own, which has no controlling terminal.
+    /// - Parameter hasTerminal: `false` starts it in a new session without a controlling terminal.
     init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, hasTerminal: Bool = true) throws {
         let started = try Self.spawning.withLock { _ in
             try sandbox.map { try $0.run { try Self.spawn(arguments, hasTerminal) } } ?? Self.spawn(arguments, hasTerminal)
@@ -31,7 +31,7 @@ final class Child: Sendable {
         Self.thread {
             var code: Int32 = 0
             while waitpid(pid, &code, 0) < 0 && errno == EINTR {}
-            // As a shell tells it: the exit code, or 128 and the signal.
+            // As in a shell: the exit code, or 128 plus the signal.
             statusIn.yield(code & 0x7f == 0 ? code >> 8 & 0xff : 128 + code & 0x7f)
             statusIn.finish()
         }
@@ -46,7 +46,7 @@ final class Child: Sendable {
         }
     }
 
-    /// One at a time: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors and keep them open.
+    /// Serialises spawning: between pipe(2) and FD_CLOEXEC another child would inherit the descriptors.
     private static let spawning = Mutex(())
 
     private struct Started: Sendable {
@@ -56,7 +56,7 @@ final class Child: Sendable {
         var error: Int32
     }
 
-    // Not in Swift's view of glibc: POSIX_SPAWN_SETSID of spawn.h.
+    // POSIX_SPAWN_SETSID of spawn.h, which Swift does not import.
     private static let newSession: Int16 = 0x80
 
     private static func spawn(_ arguments: [String], _ hasTerminal: Bool) throws -> Started {
@@ -104,7 +104,7 @@ final class Child: Sendable {
 
     func signal(_ number: Int32) { kill(pid, number) }
 
-    /// Waits for the end and returns what a shell would see as the exit code.
+    /// Waits for the end and returns the exit code as a shell does.
     func exitCode() async -> Int32 {
         for await code in status {
             hasEnded.store(true, ordering: .releasing)
@@ -153,7 +153,7 @@ final class Child: Sendable {
         return stream
     }
 
-    /// A thread of its own for what blocks: the pool's few threads are for tests.
+    /// Runs blocking code on a new thread: the pool's few threads are for tests.
     static func thread(_ body: @escaping @Sendable () -> Void) {
         final class Box: Sendable {
             let body: @Sendable () -> Void

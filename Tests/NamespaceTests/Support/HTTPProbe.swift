@@ -3,7 +3,7 @@ import Glibc
 import MisbehavingServer
 import Reachability
 
-/// Who makes requests.
+/// The HTTP client of a request.
 enum HTTPClientKind: String, Sendable, CaseIterable {
     case urlSession
     #if AsyncHTTPClient
@@ -13,7 +13,7 @@ enum HTTPClientKind: String, Sendable, CaseIterable {
 
 /// Requests from within a machine to a server at the other end of its first cable.
 extension CabledNetwork {
-    /// A machine that is online, with an address of the far end's at the other side of the cable.
+    /// Creates a machine that is online, with an address at the far end.
     static func withFarEnd() async throws -> CabledNetwork {
         let network = try await online()
         try await network.far.ip("addr add 192.0.2.1/24 dev remote0")
@@ -29,9 +29,9 @@ extension CabledNetwork {
             at: "192.0.2.1", port: 80, prepare: { try enterNetworkNamespace(path) }, progress: progress, answer: answer)
     }
 
-    /// Starts a server with a certificate of its own at the far end, which answers everything with `hello`, and keeps connections.
+    /// Starts a TLS server at the far end, which answers every request with `hello` and keeps connections.
     ///
-    /// - Returns: The server, which listens, and the file with the certificate.
+    /// - Returns: the listening server, and the file with its certificate.
     func serveTLS() async throws -> (server: Child, certificate: String) {
         let (certificate, key) = (marker("cert.pem"), marker("key.pem"))
         let missing = ["openssl", "python3"].filter { name in
@@ -73,20 +73,20 @@ extension CabledNetwork {
         return (server, certificate)
     }
 
-    /// Starts a request in the machine; it writes a line for each thing that happens.
+    /// Starts a request in the machine, which writes a line for each of its events.
     ///
-    /// Names are looked up at 192.0.2.53, on the cable. While no machine has that address, that takes a second and finds nothing.
+    /// Names are looked up at 192.0.2.53, on the cable. While no machine has that address, a lookup fails after 1 s.
     ///
     /// - Parameter descriptors: The number of descriptors that the process may have; `nil` for the test's own limit.
-    /// - Parameter authority: a file with the certificate that is trusted in place of the system's, for a request over https.
-    ///   Foundation has no setting for that: libcurl reads one file.
+    /// - Parameter authority: The file of the only trusted certificate, for a request over https. Foundation has no setting for
+    ///   that: libcurl reads one file.
     func request(
         _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", lookupTimeout: Int = 1,
         scheme: String = "http", authority: String? = nil, descriptors: Int? = nil, _ options: String...
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
-        // ip-netns(8) gives the command a mount namespace of its own, so that nobody else sees this file there.
+        // ip-netns(8) gives the command its own mount namespace: no other process sees this file there.
         let servers = marker("resolv.conf")
         try "nameserver 192.0.2.53\noptions timeout:\(lookupTimeout) attempts:1\n".write(
             toFile: servers, atomically: true, encoding: .utf8)
@@ -105,7 +105,7 @@ extension CabledNetwork {
 }
 
 extension Child {
-    /// All that it writes until its end.
+    /// Returns its output up to its end.
     func report() async -> [String] {
         var told: [String] = []
         for await line in lines { told.append(line) }

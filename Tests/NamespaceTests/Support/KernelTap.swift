@@ -3,24 +3,23 @@ import Reachability
 import ReachabilityTesting
 import Synchronization
 
-/// The kernel, with counts of the routes that it tells of and of the questions that it is asked, and a consumer that can be
-/// stopped like a process by SIGSTOP.
+/// The kernel as a source that counts route events and requests, and that can stop its consumer as SIGSTOP stops a process.
 final class KernelTap: FilteringSource {
     let isHeldUp = Atomic(false)
     private let kernel: KernelNetwork
     private let count = Atomic(0)
     private let settled = Rendezvous(false)
-    private let questions = Atomic(0)
+    private let lookups = Atomic(0)
     private let dumpCount = Atomic(0)
 
     init(_ kernel: KernelNetwork) { self.kernel = kernel }
 
-    /// How many events about routes were delivered.
+    /// The number of delivered route events.
     var routes: Int { count.load(ordering: .acquiring) }
 
-    /// How many look-ups were made since this was last called, and how many dumps.
+    /// Returns the numbers of lookups and dumps since the last call.
     func takeRequests() -> (lookups: Int, dumps: Int) {
-        (questions.exchange(0, ordering: .acquiringAndReleasing), dumpCount.exchange(0, ordering: .acquiringAndReleasing))
+        (lookups.exchange(0, ordering: .acquiringAndReleasing), dumpCount.exchange(0, ordering: .acquiringAndReleasing))
     }
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
@@ -35,7 +34,7 @@ final class KernelTap: FilteringSource {
         }
     }
 
-    /// Suspends until nothing is to be looked at again because of a hint: only an event or an audit leads to a verdict then.
+    /// Suspends until no re-evaluation is due: only an event or an audit leads to the next verdict.
     func untilSettled() async throws { try await settled.wait { $0 } }
 
     func wake() { kernel.wake() }
@@ -46,7 +45,7 @@ final class KernelTap: FilteringSource {
     }
 
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
-        questions.add(queries.count, ordering: .acquiringAndReleasing)
+        lookups.add(queries.count, ordering: .acquiringAndReleasing)
         return kernel.routes(to: queries)
     }
 }

@@ -1,11 +1,13 @@
+import Foundation
 import Glibc
 import Synchronization
+import Testing
 
 /// Network namespaces of ip-netns(8), named after this process.
 enum Namespaces {
-    /// Whether this process may make network namespaces.
+    /// `true` if this process may create network namespaces.
     ///
-    /// With `CI` set the tests run in any case, and fail if it may not.
+    /// With `CI` set the tests always run, and fail without the permission.
     static let isAvailable: Bool = {
         if getenv("CI") != nil { return true }
         let name = uniqueName()
@@ -16,9 +18,9 @@ enum Namespaces {
         return isPossible
     }()
 
-    /// Runs `ip netns` to its end, in silence.
+    /// Runs `ip netns` without output.
     ///
-    /// Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT, and so does all that other tests start then.
+    /// system(3) makes this process ignore SIGINT and SIGQUIT while it waits, and children of other tests inherit that.
     static func hasRun(_ arguments: String...) -> Bool {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -42,7 +44,7 @@ enum Namespaces {
     }
 }
 
-/// A network namespace of a test's own; deleted with the object.
+/// A network namespace for one test; deleted with the object.
 final class Namespace: Sendable {
     let name = Namespaces.uniqueName()
     var path: String { "/run/netns/\(name)" }
@@ -53,11 +55,11 @@ final class Namespace: Sendable {
     }
 
     deinit {
-        // Links that were moved here die with the namespace.
+        // The kernel deletes the links in it.
         _ = Namespaces.hasRun("del", name)
     }
 
-    /// Runs lines of `ip` commands, without the word itself, in the namespace.
+    /// Runs lines of `ip` arguments in the namespace.
     func ip(_ lines: String) async throws {
         try await Child.run(["ip", "-n", name, "-batch", "-"], input: lines + "\n")
     }
@@ -71,4 +73,28 @@ final class Namespace: Sendable {
     func sysctl(_ key: String, _ value: String) async throws {
         try await run("sysctl", "-qw", "\(key)=\(value)")
     }
+}
+
+/// The machine of the tests.
+enum Machine {
+    /// The factor for time limits: 1, or the number of runnable tasks per processor.
+    ///
+    /// Time limits test the product, not other load on the machine.
+    static var slowness: Int {
+        var load = 0.0
+        guard getloadavg(&load, 1) == 1, load.isFinite else { return 1 }
+        let processors = Double(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        return max(1, Int((load / processors).rounded(.up)))
+    }
+
+    /// Another user than this process's, or 0 in a user namespace without other users.
+    static let otherUser: UInt32 = {
+        let map = try? String(contentsOfFile: "/proc/self/uid_map", encoding: .utf8).split(whereSeparator: \.isWhitespace)
+        return map?.last.flatMap { UInt32($0) }.map { $0 > 1000 } == true ? 1000 : 0
+    }()
+}
+
+extension Tag {
+    /// Tests that need the real kernel.
+    @Tag static var kernel: Self
 }

@@ -1,7 +1,7 @@
 import CSandbox
 import Glibc
 
-/// Something that sandboxes refuse.
+/// A restriction of a sandbox.
 enum Sandbox: Sendable, CaseIterable {
     case noMulticast
     case noNetlink
@@ -9,14 +9,14 @@ enum Sandbox: Sendable, CaseIterable {
     case scarceNetlink
     case scarceSockets
 
-    /// Runs a body on a thread that is restricted, and so are the children that it starts.
+    /// Runs a body on a restricted thread; the restriction extends to its children.
     func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
         let box = Box(body)
         let error = csandbox_run(
             refusal, { Unmanaged<AnyBox>.fromOpaque($0).takeUnretainedValue().run() },
             Unmanaged<AnyBox>.passUnretained(box).toOpaque())
         guard error == 0, let result = box.result else {
-            throw Child.Failure(description: "the sandbox is not to be had: \(String(cString: strerror(-error)))")
+            throw Child.Failure(description: "the sandbox is not available: \(String(cString: strerror(-error)))")
         }
         return try result.get()
     }

@@ -4,7 +4,7 @@ import Testing
 
 /// `reachability-watch watch --format json`, running in a namespace.
 final class WatchCommand {
-    /// A line of its output, as documented in docs/json.md.
+    /// A line of the output, as documented in docs/json.md.
     struct Line: Decodable {
         struct Path: Decodable {
             struct Family: Decodable {
@@ -34,7 +34,7 @@ final class WatchCommand {
         var cause: Cause?
     }
 
-    /// The built command, which lies beside the tests.
+    /// The path of the built command, beside the tests.
     static var path: String {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("reachability-watch").path
@@ -53,7 +53,7 @@ final class WatchCommand {
         return try JSONDecoder().decode(Line.self, from: Data(text.utf8))
     }
 
-    /// Reads on until a line says what is expected, and checks that it came in time.
+    /// Reads lines up to the expected one, and checks that it came in time.
     @discardableResult
     func expect(
         _ status: String, _ reason: String? = nil, within limit: Duration = .seconds(1), after change: () async throws -> Void,

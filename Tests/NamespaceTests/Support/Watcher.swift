@@ -1,7 +1,7 @@
 import Reachability
 import Testing
 
-/// Reads a monitor's raw transitions in order.
+/// A listener to a monitor's raw transitions.
 final class Watcher {
     let monitor: ReachabilityMonitor
     private let scope: Scope
@@ -26,12 +26,12 @@ final class Watcher {
         epoch = baseline.epoch
     }
 
-    /// The next transition; they come without holes.
+    /// Returns the next transition; they have no holes.
     @discardableResult
     func next(_ location: SourceLocation = #_sourceLocation) async throws -> Transition {
         let transition = try #require(await iterator.next(isolation: #isolation), sourceLocation: location)
         #expect(transition.sequence == sequence + 1, sourceLocation: location)
-        // Details such as metrics may have changed without being told.
+        // Unpublished details, such as metrics, may have changed.
         #expect(transition.previous.map { $0.kinds(since: path) } == [], sourceLocation: location)
         sequence = transition.sequence
         path = transition.current
@@ -39,12 +39,13 @@ final class Watcher {
         return transition
     }
 
-    /// How long the kernel itself may take to announce that a carrier went: changes that are not urgent are collected for up to a
-    /// second (linkwatch_nextevent, net/core/link_watch.c).
+    /// The kernel's maximum delay of a lost carrier: it collects changes that are not urgent for up to 1 s
+    /// (linkwatch_nextevent, net/core/link_watch.c).
     static let carrierDelay: Duration = .milliseconds(1100)
 
-    /// Makes a change and waits until the path is as it implies, within a second of what the kernel needs to announce it; then
-    /// asks real sockets and `ip` whether it is so.
+    /// Makes a change and waits for the expected path, for at most 1 s after the kernel's own delay.
+    ///
+    /// Then compares it with real sockets and `ip`.
     @discardableResult
     func expect(
         _ status: NetworkPath.Status, _ reason: OfflineReason? = nil, delay: Duration = .zero,
@@ -59,13 +60,13 @@ final class Watcher {
             last = try await next(location)
         }
         #expect(clock.now - start < (.seconds(1) + delay) * Machine.slowness, "the verdict came late", sourceLocation: location)
-        let verdicts = try await PlainJudgement.verdicts(on: scope, in: namespace)
+        let verdicts = try await PathOracle.verdicts(on: scope, in: namespace)
         #expect(
             verdicts.contains(Verdict(path)), "the kernel says \(verdicts), the monitor \(Verdict(path))", sourceLocation: location)
         return last
     }
 
-    /// The same for a change that must be told although the status stays.
+    /// Makes a change and waits for a transition of these kinds; the status may stay.
     @discardableResult
     func expect(
         kinds: Transition.Kinds, after change: () async throws -> Void, _ location: SourceLocation = #_sourceLocation
@@ -77,9 +78,9 @@ final class Watcher {
         }
     }
 
-    /// Makes a change after which packets leave by an interface, and waits until they do.
+    /// Makes a change and waits until packets leave by the interface.
     ///
-    /// Not for a kind of transition: a link that was set up may have no carrier for a moment, and its route is chosen all the same.
+    /// It waits for no kind of transition: a new link may lack its carrier for a moment, while its route is chosen already.
     @discardableResult
     func expect(
         interface name: String, after change: () async throws -> Void, _ location: SourceLocation = #_sourceLocation
@@ -91,7 +92,7 @@ final class Watcher {
         }
     }
 
-    /// Makes a change that nobody must be told of: the next transition is that of a cable being pulled afterwards.
+    /// Makes a change that must not be published: the next transition is that of the cable pulled afterwards.
     func expectSilence(
         pulling network: CabledNetwork, after change: () async throws -> Void, _ location: SourceLocation = #_sourceLocation
     ) async throws {
@@ -101,6 +102,6 @@ final class Watcher {
         let transition = try await next(location)
         #expect(
             transition.kinds == .offline && transition.epoch == before,
-            "heard \(transition.kinds.names) because \(transition.cause)", sourceLocation: location)
+            "published \(transition.kinds.names) because \(transition.cause)", sourceLocation: location)
     }
 }

@@ -13,7 +13,7 @@ import Testing
         "0.0.0.0/2", "::/0", "::/1", "8000::/1", "2000::/3", "2001:503:ba3e::2:30/128", "2001:503:ba3e::/64", "2001:500::/30",
         "2001:503:ba3e::/96", "2001:503:ba3e::/97", "2801:1b8:10::b/128", "2801:1b8:10::a/127", "2001:503:ba3e::/48",
     ])
-    func aRouteThatMayDecideAboutADestinationPasses(route: String) {
+    func decidingRoutePasses(route: String) {
         for type in [24, 25] as [UInt16] {
             for flags in [0, 0x100, 0x600] as [UInt16] {
                 #expect(filter.passes(RouteFrame.make(route, type: type, flags: flags)))
@@ -25,7 +25,7 @@ import Testing
         "10.0.0.0/16", "10.200.3.5/32", "10.200.3.6/31", "64.0.0.0/2", "203.0.113.0/24", "192.0.2.0/24", "224.0.0.0/4",
         "2001:db8::/32", "2001:503:ba3e::2:31/128", "2001:503:ba3f::/48", "2001:503:ba3e::3:0/112", "fe80::/64", "ff00::/8",
     ])
-    func aRouteToElsewhereIsDroppedUnlessItIsPartOfADump(route: String) {
+    func unrelatedRouteIsDroppedOutsideDumps(route: String) {
         for type in [24, 25] as [UInt16] {
             #expect(!filter.passes(RouteFrame.make(route, type: type)))
             #expect(!filter.passes(RouteFrame.make(route, type: type, flags: 0x100)))
@@ -34,19 +34,19 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "::/0", "::/1", "8000::/1"])
-    func defaultRoutesAndTheirHalvesAlwaysPass(route: String) {
+    func defaultRoutesAndHalvesPass(route: String) {
         #expect(EventFilter(watching: []).passes(RouteFrame.make(route)))
         #expect(filter.passes(RouteFrame.make(route, type: 25, flags: 0x100)))
     }
 
-    @Test func onlyRoutesAreEverDropped() {
+    @Test func onlyRoutesAreDropped() {
         let nothing = EventFilter(watching: [])
         for type in (0...120) as ClosedRange<UInt16> where type != 24 && type != 25 {
             #expect(nothing.passes(RouteFrame.make("203.0.113.0/24", type: type)))
         }
         let route = RouteFrame.make("203.0.113.0/24")
         #expect(!nothing.passes(route))
-        // What is no route message of these families is for the decoder to judge.
+        // The decoder judges all other messages.
         for family in [0, 5, 7, 28, 128] as [UInt8] { #expect(nothing.passes(RouteFrame.make(family: family, length: 24))) }
         #expect(nothing.passes(RouteFrame.make(family: 2, length: 33, [(1, [203, 0, 113, 0])])))
         #expect(nothing.passes(RouteFrame.make(family: 2, length: 24, [(1, [203, 0, 113])])))
@@ -54,7 +54,7 @@ import Testing
         for cut in 0..<28 { #expect(nothing.passes(Array(route[..<cut]))) }
     }
 
-    @Test func beyondTheLimitAllRoutesOfTheFamilyPass() {
+    @Test func routesPassBeyondAddressLimit() {
         let full = (0..<UInt8(EventFilter.addressLimit)).compactMap { IPAddress(bytes: [10, 0, 0, $0]) }
         let (ipv4, ipv6) = (RouteFrame.make("203.0.113.0/24"), RouteFrame.make("2001:db8::/32"))
         #expect(!EventFilter(watching: Set(full)).passes(ipv4))
@@ -62,9 +62,9 @@ import Testing
         #expect(wide.passes(ipv4) && !wide.passes(ipv6))
     }
 
-    /// Of 64 addresses each family has as many as are told apart, of 65 one has more.
+    /// 64 addresses are the limit of both families, 65 exceed one of them.
     @Test(arguments: [0, 1, 2, 10, 64, 65])
-    func theKernelDecidesAsTheRuleDoes(count: Int) throws {
+    func kernelMatchesModel(count: Int) throws {
         var generator = SeededGenerator(seed: .random(in: 0...(.max)))
         let watched = (0..<count).compactMap { index in
             IPAddress(bytes: (0..<(index % 2 == 0 ? 4 : 16)).map { _ in UInt8.random(in: 0...255, using: &generator) })

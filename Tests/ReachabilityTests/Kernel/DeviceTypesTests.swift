@@ -4,7 +4,7 @@ import Testing
 @testable import Reachability
 
 struct DeviceTypesTests {
-    /// A folder like /sys/class/net, gone with the object.
+    /// A folder like /sys/class/net, removed with the object.
     private final class Folder {
         let path: String
         private var entries: [String] = []
@@ -50,7 +50,7 @@ struct DeviceTypesTests {
         ("INTERFACE=net0\nIFINDEX=3\n", "wired"), ("INTERFACE=net0\nIFINDEX=3", "wired"),
         ("DEVTYPE=dsa\nINTERFACE=net0\nIFINDEX=3\n", "wired"), ("DEVTYPE=bluetooth\nINTERFACE=net0\nIFINDEX=3\n", "other"),
     ])
-    func ethernetIsToldByItsDeviceType(event: String, kind: String) throws {
+    func ethernetKindComesFromDeviceType(event: String, kind: String) throws {
         let folder = try Folder()
         try folder.add("net0", event: event)
         let devices = DeviceTypes(folder: folder.path)
@@ -59,7 +59,7 @@ struct DeviceTypesTests {
     }
 
     @Test(arguments: [("wwan", "cellular"), ("", "tunnel")])
-    func rawIPIsAModemOrATunnel(type: String, kind: String) throws {
+    func rawIPIsModemOrTunnel(type: String, kind: String) throws {
         let folder = try Folder()
         try folder.add("net0", address: "\n", event: "DEVTYPE=\(type)\nINTERFACE=net0\nIFINDEX=3\n")
         let device = DeviceTypes.Device(index: 3, name: Array("net0".utf8), hardwareAddress: [])
@@ -68,7 +68,7 @@ struct DeviceTypesTests {
         }
     }
 
-    /// The other namespace's device has the same name, or the same index too; or the files are of another kind altogether.
+    /// The other device has the same name, or the same index too; or the files are unusable.
     @Test(arguments: [
         ("02:00:00:00:00:fe\n", "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=3\n"),
         ("\n", "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=3\n"),
@@ -76,7 +76,7 @@ struct DeviceTypesTests {
         ("02:00:00:00:00:ff\n", "DEVTYPE=wlan\nINTERFACE=net1\nIFINDEX=3\n"), ("02:00:00:00:00:ff\n", "DEVTYPE=wlan\n"),
         ("02:00:00:00:00:ff\n", ""),
     ])
-    func deviceOfAnotherNamespaceIsNotBelieved(address: String, event: String) throws {
+    func deviceOfOtherNamespaceIsIgnored(address: String, event: String) throws {
         let folder = try Folder()
         try folder.add("net0", address: address, event: event)
         let devices = DeviceTypes(folder: folder.path)
@@ -85,13 +85,13 @@ struct DeviceTypesTests {
     }
 
     @Test(arguments: ["", ".", "..", "net0/../net0", "missing", "net0\0"])
-    func impossibleNamesAreNotLookedUp(name: String) throws {
+    func invalidNamesAreNotRead(name: String) throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=\(name)\nIFINDEX=3\n")
         #expect(DeviceTypes(folder: folder.path).type(of: device(name)) == nil)
     }
 
-    @Test func answerIsKeptForTheSameDeviceOnly() throws {
+    @Test func answerIsCachedPerDevice() throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
@@ -99,10 +99,10 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0")) == "")
         try folder.replace("net0", event: "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=4\n")
         #expect(devices.type(of: device("net0")) == "", "kept")
-        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "what was unknown is read again")
+        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "an unknown type is read again")
     }
 
-    @Test func manyDevicesDoNotFillTheMemory() throws {
+    @Test func cacheIsBounded() throws {
         let folder = try Folder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
@@ -114,7 +114,7 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0", index: 600)) == "")
     }
 
-    /// The names of interfaces with a device to touch, as far as /sys is this namespace's.
+    /// The names of hardware interfaces, if /sys shows this namespace.
     private static let hardware =
         (try? KernelNetwork().interfaces())?.map(\.name)
         .filter { access("/sys/class/net/\($0)/device", F_OK) == 0 } ?? []
@@ -124,9 +124,9 @@ struct DeviceTypesTests {
         #expect(!interfaces.isEmpty && !interfaces.contains { $0.kind == .other || $0.kind == .tunnel }, "\(interfaces)")
     }
 
-    @Test func recordingOfAnotherMachineKnowsNoHardware() {
+    @Test func recordingOfOtherMachineHasNoDevices() {
         #expect(NetworkInterface.Kind(kind: "", hardwareType: 1, device("eth0"), nil) == .other)
         let interfaces = [NetworkInterface(index: 2, name: "v", kind: .virtual), .init(index: 3, name: "e", kind: .other)]
-        #expect(interfaces.likeliest?.index == 3, "hardware all the same")
+        #expect(interfaces.likeliest?.index == 3, "hardware takes precedence")
     }
 }

@@ -2,12 +2,12 @@ import Testing
 
 @testable import Reachability
 
-/// Which interrupted dump is taken as it is.
+/// Interrupted dumps, and the one that is accepted.
 @Suite struct DumpFailuresTests {
     private let failures = DumpFailures()
     private let interruption = ReachabilityError(.interrupted, operation: "RTM_GETLINK")
 
-    /// Makes a dump that is interrupted unless it is to be taken as it is; returns whether it was.
+    /// Makes an interrupted dump, and returns `true` if it was accepted.
     private func isTaken() -> Bool {
         let dump = { [interruption] (isLast: Bool) throws(ReachabilityError) in if !isLast { throw interruption } }
         do {
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func theSixthInterruptedDumpIsTakenAsItIs() {
+    @Test func sixthInterruptedDumpIsAccepted() {
         #expect(
             (0..<13).map { _ in isTaken() } == [
                 false, false, false, false, false, true, false, false, false, false, false, true, false,
@@ -26,7 +26,7 @@ import Testing
         #expect(failures.inARow == 0, "an interruption is no failure")
     }
 
-    @Test func aDumpThatSucceedsBeginsTheCountAnew() throws {
+    @Test func successfulDumpResetsCount() throws {
         for _ in 0..<4 { #expect(!isTaken()) }
         try failures.counting { _ throws(ReachabilityError) in }
         for _ in 0..<5 { #expect(!isTaken()) }

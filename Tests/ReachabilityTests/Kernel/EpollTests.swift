@@ -4,8 +4,8 @@ import Testing
 @testable import Reachability
 
 struct EpollTests {
-    /// As when another thread forks at that moment: the child has a copy until it calls execve(2).
-    @Test func closedSocketLeavesTheSetEvenIfACopyLives() throws {
+    /// A concurrent fork(2) has the same effect: the child has a copy until execve(2).
+    @Test func closedSocketLeavesEpollDespiteCopies() throws {
         let epoll = try Epoll()
         var socket = try NetlinkSocket(namespace: nil)
         try socket.report(to: epoll, at: 0b100)
@@ -20,7 +20,7 @@ struct EpollTests {
         #expect(try epoll.wait(nanoseconds: 0) == 0)
     }
 
-    @Test func socketMayOutliveTheSet() throws {
+    @Test func socketMayOutliveEpoll() throws {
         var socket = try NetlinkSocket(namespace: nil)
         do {
             let epoll = try Epoll()

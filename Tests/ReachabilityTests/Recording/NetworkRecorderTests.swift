@@ -25,7 +25,7 @@ import Testing
         func release() { isReleased.signal() }
     }
 
-    @Test func aSlowSinkHoldsUpNobodyAndTheGapIsMarked() async throws {
+    @Test func slowSinkLeavesAMarkedGap() async throws {
         let sink = SlowSink()
         defer { sink.release() }
         let network = SimulatedNetwork.online()
@@ -39,7 +39,7 @@ import Testing
                 try network.pull("eth0")
                 try network.plug("eth0")
             }
-            // All of that was published although the sink has not returned from its first call.
+            // All of it was published while the first call of the sink still blocks.
             #expect(monitor.condition(for: .internet).state.epoch == 41 && recorder.progress.bytesWritten == 0)
             #expect(recorder.progress.entriesLost > 0)
             sink.release()
@@ -52,11 +52,11 @@ import Testing
         let replayed = try await listen(to: recorded)
         #expect(recorded.report.lost == recorder.progress.entriesLost && recorded.report.isComplete)
         #expect(recorder.progress.bytesWritten == sink.collector.bytes.count)
-        // It begins and ends the same.
+        // The beginning and the end are the same.
         #expect(replayed.transitions[0].prefix(2) == live.transitions[0].prefix(2) && replayed != live)
     }
 
-    @Test func aSinkThatFailsEndsTheRecordingAndNothingElse() async throws {
+    @Test func failingSinkEndsRecordingOnly() async throws {
         let network = SimulatedNetwork.online()
         let sinkCalls = Rendezvous(0)
         let recorder = NetworkRecorder(network) { _ in
@@ -73,7 +73,7 @@ import Testing
         #expect(recorder.progress.failure is DiskFull && recorder.progress.bytesWritten == 0)
     }
 
-    @Test func itsErrorsAreTheSources() async throws {
+    @Test func recorderThrowsSourceErrors() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in }
         network.failNextRequests(2, errno: 12)
@@ -82,7 +82,7 @@ import Testing
         #expect(dump?.errno == 12 && lookup?.errno == 12)
     }
 
-    /// A source with all refinements, which notes its calls.
+    /// A source with all refinements that logs its calls.
     private final class NotedSource: FilteringSource, HostAnswering, TaskRunningSource {
         let network = SimulatedNetwork.online()
         private let calls = Mutex<[String]>([])
@@ -113,7 +113,7 @@ import Testing
         func runTasks() { note("runTasks") }
     }
 
-    @Test func itPassesEveryCallOn() async throws {
+    @Test func recorderForwardsEveryCall() async throws {
         let source = NotedSource()
         let recorder = NetworkRecorder(source) { _ in }
         recorder.wake()
@@ -129,7 +129,7 @@ import Testing
         #expect(recorder.routes(to: [selected, selected]) == source.network.routes(to: [selected, selected]))
     }
 
-    @Test func aMonitorFindsTheRefinementsOfARecordedSource() async throws {
+    @Test func recorderForwardsRefinements() async throws {
         let source = NotedSource()
         let monitor = ReachabilityMonitor(NetworkRecorder(source) { _ in })
         let conditions = [monitor.condition(for: .host("nas.example")), monitor.condition(for: .internet)]
@@ -144,14 +144,14 @@ import Testing
         await running.value
     }
 
-    @Test func aSourceWithoutResolverIsNotAsked() {
+    @Test func sourceWithoutResolverIsNotCalled() {
         let recorder = NetworkRecorder(SimulatedNetwork.online()) { _ in }
         #expect(recorder.answers(for: ["nas.example"], within: nil) == [.failed(.notFound)])
         let replay = try? NetworkRecorder(RecordedNetwork(RecordingFormat.header)) { _ in }
         #expect(replay?.answers(for: ["nas.example"], within: nil) == [.failed(.notAsked)])
     }
 
-    @Test func itRunsOnce() async throws {
+    @Test func recorderRunsOnce() async throws {
         let network = SimulatedNetwork.online()
         let recorder = NetworkRecorder(network) { _ in }
         network.stop()
@@ -160,11 +160,11 @@ import Testing
         #expect(error?.code == .alreadyRun)
     }
 
-    @Test func theSameSessionGivesTheSameBytes() async throws {
+    @Test func sameSessionGivesSameBytes() async throws {
         #expect(try await RandomSession(seed: 9).run(20).recording == RandomSession(seed: 9).run(20).recording)
     }
 
-    @Test func aFileIsNeverOverwritten() throws {
+    @Test func fileIsNeverOverwritten() throws {
         let path = "/tmp/reachability-recording-\(getpid())"
         defer { unlink(path) }
         let file = try RecordingFile(creating: path)

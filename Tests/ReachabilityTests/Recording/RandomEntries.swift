@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 
-/// Anything that can be in a recording, by chance.
+/// A generator of random entries.
 struct RandomEntries {
     private var generator: SeededGenerator
 
@@ -13,7 +13,7 @@ struct RandomEntries {
 
     mutating func number() -> UInt32 { UInt32.random(in: 0...(.max), using: &generator) >> UInt32(below(32)) }
 
-    /// Now and then one of the extremes.
+    /// Returns a number, sometimes an extreme one.
     mutating func time() -> Duration {
         switch below(20) {
         case 0: .nanoseconds(Int64.max)
@@ -134,7 +134,7 @@ struct RandomEntries {
         }
     }
 
-    /// An entry of any kind, a batch more often than others.
+    /// Returns an entry of a random kind, most often a batch.
     mutating func entry() -> RecordingEntry {
         let content = content(below(8))
         if case .batch(let batch) = content { return RecordingEntry(content, now: batch.now.sinceBoot, wallTime: batch.wallTime) }

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// Takes the bytes of a recording.
+/// A sink that collects a recording.
 final class RecordingCollector: Sendable {
     private let collected = Mutex<[UInt8]>([])
 
@@ -12,14 +12,14 @@ final class RecordingCollector: Sendable {
     func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
 }
 
-/// What the listeners of a monitor heard: each scope's raw and damped transitions.
+/// The raw and damped transitions of each scope of a monitor.
 struct Heard: Equatable {
     var transitions: [[String]] = []
-    /// All but the monitor's own end, that it could not see at its beginning, and the details of the paths, which are asked last.
+    /// The comparable transitions: without the monitor's end and its blind start, and without the details of the paths.
     var withoutEnd: [[String]] = []
 }
 
-/// Runs a monitor to the end of its source, and returns what it told.
+/// Runs a monitor to the end of its source, and returns its transitions.
 func listen(
     to source: some NetworkSource, _ scopes: [Scope] = [.internet],
     while body: @Sendable (ReachabilityMonitor) async throws -> Void = { _ in }
@@ -48,7 +48,7 @@ func listen(
 }
 
 extension Transition {
-    /// The same without metrics and prefix lengths.
+    /// Returns the path without metrics and prefix lengths.
     fileprivate var undescribed: Transition {
         var transition = self
         for family in IPAddress.Family.allCases {
@@ -59,7 +59,7 @@ extension Transition {
     }
 }
 
-/// A session on a simulated network in which things happen by chance.
+/// A session on a simulated network with random changes.
 struct RandomSession {
     static let scopes = { () -> [Scope] in
         var bound = Scope.internet
@@ -69,7 +69,7 @@ struct RandomSession {
 
     let seed: UInt64
 
-    /// Plays it; returns what was heard and what was recorded.
+    /// Plays it, and returns the transitions and the recording.
     func run(_ steps: Int = 60) async throws -> (heard: Heard, recording: [UInt8]) {
         let collector = RecordingCollector()
         let network = SimulatedNetwork.online()
@@ -89,7 +89,7 @@ struct RandomSession {
     private func step(_ network: SimulatedNetwork, _ monitor: ReachabilityMonitor, _ random: inout RandomEntries) {
         let name = "eth\(random.below(2))"
         let isOn = random.bool()
-        // What makes no sense just then is refused by the model, and nothing happens.
+        // The model rejects changes that do not fit its state.
         switch random.below(16) {
         case 0: _ = try? network.addLink("eth1")
         case 1: try? network.removeLink("eth1")

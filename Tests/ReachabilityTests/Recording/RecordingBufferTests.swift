@@ -15,7 +15,7 @@ import Testing
 
     private func add(_ entry: RecordingEntry, to buffer: inout RecordingBuffer) { buffer.append(entry, entry.bytes) }
 
-    @Test func whatDoesNotFitIsMarkedWhereItIsMissing() throws {
+    @Test func droppedEntriesLeaveAMark() throws {
         let size = try #require(batch(0).bytes?.count)
         var buffer = RecordingBuffer(limit: 3 * size)
         for second in 0..<6 { add(batch(second), to: &buffer) }
@@ -28,13 +28,13 @@ import Testing
         #expect(entries.map { $0.now.components.seconds } == [0, 1, 2, 3, 6] && report.lost == 3 && report.batches == 4)
     }
 
-    @Test func afterADropItGoesOnWithABatch() throws {
+    @Test func bufferContinuesWithABatchAfterDrop() throws {
         let size = try #require(batch(0).bytes?.count)
         var buffer = RecordingBuffer(limit: 4 * size)
         for second in 0..<5 { add(batch(second), to: &buffer) }
         var written = buffer.take()
         written += buffer.take()
-        // An answer to a batch that nobody knows.
+        // An answer to a dropped batch.
         add(answer(4), to: &buffer)
         add(batch(5), to: &buffer)
         add(answer(5), to: &buffer)
@@ -43,7 +43,7 @@ import Testing
         #expect(entries.last.map(text) == text(answer(5)))
     }
 
-    @Test func whatIsBeingWrittenCounts() throws {
+    @Test func bytesInFlightCount() throws {
         let size = try #require(batch(0).bytes?.count)
         var buffer = RecordingBuffer(limit: size)
         add(batch(0), to: &buffer)
@@ -54,7 +54,7 @@ import Testing
         #expect(buffer.written == UInt64(size))
     }
 
-    @Test func theEndIsWrittenWhateverTheLimit() throws {
+    @Test func endIgnoresLimit() throws {
         var buffer = RecordingBuffer(limit: 0)
         add(batch(0), to: &buffer)
         buffer.finish(RecordingEntry(.end(nil), now: .zero, wallTime: .zero))
@@ -62,7 +62,7 @@ import Testing
         #expect(report.lost == 1 && report.isComplete)
     }
 
-    @Test func anEntryThatIsTooLongForARecordIsDropped() {
+    @Test func oversizedEntryIsDropped() {
         let interface = NetworkInterface(index: 1, name: String(repeating: "x", count: RecordingFormat.longestPayload))
         let entry = RecordingEntry(.interfaces(.init(.success([interface]), isForBatch: true)), now: .zero, wallTime: .zero)
         #expect(entry.bytes == nil)

@@ -9,12 +9,12 @@ import Testing
             (Array(repeating: 0, count: 32), 0x8a91_36aa), (Array(repeating: 0xff, count: 32), 0x62a8_ab43),
             (Array(0...31), 0x46dd_794e), ([], 0),
         ] as [([UInt8], UInt32)])
-    func theChecksumIsThatOfTheStandard(_ bytes: [UInt8], _ checksum: UInt32) {
+    func checksumMatchesStandard(_ bytes: [UInt8], _ checksum: UInt32) {
         #expect(Checksum.of(bytes) == checksum)
     }
 
-    /// Files of this version are read for ever: their bytes stay as they are.
-    @Test func theBytesOfVersionTwoStay() throws {
+    /// All later versions read these files: their bytes must not change.
+    @Test func versionTwoBytesAreStable() throws {
         let batch = NetworkEventBatch([.linkRemoved(index: 7)], now: .seconds(1), wallTime: .seconds(2))
         let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
         let expected: [UInt8] =
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// A batch of version 1 ends with its events.
-    @Test func theBytesOfVersionOneAreRead() throws {
+    @Test func versionOneBytesAreRead() throws {
         var header: [UInt8] = [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 1, 0, 0, 0]
         header += little(Checksum.of(header))
         func record(_ kind: UInt16, _ payload: [UInt8]) -> [UInt8] {
@@ -34,11 +34,11 @@ import Testing
         }
         func event(_ tag: UInt8, _ payload: [UInt8]) -> [UInt8] { [tag, 0] + little(UInt32(payload.count)) + payload }
         let name: [UInt8] = [1, 0, 0, 0, 0x61]
-        // The link 7 is gone; the host "a" is not found; a lookup of it failed.
+        // Link 7 was removed; host "a" was not found; a lookup of it failed.
         let batch: [UInt8] =
             [0] + Array(repeating: 0, count: 33) + [0] + [3, 0, 0, 0] + event(2, [7, 0, 0, 0]) + event(11, name + [1])
             + event(11, name + [2])
-        // A lookup of 1.1.1.1 with the mark 7, refused.
+        // A refused lookup of 1.1.1.1 with mark 7.
         let lookup: [UInt8] = [4, 1, 1, 1, 1] + [0] + [1, 7, 0, 0, 0] + [0] + [0] + [1, 1] + [0] + little(101)
         let read = try decode(header + record(2, batch) + record(4, lookup))
         #expect(read.report.malformed == 0 && read.entries.count == 2)
@@ -55,7 +55,7 @@ import Testing
 
     private func little(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
 
-    @Test(arguments: 0..<40) func whatIsWrittenIsReadAgain(_ seed: UInt64) throws {
+    @Test(arguments: 0..<40) func writtenEntriesAreReadBack(_ seed: UInt64) throws {
         var random = RandomEntries(seed: seed)
         let entries = random.entries(50)
         let (read, report) = try decode(file(entries), pieces: 1 + random.below(300))
@@ -63,7 +63,7 @@ import Testing
         #expect(report.malformed == 0 && report.skipped == 0 && !report.isTorn, "seed \(seed)")
     }
 
-    @Test func whatIsCutAnywhereIsReadUpToThere() throws {
+    @Test func truncatedFileIsReadToTheCut() throws {
         var random = RandomEntries(seed: 1)
         let entries = random.entries(8)
         let whole = file(entries)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func aFileWithoutAWholeHeaderIsRefused() throws {
+    @Test func partialHeaderIsRejected() throws {
         for length in 0..<RecordingFormat.headerSize {
             let bytes = Array(RecordingFormat.header.prefix(length))
             let error = #expect(throws: ReachabilityError.self) { _ = try decode(bytes, pieces: 5) }
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func eachFlippedBitSpoilsOneRecordAndIsCounted() throws {
+    @Test func flippedBitDamagesOneRecord() throws {
         var random = RandomEntries(seed: 2)
         let entries = random.entries(3)
         let whole = file(entries)
@@ -112,9 +112,9 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<200) func nonsenseIsCountedAndNeverTraps(_ seed: UInt64) throws {
+    @Test(arguments: 0..<200) func invalidPayloadsNeverTrap(_ seed: UInt64) throws {
         var random = RandomEntries(seed: seed)
-        // The checksums are right, so that the payload is looked at.
+        // The checksums are valid, so the payload is decoded.
         var bytes = RecordingFormat.header
         for _ in 0..<20 {
             var payload = Array((random.entry().bytes ?? []).dropFirst(RecordingFormat.recordHeaderSize))
@@ -123,17 +123,17 @@ import Testing
                 UInt16(random.below(8)), now: random.time(), wallTime: random.time(), payload.dropLast(random.below(3)))
         }
         let (read, report) = try decode(bytes, pieces: 64)
-        // An event of an unknown kind may be skipped within an entry that is read.
+        // A decoded entry may contain a skipped event.
         #expect(read.count + report.malformed <= 20 && read.count + report.malformed + report.skipped >= 20, "seed \(seed)")
     }
 
-    @Test func aNumberThatLiesTakesNoMemory() throws {
-        // Four thousand million interfaces, by its own account.
+    @Test func wrongCountAllocatesNothing() throws {
+        // The payload claims 4 billion interfaces.
         let bytes = RecordingFormat.header + RecordingFormat.record(3, now: .zero, wallTime: .zero, [1, 1, 255, 255, 255, 255, 0])
         #expect(try decode(bytes).report.malformed == 1)
     }
 
-    @Test func aLengthBeyondAllLimitsIsNotWaitedFor() throws {
+    @Test func excessiveLengthIsMalformed() throws {
         var long = RecordingFormat.record(2, now: .zero, wallTime: .zero, [])
         var header = ByteWriter()
         for byte in long.prefix(4) { header.append(byte) }
@@ -146,7 +146,7 @@ import Testing
         #expect(read.map(text) == [text(entry)] && report.malformed == 1 && report.lost == 3)
     }
 
-    @Test func recordsAndEventsOfLaterVersionsAreSkippedAndCounted() throws {
+    @Test func unknownRecordsAndEventsAreSkipped() throws {
         let before = RecordingEntry(.gap(lost: 1), now: .zero, wallTime: .zero)
         let after = RecordingEntry(.end(nil), now: .zero, wallTime: .zero)
         var batch = ByteWriter()
@@ -162,7 +162,7 @@ import Testing
         #expect(read.count == 3 && report.skipped == 2 && report.malformed == 0 && report.isComplete && report.batches == 1)
     }
 
-    @Test func whatIsNoRecordingIsRefused() throws {
+    @Test func otherFilesAreRejected() throws {
         for bytes in [Array("#!/bin/sh\n".utf8), Array(repeating: 0, count: 100)] as [[UInt8]] {
             #expect(throws: ReachabilityError.self) { _ = try decode(bytes) }
             let error = #expect(throws: ReachabilityError.self) { _ = try RecordedNetwork(bytes) }
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func aLaterVersionIsRefusedByName() {
+    @Test func laterVersionIsRejected() {
         var header = ByteWriter()
         for byte in RecordingFormat.magic { header.append(byte) }
         header.append(UInt16(3))

@@ -1,22 +1,22 @@
 import Reachability
 import Synchronization
 
-/// All that an entry says, to compare it by.
+/// Returns all fields of an entry, for comparison.
 func text(_ entry: RecordingEntry) -> String { String(reflecting: entry) }
 
-/// All that a transition says; its own description leaves out numbers and times.
+/// Returns all fields of a transition; its description omits numbers and times.
 func text(_ transition: Transition) -> String {
     var text = "\(transition.cause.kind) \(transition.cause.detail) \(transition.cause.interface as Any)\n"
     dump(transition, to: &text)
     return text
 }
 
-/// A file with the entries in it.
+/// Returns a file of the entries.
 func file(_ entries: [RecordingEntry]) -> [UInt8] {
     entries.reduce(RecordingFormat.header) { $0 + ($1.bytes ?? []) }
 }
 
-/// Reads a file that arrives in pieces of a size.
+/// Decodes a file in pieces of a size.
 func decode(_ file: some Collection<UInt8>, pieces: Int = .max) throws -> (entries: [RecordingEntry], report: RecordingReport) {
     var decoder = RecordingDecoder()
     var rest = Array(file)[...]
@@ -50,7 +50,7 @@ final class Pieces: Sendable {
     }
 }
 
-/// Takes batches, and never wants another.
+/// A consumer of batches that requests no wake-up.
 final class Batches: Sendable {
     private let taken = Mutex<[NetworkEventBatch]>([])
 

@@ -29,25 +29,25 @@ import Testing
         try? state.interfaces(forBatch: forBatch).get().map(\.name)
     }
 
-    @Test mutating func aQuestionThatWasAskedTwiceIsAnsweredInOrder() {
+    @Test mutating func repeatedQueryIsAnsweredInOrder() {
         begin([], [route(1), route(2)])
         #expect([answer(), answer(), answer()] == [1, 2, 2])
     }
 
-    @Test mutating func whatOthersAskedMeanwhileIsNotForTheMonitor() {
+    @Test mutating func answersToOthersAreNotTheMonitors() {
         begin([], [route(7, isForBatch: false), route(1)])
         #expect(answer(forBatch: false) == 7 && answer() == 1 && answer(forBatch: false) == 1)
         begin([], [dump([.loopback], isForBatch: false), dump([.cable])])
         #expect(names(forBatch: false) == ["lo"] && names() == ["cable0"])
     }
 
-    @Test mutating func whatWasNotAskedForCountsLater() {
+    @Test mutating func unusedAnswersAreKnownLater() {
         begin([], [route(1), route(2), dump([.cable])])
         begin()
         #expect(answer() == 2 && names() == ["cable0"])
     }
 
-    @Test mutating func eventsBringTheLastDumpUpToDate() {
+    @Test mutating func eventsUpdateLastDump() {
         #expect(names() == nil)
         begin([], [dump([.loopback, .cable])])
         #expect(names() == ["lo", "cable0"])
@@ -55,7 +55,7 @@ import Testing
         #expect(names() == ["lo"])
     }
 
-    @Test mutating func nothingOldMakesUpForWhatIsMissing() {
+    @Test mutating func oldAnswersReplaceNoMissingOnes() {
         begin([], [route(1), dump([.cable])])
         begin([], [], isWhole: false)
         #expect(answer() == nil && names() == nil && answer(forBatch: false) == 1)
@@ -63,7 +63,7 @@ import Testing
         #expect(answer() == 1)
     }
 
-    @Test mutating func aRecordedErrorIsAnAnswerOnce() {
+    @Test mutating func recordedErrorIsReturnedOnce() {
         let error = ReachabilityError(.requestFailed, errno: 105, operation: "RTM_GETROUTE")
         let failure = RecordingEntry(.route(query, .init(.failure(error), isForBatch: true)), now: .zero, wallTime: .zero)
         begin([], [route(3), failure])

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ReplayTests {
-    @Test(arguments: 0..<30) func aReplayTellsExactlyWhatWasTold(_ seed: UInt64) async throws {
+    @Test(arguments: 0..<30) func replayMatchesRecordedTransitions(_ seed: UInt64) async throws {
         let (live, recording) = try await RandomSession(seed: seed).run()
         let network = try RecordedNetwork(recording)
         #expect(network.scopes == RandomSession.scopes)
@@ -15,8 +15,8 @@ import Testing
         #expect(network.report.isComplete && network.report.malformed == 0, "seed \(seed)")
     }
 
-    /// The fixture was recorded by the version before format 2: its lookups name no source, and there is one for each destination.
-    @Test func aFileOfFormatOneStillReplays() async throws {
+    /// The fixture has format 1: one lookup for each destination, without a source.
+    @Test func formatOneFileReplays() async throws {
         let folder = "\(#filePath)".split(separator: "/").dropLast().joined(separator: "/")
         let network = try RecordedNetwork(contentsOf: "/\(folder)/Fixtures/format1.reach")
         #expect(network.scopes == [.address(ip("203.0.113.9"))] && network.hasAnswers)
@@ -38,7 +38,7 @@ import Testing
         #expect(network.report.isComplete && network.report.malformed == 0 && monitor.health.failedRequests == 0)
     }
 
-    @Test func aHostThatWasNotAnsweredIsNotAnsweredInTheReplay() async throws {
+    @Test func unansweredHostStaysUnansweredInReplay() async throws {
         let host = Scope.host("nas.example")
         let network = SimulatedNetwork.online()
         network.setNameServers(.silent)
@@ -52,7 +52,7 @@ import Testing
         #expect(replayed == live && live.transitions[0][0].contains("noAnswer"))
     }
 
-    @Test func aRecordingThatWasCutTellsTheBeginningAndMakesNothingUp() async throws {
+    @Test func truncatedRecordingReplaysItsBeginning() async throws {
         let (live, recording) = try await RandomSession(seed: 3).run(12)
         for length in stride(from: RecordingFormat.headerSize, through: recording.count, by: 409) {
             let network = try RecordedNetwork(Array(recording.prefix(length)))
@@ -62,14 +62,14 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<60) func aMonitorSurvivesWhateverARecordingSays(_ seed: UInt64) async throws {
+    @Test(arguments: 0..<60) func monitorSurvivesDamagedRecordings(_ seed: UInt64) async throws {
         var random = RandomEntries(seed: seed)
         let network = try RecordedNetwork(file(random.entries(60)))
         _ = try await listen(to: network, [.internet, random.scope()])
         #expect(network.report.malformed == 0, "seed \(seed)")
     }
 
-    @Test func aReplayGoesAtTheRecordedPaceOrAMultiple() async throws {
+    @Test func replayFollowsRecordedPace() async throws {
         let entries = [100, 102, 110].map { second in
             RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)
         }
@@ -89,7 +89,7 @@ import Testing
         #expect(times.withLock(\.self) == [.seconds(100), .seconds(102), .seconds(110)])
     }
 
-    @Test(arguments: [0, -1, .nan, .infinity, 1e-300] as [Double]) func aSenselessSpeedIsClamped(_ speed: Double) async throws {
+    @Test(arguments: [0, -1, .nan, .infinity, 1e-300] as [Double]) func invalidSpeedIsClamped(_ speed: Double) async throws {
         let times: [Duration] = [.zero, .nanoseconds(Int64.max), .nanoseconds(Int64.min)]
         let entries = times.map {
             RecordingEntry(.batch(.init(now: BootInstant(sinceBoot: $0), wallTime: .zero)), now: $0, wallTime: .zero)
@@ -103,7 +103,7 @@ import Testing
         #expect(network.report.batches == 3)
     }
 
-    @Test func theErrorThatEndedTheSourceEndsTheReplay() async throws {
+    @Test func recordedErrorEndsReplay() async throws {
         let network = SimulatedNetwork.online()
         let collector = RecordingCollector()
         let error = ReachabilityError(.requestFailed, errno: 105, operation: "recvmsg(netlink)")
@@ -116,7 +116,7 @@ import Testing
         #expect(recorded.report.failure == error)
     }
 
-    @Test func aReplayCanBeCancelled() async throws {
+    @Test func replayCanBeCancelled() async throws {
         let entries = [0, 1000].map { second in
             RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)
         }
@@ -128,14 +128,14 @@ import Testing
         await #expect(throws: CancellationError.self) { try await running.value }
     }
 
-    @Test func aRecordingIsReplayedOnce() async throws {
+    @Test func recordingIsReplayedOnce() async throws {
         let network = try RecordedNetwork(file([]))
         try await network.run { _ in nil }
         let error = await #expect(throws: ReachabilityError.self) { try await network.run { _ in nil } }
         #expect(error?.code == .alreadyRun)
     }
 
-    @Test func whatNobodyAskedHasNoAnswer() async throws {
+    @Test func unrecordedRequestHasNoAnswer() async throws {
         let (_, recording) = try await RandomSession(seed: 1).run(3)
         let network = try RecordedNetwork(recording)
         let before = #expect(throws: ReachabilityError.self) { _ = try network.interfaces() }
@@ -146,7 +146,7 @@ import Testing
         #expect(error?.code == .notRecorded && error?.description.contains("ask what was asked") == true)
     }
 
-    @Test func aGapMakesTheMonitorAskAboutEverything() async throws {
+    @Test func gapStartsResync() async throws {
         let link = NetworkInterface.cable
         func batch(_ second: Int) -> RecordingEntry {
             RecordingEntry(.batch(.init(now: .seconds(second), wallTime: .zero)), now: .seconds(second), wallTime: .zero)

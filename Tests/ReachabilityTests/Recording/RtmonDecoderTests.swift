@@ -1,7 +1,7 @@
 import Reachability
 import Testing
 
-/// What rtmon(8) writes, made by hand.
+/// Handmade files of rtmon(8).
 @Suite(.timeLimit(.minutes(10))) struct RtmonDecoderTests {
     private static func bytes<Number: FixedWidthInteger>(_ numbers: Number...) -> [UInt8] {
         numbers.flatMap { number in withUnsafeBytes(of: number) { Array($0) } }
@@ -20,7 +20,7 @@ import Testing
         message(17, bytes(UInt16(0), 1) + bytes(index, 0, 0) + bytes(UInt16(7), 3) + [0x65, 0x30, 0, 0])
     }
 
-    /// RTM_NEWNEIGH, which says nothing about reachability.
+    /// RTM_NEWNEIGH, which does not concern reachability.
     private static let neighbor = message(28, Array(repeating: 0, count: 12))
 
     private static let whole = stamp(100, 5) + linkGone(7) + stamp(101) + neighbor + stamp(99) + linkGone(8)
@@ -34,17 +34,17 @@ import Testing
         return (batches.all, network.report)
     }
 
-    @Test(arguments: [1, 7, 24, 1000]) func eachStampMakesABatch(_ pieces: Int) async throws {
+    @Test(arguments: [1, 7, 24, 1000]) func timestampStartsBatch(_ pieces: Int) async throws {
         let (batches, report) = try await read(Self.whole, pieces: pieces)
         #expect(batches.map(\.events) == [[.linkRemoved(index: 7)], [], [.linkRemoved(index: 8)]])
         #expect(batches.map(\.wallTime) == [.seconds(100) + .microseconds(5), .seconds(101), .seconds(99)])
-        // The clock was set back; time as such never goes back.
+        // The time of day was set back; the source's time never goes back.
         let second = Duration.seconds(1) - .microseconds(5)
         #expect(batches.map(\.now.sinceBoot) == [.zero, second, second])
         #expect(report.batches == 3 && report.skipped == 1 && report.malformed == 0 && !report.isTorn)
     }
 
-    @Test func whatIsCutAnywhereIsReadUpToThere() async throws {
+    @Test func truncatedFileIsReadToTheCut() async throws {
         let events = [Self.linkGone(7), Self.neighbor, Self.linkGone(8)]
         var ends = [24]
         for event in events { ends += [ends[ends.count - 1] + event.count, ends[ends.count - 1] + event.count + 24] }
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aLengthThatMakesNoSenseIsCountedAndTheNextStampFound() async throws {
+    @Test func impossibleLengthSkipsToNextTimestamp() async throws {
         for length in [UInt32(0), 15, 1 << 30, .max] {
             let damaged =
                 Self.stamp(1) + Self.bytes(length) + Array(Self.linkGone(7).dropFirst(4)) + Self.stamp(2) + Self.linkGone(8)
@@ -77,14 +77,14 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 5, 6, 1000]) func theFillingAfterAMessageMayArriveLaterThanTheMessage(_ pieces: Int) async throws {
+    @Test(arguments: [1, 2, 5, 6, 1000]) func paddingMayArriveLater(_ pieces: Int) async throws {
         let odd = Self.message(28, Array(repeating: 0, count: 13)) + [0, 0, 0]
         let (batches, report) = try await read(Self.stamp(1) + odd + Self.linkGone(7), pieces: pieces)
         #expect(batches.map(\.events) == [[.linkRemoved(index: 7)]])
         #expect(report.skipped == 1 && report.malformed == 0 && !report.isTorn)
     }
 
-    @Test func aMonitorHasNoVerdictWithoutAnswers() async throws {
+    @Test func eventsAloneLeadToNoVerdict() async throws {
         let network = try RecordedNetwork(Self.whole)
         let monitor = ReachabilityMonitor(network)
         try await monitor.run()

@@ -1,7 +1,7 @@
 import Glibc
 import Reachability
 
-/// A pair of local sockets; what is sent to one arrives at the other only if a filter's program lets it pass.
+/// A pair of local sockets with a filter on the receiving one.
 ///
 /// The kernel runs the program as on a netlink socket: the same check, the same loads, the same search for attributes.
 final class FilteredPair {
@@ -26,13 +26,13 @@ final class FilteredPair {
             code.storeBytes(of: instruction.jf, toByteOffset: 8 * index + 3, as: UInt8.self)
             code.storeBytes(of: instruction.k, toByteOffset: 8 * index + 4, as: UInt32.self)
         }
-        // struct sock_fprog: how many, and where.
+        // struct sock_fprog: count and address.
         let program: [UInt] = [UInt(UInt16(instructions.count)), UInt(bitPattern: code.baseAddress)]
         let result = setsockopt(ends[1], SOL_SOCKET, SO_ATTACH_FILTER, program, socklen_t(program.count * MemoryLayout<UInt>.size))
         guard result == 0 else { throw Failure(errno: errno) }
     }
 
-    /// Sends a datagram and tells whether it arrived.
+    /// Sends a datagram and returns `true` if it arrived.
     func passes(_ frame: [UInt8]) throws -> Bool {
         guard send(ends[0], frame, frame.count, 0) == frame.count else { throw Failure(errno: errno) }
         var buffer = [UInt8](repeating: 0, count: frame.count + 1)

@@ -1,5 +1,5 @@
-// What can be known without netlink: sandboxes that forbid it (systemd's RestrictAddressFamilies=, seccomp) still let
-// programs send, so they answer where they would send from.
+// Routes, links and addresses without netlink, for sandboxes that forbid it (systemd's RestrictAddressFamilies=, seccomp):
+// connecting a UDP socket sends nothing and selects the source address.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -15,7 +15,7 @@
 
 #define ROOM_AT_FIRST 16
 
-struct question {
+struct probe {
     const cnl_route_query *query;
     cnl_address *source;
     int32_t *refusal;
@@ -37,7 +37,7 @@ static socklen_t socket_address(const cnl_address *address, uint16_t port, struc
     return sizeof *in6;
 }
 
-static int32_t bind_as_asked(int descriptor, const cnl_route_query *query, struct sockaddr_storage *destination) {
+static int32_t apply_options(int descriptor, const cnl_route_query *query, struct sockaddr_storage *destination) {
     if (query->has_mark && setsockopt(descriptor, SOL_SOCKET, SO_MARK, &query->mark, sizeof query->mark) < 0) { return -errno; }
     if (query->interface == 0) { return 0; }
     struct ifreq request = { .ifr_ifindex = (int)query->interface };
@@ -47,64 +47,64 @@ static int32_t bind_as_asked(int descriptor, const cnl_route_query *query, struc
     return 0;
 }
 
-static int32_t read_source(int descriptor, const struct question *question) {
+static int32_t read_source(int descriptor, const struct probe *probe) {
     struct sockaddr_storage local = { 0 };
     socklen_t size = sizeof local;
     if (getsockname(descriptor, (struct sockaddr *)&local, &size) < 0) { return -errno; }
     const void *bytes = local.ss_family == AF_INET ? (const void *)&((struct sockaddr_in *)&local)->sin_addr
                                                    : (const void *)&((struct sockaddr_in6 *)&local)->sin6_addr;
     const uint8_t family = (uint8_t)local.ss_family;
-    return cnl_make_address(family, bytes, cnl_address_length(family), question->source) ? 0 : -EAFNOSUPPORT;
+    return cnl_make_address(family, bytes, cnl_address_length(family), probe->source) ? 0 : -EAFNOSUPPORT;
 }
 
 static bool is_link_local(const cnl_address *address) {
     return address->family == AF_INET6 && address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
 }
 
-static int32_t ask(void *argument, const char **operation) {
-    const struct question *question = argument;
+static int32_t connect_probe(void *argument, const char **operation) {
+    const struct probe *probe = argument;
     *operation = "socket(SOCK_DGRAM)";
     // A new socket each time: a connected one keeps its first source address (ip4_datagram_connect, net/ipv4/datagram.c).
-    const int descriptor = socket(question->query->destination.family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    // Without IPv6 in the kernel there is no way to an IPv6 address, and that is an answer.
-    if (descriptor < 0 && errno == EAFNOSUPPORT && question->query->destination.family == AF_INET6) {
-        *question->refusal = ENETUNREACH;
+    const int descriptor = socket(probe->query->destination.family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    // A kernel without IPv6 has no route to an IPv6 address.
+    if (descriptor < 0 && errno == EAFNOSUPPORT && probe->query->destination.family == AF_INET6) {
+        *probe->refusal = ENETUNREACH;
         return 0;
     }
     if (descriptor < 0) { return -errno; }
-    // Without an interface the kernel answers EINVAL, which would look like a blackhole (__ip6_datagram_connect).
-    if (is_link_local(&question->query->destination) && question->query->interface == 0) {
+    // Without an interface connect(2) fails with EINVAL, which would look like a blackhole (__ip6_datagram_connect).
+    if (is_link_local(&probe->query->destination) && probe->query->interface == 0) {
         close(descriptor);
-        *question->refusal = ENETUNREACH;
+        *probe->refusal = ENETUNREACH;
         return 0;
     }
     struct sockaddr_storage destination;
-    // Port 9 discards (RFC 863); nothing is sent to it. Port 0 cannot be connected to.
-    const uint16_t port = question->query->port != 0 ? question->query->port : 9;
-    const socklen_t size = socket_address(&question->query->destination, port, &destination);
+    // Port 9 is discard (RFC 863); connect(2) rejects port 0.
+    const uint16_t port = probe->query->port != 0 ? probe->query->port : 9;
+    const socklen_t size = socket_address(&probe->query->destination, port, &destination);
     *operation = "setsockopt()";
-    int32_t error = bind_as_asked(descriptor, question->query, &destination);
-    // The interface went away after the question was made: the answer is what a lookup would say.
+    int32_t error = apply_options(descriptor, probe->query, &destination);
+    // The interface went away after the query was made: a lookup would fail with ENODEV, too.
     if (error == -ENODEV) {
-        *question->refusal = ENODEV;
+        *probe->refusal = ENODEV;
         error = 0;
     }
-    if (error == 0 && *question->refusal == 0 && question->query->source.family == question->query->destination.family) {
+    if (error == 0 && *probe->refusal == 0 && probe->query->source.family == probe->query->destination.family) {
         struct sockaddr_storage source;
         *operation = "bind(SOCK_DGRAM)";
-        if (bind(descriptor, (struct sockaddr *)&source, socket_address(&question->query->source, 0, &source)) < 0) {
-            if (errno == EADDRNOTAVAIL) { *question->refusal = EINVAL; } else { error = -errno; }
+        if (bind(descriptor, (struct sockaddr *)&source, socket_address(&probe->query->source, 0, &source)) < 0) {
+            if (errno == EADDRNOTAVAIL) { *probe->refusal = EINVAL; } else { error = -errno; }
         }
     }
-    if (error == 0 && *question->refusal == 0) {
+    if (error == 0 && *probe->refusal == 0) {
         *operation = "connect(SOCK_DGRAM)";
         if (connect(descriptor, (struct sockaddr *)&destination, size) == 0) {
             *operation = "getsockname()";
-            error = read_source(descriptor, question);
+            error = read_source(descriptor, probe);
         } else {
             switch (errno) {
             case ENETUNREACH: case EHOSTUNREACH: case EACCES: case EINVAL: case EADDRNOTAVAIL: case ENODEV: case ENETDOWN:
-                *question->refusal = errno;
+                *probe->refusal = errno;
                 break;
             default:
                 error = -errno;
@@ -115,19 +115,19 @@ static int32_t ask(void *argument, const char **operation) {
     return error;
 }
 
-int32_t cnl_datagram_source(const char *namespace_path, const cnl_route_query *query, cnl_address *source,
+int32_t cnl_probe_route(const char *namespace_path, const cnl_route_query *query, cnl_address *source,
                             int32_t *refusal, const char **operation) {
-    struct question question = { .query = query, .source = source, .refusal = refusal };
+    struct probe probe = { .query = query, .source = source, .refusal = refusal };
     memset(source, 0, sizeof *source);
     *refusal = 0;
     *operation = "setuid()";
-    // Policy rules see the user who made the socket, and that is this process's.
+    // Policy rules match the user who created the socket.
     if (query->has_uid && query->uid != geteuid()) { return -EPERM; }
-    return cnl_in_namespace(namespace_path, ask, &question, operation);
+    return cnl_in_namespace(namespace_path, connect_probe, &probe, operation);
 }
 
 static void *grown(void *array, size_t count, size_t size) {
-    // Doubles at powers of two, so that adding one by one stays cheap.
+    // Doubles at powers of two: appending stays O(1) on average.
     if (count != 0 && (count < ROOM_AT_FIRST || (count & (count - 1)) != 0)) { return array; }
     const size_t room = count < ROOM_AT_FIRST ? ROOM_AT_FIRST : 2 * count;
     return realloc(array, room * size);
@@ -142,7 +142,7 @@ static bool has_carrier(int descriptor, struct ifreq request, bool otherwise) {
 static int32_t add_link(cnl_interfaces *list, int descriptor, const char *name) {
     struct ifreq request = { 0 };
     strncpy(request.ifr_name, name, IFNAMSIZ - 1);
-    // Whoever has vanished meanwhile is left out.
+    // Skip a link that has just been removed.
     if (ioctl(descriptor, SIOCGIFINDEX, &request) < 0) { return 0; }
     const uint32_t index = (uint32_t)request.ifr_ifindex;
     for (size_t known = 0; known < list->link_count; known++) {
@@ -153,8 +153,8 @@ static int32_t add_link(cnl_interfaces *list, int descriptor, const char *name) 
     if (ioctl(descriptor, SIOCGIFFLAGS, &request) < 0) { return 0; }
     const uint16_t flags = (uint16_t)request.ifr_flags;
     link.flags = flags & (uint32_t)(IFF_UP | IFF_POINTOPOINT);
-    // These flags end below IFF_LOWER_UP. IFF_RUNNING tells whether the link is operational (netdevice(7)), and may lag behind the
-    // carrier by a second (net/core/link_watch.c).
+    // These 16 bits end below IFF_LOWER_UP. IFF_RUNNING marks an operational link (netdevice(7)), and may lag behind the carrier by
+    // 1 s (net/core/link_watch.c).
     if (has_carrier(descriptor, request, flags & IFF_RUNNING)) { link.flags |= CNL_LINK_LOWER_UP; }
     link.operational_state = flags & IFF_RUNNING ? CNL_STATE_UNKNOWN : CNL_STATE_DOWN;
     if (ioctl(descriptor, SIOCGIFHWADDR, &request) == 0) { link.hardware_type = request.ifr_hwaddr.sa_family; }
@@ -173,7 +173,7 @@ static int32_t add_address(cnl_interfaces *list, cnl_interface_address address) 
     return 0;
 }
 
-/// Opens a file of the calling thread's namespace; NULL if /proc is not there.
+/// Opens a file below the calling thread's /proc/net; NULL without /proc.
 static FILE *open_table(const char *name) {
     char path[64];
     snprintf(path, sizeof path, "/proc/thread-self/net/%s", name);
@@ -187,7 +187,7 @@ static int32_t add_names(cnl_interfaces *list, int descriptor) {
     char *line = NULL;
     size_t room = 0;
     while (error == 0 && getline(&line, &room, file) >= 0) {
-        // Two lines of headings have no colon; a name has none either (dev_valid_name, net/core/dev.c).
+        // The two header lines have no colon, and neither has a name (dev_valid_name, net/core/dev.c).
         char *end = strchr(line, ':');
         if (end == NULL) { continue; }
         *end = 0;
@@ -209,7 +209,7 @@ static int32_t add_ipv4(cnl_interfaces *list, int descriptor, const struct ifreq
     memcpy(name, held->ifr_name, IFNAMSIZ);
     struct ifreq mask = *held;
     cnl_interface_address address = { .prefix_length = 32 };
-    // Asked with the address beside the name, the kernel tells those apart that share the name (devinet_ioctl).
+    // The kernel compares the address too, which selects one of several with the same name (devinet_ioctl).
     if (ioctl(descriptor, SIOCGIFNETMASK, &mask) == 0) {
         address.prefix_length = prefix_length(((struct sockaddr_in *)&mask.ifr_netmask)->sin_addr.s_addr);
     }
@@ -228,7 +228,7 @@ static int32_t add_ipv4(cnl_interfaces *list, int descriptor, const struct ifreq
 }
 
 static int32_t add_all_ipv4(cnl_interfaces *list, int descriptor) {
-    // The kernel fills what fits; more room than it used shows that this was all.
+    // The kernel truncates silently; unused room proves that the list is whole.
     for (size_t room = 64; room <= 1 << 20; room *= 4) {
         struct ifreq *held = calloc(room, sizeof *held);
         if (held == NULL) { return -ENOMEM; }
@@ -279,7 +279,7 @@ static int32_t list_all(void *argument, const char **operation) {
     return error;
 }
 
-int32_t cnl_datagram_interfaces(const char *namespace_path, cnl_interfaces *list, const char **operation) {
+int32_t cnl_probe_interfaces(const char *namespace_path, cnl_interfaces *list, const char **operation) {
     *list = (cnl_interfaces){ 0 };
     const int32_t error = cnl_in_namespace(namespace_path, list_all, list, operation);
     if (error != 0) { cnl_free_interfaces(list); }

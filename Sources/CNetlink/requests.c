@@ -1,20 +1,77 @@
-// Look-ups: all requests in one datagram, and all answers in one call. A verdict takes several, and most of what each would cost
-// on its own is the way into the kernel and back.
+// Requests: dumps of links and addresses, and route lookups.
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <arpa/inet.h>
 
-/// Room for the largest request: an IPv6 address with all that can qualify it.
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+
+/// Sends requests. Returns 0 or a negative errno, which nl_send_auto would turn into an NLE_ code.
+static int32_t send_to_kernel(cnl_socket *socket, const void *requests, size_t length) {
+    const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+    ssize_t sent;
+    do {
+        sent = sendto(socket->descriptor, requests, length, 0, (const struct sockaddr *)&kernel, sizeof kernel);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+static int32_t send_message(cnl_socket *socket, struct nl_msg *message, uint32_t *sequence) {
+    struct nlmsghdr *header = nlmsg_hdr(message);
+    header->nlmsg_seq = ++socket->sequence;
+    nl_complete_msg(socket->handle, message);
+    const int32_t error = send_to_kernel(socket, header, header->nlmsg_len);
+    if (error == 0) { *sequence = header->nlmsg_seq; }
+    return error;
+}
+
+// A strict socket rejects a dump with another header than the type's own (a lenient one accepts rtgenmsg): NLMSG_DONE then
+// carries -EINVAL (net/core/rtnetlink.c, rtnl_valid_dump_ifinfo_req; net/ipv4/devinet.c, inet_valid_dump_ifaddr_req).
+static struct nl_msg *make_message(int type, int flags, const void *fixed, size_t size) {
+    struct nl_msg *message = nlmsg_alloc_simple(type, flags);
+    if (message == NULL) { return NULL; }
+    // libnl declares the bytes as `void *` and only reads them.
+    if (nlmsg_append(message, (void *)fixed, size, NLMSG_ALIGNTO) < 0) {
+        nlmsg_free(message);
+        return NULL;
+    }
+    return message;
+}
+
+int32_t cnl_request_links(cnl_socket *socket, uint32_t *sequence) {
+    *sequence = 0;
+    const struct ifinfomsg fixed = { .ifi_family = AF_UNSPEC };
+    struct nl_msg *message = make_message(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, &fixed, sizeof fixed);
+    if (message == NULL) { return -ENOMEM; }
+    int32_t error = nla_put_u32(message, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0
+        ? -ENOMEM : send_message(socket, message, sequence);
+    nlmsg_free(message);
+    return error;
+}
+
+int32_t cnl_request_addresses(cnl_socket *socket, uint32_t *sequence) {
+    *sequence = 0;
+    const struct ifaddrmsg fixed = { .ifa_family = AF_UNSPEC };
+    struct nl_msg *message = make_message(RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP, &fixed, sizeof fixed);
+    if (message == NULL) { return -ENOMEM; }
+    int32_t error = send_message(socket, message, sequence);
+    nlmsg_free(message);
+    return error;
+}
+// A verdict takes several lookups. All of them travel in one datagram and all answers are read in one call, because system calls
+// are most of the cost.
+
+/// The size of the largest request: an IPv6 destination with every optional attribute.
 #define REQUEST_SIZE 108
-/// Room for an answer: the kernel makes none that is larger (NLMSG_GOODSIZE, inet_rtm_getroute and inet6_rtm_getroute).
+/// The size of an answer; the kernel makes no larger one (NLMSG_GOODSIZE, inet_rtm_getroute and inet6_rtm_getroute).
 #define ANSWER_SIZE (CNL_BUFFER_SIZE / CNL_LOOKUP_LIMIT)
 
 _Static_assert(ANSWER_SIZE >= 8192, "NLMSG_GOODSIZE is at most 8192, also where pages are larger (linux/netlink.h)");
 _Static_assert(NLMSG_LENGTH(sizeof(struct rtmsg)) + 2 * (NLA_HDRLEN + sizeof(struct in6_addr))
                + 5 * (NLA_HDRLEN + sizeof(uint32_t)) == REQUEST_SIZE, "the largest request fits");
 
-// Written by hand and not by libnl, which would allocate a message for each.
+// libnl would allocate memory for each message.
 static void put(struct nlmsghdr *header, uint16_t type, const void *payload, size_t size) {
     struct nlattr *attribute = (struct nlattr *)((char *)header + header->nlmsg_len);
     attribute->nla_type = type;
@@ -41,7 +98,7 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
         .rtm_family = query->destination.family,
         .rtm_dst_len = (unsigned char)(length * 8),
         .rtm_src_len = (unsigned char)(query->source.family == query->destination.family ? length * 8 : 0),
-        .rtm_flags = table | (query->wants_match ? RTM_F_FIB_MATCH : 0),
+        .rtm_flags = table | (query->fib_match ? RTM_F_FIB_MATCH : 0),
     };
     put(header, RTA_DST, query->destination.bytes, length);
     if (query->source.family == query->destination.family) { put(header, RTA_SRC, query->source.bytes, length); }
@@ -57,21 +114,12 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
     return header->nlmsg_len;
 }
 
-static int32_t send_requests(cnl_socket *socket, const void *requests, size_t length) {
-    const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-    ssize_t sent;
-    do {
-        sent = sendto(socket->descriptor, requests, length, 0, (const struct sockaddr *)&kernel, sizeof kernel);
-    } while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
-}
-
-/// Reads what a datagram answers. Returns how many questions that are.
+/// Reads the answers in a datagram. Returns the number of queries that they answer.
 static size_t read_answers(const void *bytes, size_t length, const uint32_t *sequences, size_t count, cnl_message *answers) {
     size_t answered = 0, offset = 0;
     cnl_message message;
     while (cnl_decode(bytes, length, &offset, &message)) {
-        // An acknowledgement is no answer.
+        // Skip acknowledgements.
         if (message.kind != CNL_ROUTE && (message.kind != CNL_ERROR || message.error == 0)) { continue; }
         for (size_t index = 0; index < count; index++) {
             if (message.sequence != sequences[index] || answers[index].kind != CNL_OTHER) { continue; }
@@ -94,7 +142,7 @@ int32_t cnl_lookup(cnl_socket *socket, const cnl_route_query *queries, size_t co
         length += size;
         answers[index].kind = CNL_OTHER;
     }
-    const int32_t error = send_requests(socket, requests, length);
+    const int32_t error = send_to_kernel(socket, requests, length);
     if (error != 0) { return error; }
     for (size_t answered = 0; answered < count;) {
         struct sockaddr_nl senders[CNL_LOOKUP_LIMIT];

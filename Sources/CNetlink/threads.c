@@ -1,4 +1,4 @@
-// Network namespaces: moving a thread into one.
+// Threads: their names, and the network namespaces that they work in.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -6,26 +6,27 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 int32_t cnl_switch_namespace(const char *path, const char **operation) {
     int descriptor;
     do {
-        // O_NONBLOCK: the path is a user's, and opening a FIFO nobody writes to would wait for ever.
+        // O_NONBLOCK: the path comes from the user, and opening a FIFO without a writer would block.
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0) {
         *operation = "open";
         return -errno;
     }
-    // The kernel decides whether this is a network namespace: EINVAL if it is any other file (setns(2)).
+    // setns(2) rejects any other file with EINVAL.
     int32_t error = setns(descriptor, CLONE_NEWNET) < 0 ? -errno : 0;
     if (error != 0) { *operation = "setns"; }
     close(descriptor);
     return error;
 }
 
-struct journey {
+struct visit {
     const char *path;
     int32_t (*work)(void *, const char **);
     void *argument;
@@ -33,17 +34,17 @@ struct journey {
     int32_t error;
 };
 
-static void *travel(void *argument) {
-    struct journey *journey = argument;
-    journey->error = cnl_switch_namespace(journey->path, &journey->operation);
-    if (journey->error == 0) { journey->error = journey->work(journey->argument, &journey->operation); }
+static void *run_visit(void *argument) {
+    struct visit *visit = argument;
+    visit->error = cnl_switch_namespace(visit->path, &visit->operation);
+    if (visit->error == 0) { visit->error = visit->work(visit->argument, &visit->operation); }
     return NULL;
 }
 
 int32_t cnl_in_namespace(const char *path, int32_t (*work)(void *, const char **), void *argument, const char **operation) {
     if (path == NULL) { return work(argument, operation); }
-    struct journey journey = { .path = path, .work = work, .argument = argument };
-    // The thread that travels inherits a full signal mask: a handler must not run in another namespace.
+    struct visit visit = { .path = path, .work = work, .argument = argument };
+    // The thread inherits a full signal mask: no signal handler runs in the other namespace.
     sigset_t all, before;
     sigfillset(&all);
     int error = pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -52,18 +53,20 @@ int32_t cnl_in_namespace(const char *path, int32_t (*work)(void *, const char **
         return -error;
     }
     pthread_t thread;
-    error = pthread_create(&thread, NULL, travel, &journey);
+    error = pthread_create(&thread, NULL, run_visit, &visit);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0) {
         *operation = "pthread_create";
         return -error;
     }
     pthread_join(thread, NULL);
-    *operation = journey.operation;
-    return journey.error;
+    *operation = visit.operation;
+    return visit.error;
 }
 
 int32_t cnl_enter_namespace(const char *path) {
     const char *operation;
     return cnl_switch_namespace(path, &operation);
 }
+
+void cnl_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -1,41 +1,41 @@
-/// What a recording says at the batch that is being delivered: which answers follow, and what is known besides.
+/// The answers at the current batch of a replay: the batch's own, and the last known ones.
 package struct ReplayState: Sendable {
-    /// A batch with the answers that were given until the next one.
+    /// A batch with the answers up to the next batch.
     package struct Window: Sendable {
         package var batch: NetworkEventBatch
         package var answers: [RecordingEntry] = []
-        /// Whether all answers are there.
+        /// `true` if no answer is missing.
         ///
-        /// Otherwise what is missing must not be made up for by what was known before: the batch says that it may be wrong.
+        /// Otherwise earlier answers must not replace missing ones: the batch's overrun event marks them as stale.
         package var isWhole = true
 
         package init(_ batch: NetworkEventBatch) { self.batch = batch }
     }
 
-    /// The interfaces as the dumps and events so far tell; `nil` before anything told of them.
+    /// The interfaces from the dumps and events so far; `nil` before the first dump.
     private var table: InterfaceTable?
-    /// The last answer to each question.
+    /// The last answer to each query.
     private var known: [RouteQuery: RouteVerdict] = [:]
-    /// The answers that belong to the batch, each question's in their order, the next one last.
+    /// The batch's answers, in reverse order: the next one is last.
     private var dumps: [Result<[NetworkInterface], ReachabilityError>] = []
     private var verdicts: [RouteQuery: [Result<RouteVerdict, ReachabilityError>]] = [:]
     private var isWhole = true
-    /// If true, the recording holds one lookup per destination, without a source (format 1).
+    /// `true` if the recording holds one lookup per destination, without a source (format 1).
     private let isPlain: Bool
 
-    /// Makes the state before the first batch.
+    /// Creates the state before the first batch.
     ///
-    /// Without answers, in what is no recording of ours, the interfaces follow from the events alone.
-    ///
-    /// - Parameter version: the version of the recording's format.
+    /// - Parameters:
+    ///   - hasAnswers: `false` for an rtmon file: the interfaces then follow from the events alone.
+    ///   - version: the version of the recording's format.
     package init(hasAnswers: Bool = true, version: UInt16 = RecordingFormat.majorVersion) {
         isPlain = version == 1
         if !hasAnswers { table = InterfaceTable() }
     }
 
-    /// Moves on to a batch.
+    /// Moves to the next batch.
     ///
-    /// What was not asked for in the last window is known from now on, and so is what was asked aside in this one.
+    /// Unused answers of the last window, and answers to other callers in this one, are known from now on.
     package mutating func begin(_ window: Window) {
         for dump in dumps.reversed() { learn(dump) }
         for (query, results) in verdicts {
@@ -60,7 +60,7 @@ package struct ReplayState: Sendable {
         }
     }
 
-    /// The next dump of the batch, or else what is known.
+    /// Returns the batch's next dump, or else the last known interfaces.
     package mutating func interfaces(forBatch: Bool) -> Result<[NetworkInterface], ReachabilityError> {
         if forBatch, let dump = dumps.popLast() {
             learn(dump)
@@ -70,12 +70,12 @@ package struct ReplayState: Sendable {
         return .success(table.all)
     }
 
-    /// The batch's next answer to a question, or else the last one before.
+    /// Returns the batch's next answer to a query, or else the last known one.
     package mutating func route(to query: RouteQuery, forBatch: Bool) -> Result<RouteVerdict, ReachabilityError> {
         if isPlain, query.source != .unspecified || query.port != nil || query.transport != .tcp {
             var plain = query
             (plain.source, plain.port, plain.transport) = (.unspecified, nil, .tcp)
-            // The second lookup of a destination has the answer of the first.
+            // The second lookup of a destination gets the answer of the first.
             if !query.fibMatch, let verdict = known[plain] { return .success(verdict) }
             return route(to: plain, forBatch: forBatch)
         }

@@ -2,8 +2,8 @@ import CSandbox
 import Glibc
 import Reachability
 
-/// A socket as a scope's owner would make it, towards one address.
-struct Question: Hashable, Sendable {
+/// A socket to one address with the options of a scope.
+struct SocketTarget: Hashable, Sendable {
     var destination: String
     var mark: UInt32?
     var uid: UInt32?
@@ -18,7 +18,7 @@ struct Question: Hashable, Sendable {
     }
 
     var isIPv6: Bool { destination.contains(":") }
-    /// Means something on one link only: link-local, or multicast.
+    /// `true` for a link-local or multicast destination.
     var hasLinkScope: Bool {
         let text = destination.lowercased()
         return text.hasPrefix("fe80:") || text.hasPrefix("ff") || text.hasPrefix("169.254.")
@@ -27,29 +27,31 @@ struct Question: Hashable, Sendable {
 
     /// The result of connect(2) on a real, non-blocking socket.
     enum Connection: Hashable, Sendable {
-        /// It is accepted, and the packets come from this address.
+        /// Accepted, with this source address.
         case accepted(source: String)
         case refused(errno: Int32)
     }
 
-    /// Connects a socket for each question in a network namespace, which sends no packet.
+    /// Connects a socket for each target in a network namespace.
+    ///
+    /// Sends no packet.
     static func connect(
-        _ questions: [Question], in namespace: Namespace, processor: Int = -1
+        _ targets: [SocketTarget], in namespace: Namespace, processor: Int = -1
     ) async throws -> [Connection] {
         let path = namespace.path
         let (result, probes) = await withCheckedContinuation { continuation in
             Child.thread {
-                var probes = questions.map(\.probe)
+                var probes = targets.map(\.probe)
                 let result = csandbox_connect(path, Int32(processor), &probes, probes.count)
                 continuation.resume(returning: (result, probes))
             }
         }
         guard result == 0 else { throw Child.Failure(description: "no sockets: \(String(cString: strerror(-result)))") }
-        return try zip(questions, probes).map { question, probe in
-            // The interface that it is to be bound to may not be there.
+        return try zip(targets, probes).map { target, probe in
+            // The interface to bind to may be missing.
             if probe.failure == -ENODEV { return .refused(errno: ENODEV) }
             guard probe.failure == 0 else {
-                throw Child.Failure(description: "\(question): no socket: \(String(cString: strerror(-probe.failure)))")
+                throw Child.Failure(description: "\(target): no socket: \(String(cString: strerror(-probe.failure)))")
             }
             return probe.refusal == 0 ? .accepted(source: Self.text(probe)) : .refused(errno: probe.refusal)
         }

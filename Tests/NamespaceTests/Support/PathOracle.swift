@@ -2,18 +2,20 @@ import Foundation
 import Glibc
 import Reachability
 
-/// What is to be said about a scope, judged by the rules for people and nothing else: does connect(2) accept a socket of the
-/// scope's, does it send from a usable source through a usable interface; and if not, what is missing.
+/// An independent verdict about a scope from the documented rules: connect(2) accepts a socket of the scope, and its source and
+/// interface are usable; otherwise the missing layer.
 ///
-/// Written apart from the monitor's own judgement, in another way, so that they do not share mistakes.
-struct PlainJudgement {
-    /// What is asked about: any one family will do, but each family needs all of its destinations; of a host, any.
+/// Shares no code and no method with the monitor's verdict, so that they share no mistakes.
+struct PathOracle {
+    /// A scope and its destinations: one family is enough.
+    ///
+    /// A family needs all of its destinations, a host any of them.
     struct Subject: Hashable, Sendable {
         var scope: Scope
         var destinations: [String]
         var needsAll = true
 
-        var questions: [Question] { destinations.map { Question($0, as: scope) } }
+        var targets: [SocketTarget] { destinations.map { SocketTarget($0, as: scope) } }
         var name: String { scope.description }
 
         init(_ scope: Scope) {
@@ -26,13 +28,13 @@ struct PlainJudgement {
         }
     }
 
-    /// Words for why not, later ones count more.
+    /// The offline reasons; later ones take precedence.
     private static let order = [
         "noInterface", "adminDown", "noCarrier", "dormant", "noAddress", "addressTentative", "noRoute", "unreachable", "prohibited",
         "blackhole", "unresolved",
     ]
 
-    /// Why a family does not work: as a lookup said, or as the interfaces look.
+    /// The reason why a family does not work: from a lookup, or inferred from the interfaces.
     private struct Lack: Hashable {
         var reason: String
         var isInferred: Bool
@@ -45,7 +47,7 @@ struct PlainJudgement {
 
     let view: KernelView
 
-    /// The verdicts about a scope in a namespace, asked now.
+    /// Returns the current verdicts about a scope in a namespace.
     static func verdicts(on scope: Scope, in namespace: Namespace) async throws -> Set<Verdict> {
         var subject = Subject(scope)
         if let host = scope.host {
@@ -53,10 +55,10 @@ struct PlainJudgement {
             let addresses = found.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
             subject.destinations = Array(Set(addresses)).sorted()
         }
-        return PlainJudgement(view: try await .taken(of: subject.questions, in: namespace)).verdicts(subject)
+        return PathOracle(view: try await .taken(of: subject.targets, in: namespace)).verdicts(subject)
     }
 
-    /// All that may be said about a subject: one thing, unless the kernel itself does not always answer the same.
+    /// Returns the possible verdicts about a subject: one, unless the kernel's answers vary.
     func verdicts(_ subject: Subject) -> Set<Verdict> {
         if subject.destinations.isEmpty {
             let layer = missing(nil, subject.scope.interface)
@@ -64,14 +66,14 @@ struct PlainJudgement {
             let family = Verdict.Family(reason: reason)
             return [Verdict(status: "unsatisfied \(reason)", ipv4: family, ipv6: family)]
         }
-        let ipv4 = families(subject, subject.questions.filter { !$0.isIPv6 })
-        let ipv6 = families(subject, subject.questions.filter(\.isIPv6))
+        let ipv4 = families(subject, subject.targets.filter { !$0.isIPv6 })
+        let ipv6 = families(subject, subject.targets.filter(\.isIPv6))
         return Set(ipv4.flatMap { one in ipv6.map { Self.verdict(one, $0) } })
     }
 
     private static func rank(_ reason: String) -> Int { order.firstIndex(of: reason) ?? -1 }
 
-    /// The later reason; but one that a lookup gave goes before one that was inferred from interfaces.
+    /// Returns the later reason; a lookup's takes precedence over an inferred one.
     private static func worst(_ lacks: [Lack]) -> Lack? {
         let evident = lacks.filter { !$0.isInferred }
         return (evident.isEmpty ? lacks : evident).max { rank($0.reason) < rank($1.reason) }
@@ -83,24 +85,23 @@ struct PlainJudgement {
         return Verdict(status: isSatisfied ? "satisfied" : "unsatisfied \(reason)", ipv4: ipv4.verdict, ipv6: ipv6.verdict)
     }
 
-    private func families(_ subject: Subject, _ questions: [Question]) -> [Family] {
-        guard !questions.isEmpty else { return [Family(verdict: Verdict.Family())] }
-        var combinations: [[(Question, KernelView.Answer)]] = [[]]
-        for question in questions {
-            combinations = combinations.flatMap { start in (view.answers[question] ?? []).map { start + [(question, $0)] } }
+    private func families(_ subject: Subject, _ targets: [SocketTarget]) -> [Family] {
+        guard !targets.isEmpty else { return [Family(verdict: Verdict.Family())] }
+        var combinations: [[(SocketTarget, KernelView.Answer)]] = [[]]
+        for target in targets {
+            combinations = combinations.flatMap { start in (view.answers[target] ?? []).map { start + [(target, $0)] } }
         }
         return Array(Set(combinations.map { family(subject, $0) }))
     }
 
-    /// The first destination describes the family if enough are good; otherwise the first bad one of the internet, or the worst
-    /// of a host.
-    private func family(_ subject: Subject, _ answers: [(question: Question, answer: KernelView.Answer)]) -> Family {
-        // Of several the machine's own are left out, unless there are no others.
+    /// Returns a family's verdict: the first destination's if enough are good; otherwise the first bad one's, or a host's worst.
+    private func family(_ subject: Subject, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
+        // The machine's own addresses are excluded unless there are no others.
         let remote = subject.needsAll ? answers.filter { !isLocal($0.answer) } : []
         var ways: [String] = []
         var lacks: [Lack] = []
-        for (question, answer) in remote.isEmpty ? answers : remote {
-            switch judged(question, answer) {
+        for (target, answer) in remote.isEmpty ? answers : remote {
+            switch outcome(target, answer) {
             case .success(let way): ways.append(way)
             case .failure(let lack): lacks.append(lack)
             }
@@ -114,13 +115,13 @@ struct PlainJudgement {
         if case .way(let way) = answer { way.isLocal } else { false }
     }
 
-    private enum Judged {
+    private enum Outcome {
         case success(String)
         case failure(Lack)
     }
 
-    private func judged(_ question: Question, _ answer: KernelView.Answer) -> Judged {
-        let missing = Lack(reason: missing(question, question.interface), isInferred: true)
+    private func outcome(_ target: SocketTarget, _ answer: KernelView.Answer) -> Outcome {
+        let missing = Lack(reason: missing(target, target.interface), isInferred: true)
         let way: KernelView.Way
         switch answer {
         case .refusal(EHOSTUNREACH): return .failure(Lack(reason: "unreachable", isInferred: false))
@@ -132,10 +133,10 @@ struct PlainJudgement {
         }
         guard let link = view.links.first(where: { $0.ifname == way.device }) else { return .failure(missing) }
         if isLoopback(link) && !way.isLocal { return .failure(missing) }
-        let layer = step(link, question)
+        let layer = step(link, target)
         guard isWorking(link) else { return .failure(Lack(reason: layer, isInferred: false)) }
         if way.isGuess && link.flags?.contains("POINTOPOINT") != true { return .failure(missing) }
-        guard let source = way.source, isGood(source, question, way) else {
+        guard let source = way.source, isGood(source, target, way) else {
             return .failure(Lack(reason: layer == "noRoute" ? "noAddress" : layer, isInferred: false))
         }
         return .success(Verdict.way(way.device, link.ifindex ?? 0, way.gateway, source))
@@ -148,32 +149,75 @@ struct PlainJudgement {
         return flags.contains("UP") && flags.contains("LOWER_UP") && ["UP", "UNKNOWN"].contains(link.operstate)
     }
 
-    private func isGood(_ source: String, _ question: Question, _ way: KernelView.Way) -> Bool {
+    private func isGood(_ source: String, _ target: SocketTarget, _ way: KernelView.Way) -> Bool {
         let isHeld = view.links.flatMap { $0.addresses ?? [] }.contains { $0.local == source && $0.isReady }
         if source == "::1" || source.hasPrefix("127.") { return way.isLocal }
-        if way.isLocal || question.hasLinkScope { return isHeld }
+        if way.isLocal || target.hasLinkScope { return isHeld }
         return isHeld && !source.hasPrefix("fe80:") && !source.hasPrefix("169.254.")
     }
 
-    /// How far the interface got that got furthest.
-    private func missing(_ question: Question?, _ bound: String?) -> String {
-        let steps = view.links.filter { !isLoopback($0) && (bound == nil || $0.ifname == bound) }.map { step($0, question) }
+    /// Returns the layer at which the interface that got furthest stops.
+    private func missing(_ target: SocketTarget?, _ bound: String?) -> String {
+        let steps = view.links.filter { !isLoopback($0) && (bound == nil || $0.ifname == bound) }.map { step($0, target) }
         return Self.order.last { steps.contains($0) } ?? "noInterface"
     }
 
-    /// How far one interface got.
-    private func step(_ link: KernelView.Link, _ question: Question?) -> String {
+    /// Returns the layer at which one interface stops.
+    private func step(_ link: KernelView.Link, _ target: SocketTarget?) -> String {
         let flags = link.flags ?? []
         if !flags.contains("UP") { return "adminDown" }
         if !flags.contains("LOWER_UP") { return "noCarrier" }
         if !["UP", "UNKNOWN"].contains(link.operstate) { return "dormant" }
         let held = (link.addresses ?? []).filter { address in
-            guard let question else { return true }
+            guard let target else { return true }
             let isLinkLocal = address.local?.hasPrefix("fe80:") == true || address.local?.hasPrefix("169.254.") == true
-            return address.family == (question.isIPv6 ? "inet6" : "inet") && (!isLinkLocal || question.hasLinkScope)
+            return address.family == (target.isIPv6 ? "inet6" : "inet") && (!isLinkLocal || target.hasLinkScope)
                 && address.local != "::1" && address.local?.hasPrefix("127.") != true
         }
         if held.contains(where: \.isReady) { return "noRoute" }
         return held.contains { $0.dadfailed != true } ? "addressTentative" : "noAddress"
+    }
+}
+
+/// A verdict about a scope as comparable text: the monitor's, or an independent one.
+struct Verdict: Hashable, Sendable, CustomStringConvertible {
+    /// One family: its way, its reason, or neither if the scope does not include it.
+    struct Family: Hashable, Sendable {
+        var way: String?
+        var reason: String?
+    }
+
+    /// The status, with the reason unless satisfied.
+    var status: String
+    var ipv4: Family
+    var ipv6: Family
+
+    /// The published part: it excludes the families' reasons.
+    var published: String { "\(status), IPv4 \(ipv4.way ?? "-"), IPv6 \(ipv6.way ?? "-")" }
+
+    var description: String {
+        "\(status), IPv4 \(ipv4.way ?? ipv4.reason ?? "-"), IPv6 \(ipv6.way ?? ipv6.reason ?? "-")"
+    }
+
+    static func way(_ device: String, _ index: Int, _ gateway: String?, _ source: String) -> String {
+        "dev \(device) #\(index) via \(gateway ?? "-") src \(source)"
+    }
+}
+
+extension Verdict {
+    /// Creates the monitor's verdict.
+    init(_ path: NetworkPath) {
+        status = [path.status.rawValue, path.offlineReason?.rawValue].compactMap(\.self).joined(separator: " ")
+        ipv4 = Family(path.ipv4)
+        ipv6 = Family(path.ipv6)
+    }
+}
+
+extension Verdict.Family {
+    fileprivate init(_ path: FamilyPath) {
+        reason = path.reason?.rawValue
+        guard path.isSatisfied else { return }
+        let index = path.interface.map { Int($0.index) }
+        way = Verdict.way(path.interface?.name ?? "-", index ?? 0, path.gateway?.description, path.source?.description ?? "-")
     }
 }

@@ -1,33 +1,33 @@
-/// What is recorded and not yet written: bounded, and with a mark where something did not fit.
+/// Recorded bytes that wait for the sink: bounded, with a mark in place of dropped entries.
 ///
-/// After a drop it goes on with a batch: answers without the batch that they belong to would be taken for another's.
+/// After a drop it continues with a batch: answers without their batch would be taken for another batch's.
 package struct RecordingBuffer: Sendable {
-    /// How many bytes it holds at most, those included that are being written.
+    /// The maximum number of bytes, including those that are being written.
     package let limit: Int
-    /// How many entries were dropped.
+    /// The number of dropped entries.
     package private(set) var lost: UInt64 = 0
-    /// How many bytes were handed out for writing.
+    /// The number of bytes that were written.
     package private(set) var written: UInt64 = 0
     private var bytes: [UInt8] = []
     private var inFlight = 0
-    /// How many entries were dropped since the last one that was kept; when that began.
+    /// The number of entries dropped since the last kept one, and the time of the first.
     private var gap: (lost: UInt64, now: Duration, wallTime: Duration)?
 
     package init(limit: Int) { self.limit = max(limit, 0) }
 
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// Whether so much waits that the writer had better begin.
+    /// `true` if the writer should start before the next flush.
     package var isFilling: Bool { bytes.count > limit / 2 }
 
-    /// Appends what is not part of the traffic: the file's header, the session.
+    /// Appends the file's header and the session, which are not part of the traffic.
     package mutating func appendPreamble(_ preamble: [UInt8]) { bytes += preamble }
 
-    /// Appends an entry, or drops it.
+    /// Appends an entry, or drops it if it does not fit.
     package mutating func append(_ entry: RecordingEntry, _ entryBytes: [UInt8]?) {
         if let gap {
             let mark = RecordingEntry(.gap(lost: gap.lost), now: gap.now, wallTime: gap.wallTime).bytes ?? []
-            if entry.beginsAnew, let entryBytes, fits(mark.count + entryBytes.count) {
+            if entry.startsWindow, let entryBytes, fits(mark.count + entryBytes.count) {
                 bytes += mark
                 self.gap = nil
             }
@@ -40,14 +40,14 @@ package struct RecordingBuffer: Sendable {
         }
     }
 
-    /// Appends the last entry, and before it the mark of a gap, whatever the limit.
+    /// Appends the mark of a gap and the last entry, regardless of the limit.
     package mutating func finish(_ entry: RecordingEntry) {
         if let gap { bytes += RecordingEntry(.gap(lost: gap.lost), now: gap.now, wallTime: gap.wallTime).bytes ?? [] }
         gap = nil
         bytes += entry.bytes ?? []
     }
 
-    /// Takes what there is to write, and counts what was taken before as written.
+    /// Returns the bytes to write, and counts the bytes of the last call as written.
     package mutating func take() -> [UInt8] {
         defer {
             inFlight = bytes.count
@@ -61,8 +61,8 @@ package struct RecordingBuffer: Sendable {
 }
 
 extension RecordingEntry {
-    /// Whether a reader can begin here.
-    fileprivate var beginsAnew: Bool {
+    /// `true` if a reader can continue here.
+    fileprivate var startsWindow: Bool {
         if case .batch = content { true } else { false }
     }
 }

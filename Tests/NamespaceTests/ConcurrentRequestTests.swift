@@ -3,10 +3,10 @@ import Reachability
 import Synchronization
 import Testing
 
-/// Answers to callers on other threads, beside the reader.
+/// Requests from other threads beside the reader.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
-struct AskingTests {
-    @Test func aBusyReaderHoldsUpNoOtherThread() async throws {
+struct ConcurrentRequestTests {
+    @Test func busyReaderBlocksNoOtherThread() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let source = HaltingSource(KernelNetwork(networkNamespace: network.near.path))
@@ -15,7 +15,7 @@ struct AskingTests {
             var iterator = source.halts.makeAsyncIterator()
             source.haltNext()
             try await network.near.ip("route del default")
-            // The reader is in the middle of a lookup now.
+            // The reader is inside a lookup now.
             _ = await iterator.next(isolation: #isolation)
             let paths = try await withCheckedThrowingContinuation { continuation in
                 Child.thread {
@@ -37,9 +37,9 @@ struct AskingTests {
     }
 }
 
-/// The kernel, with a reader that can be halted in the middle of a lookup.
+/// The kernel, with a reader that can be halted inside a lookup.
 private final class HaltingSource: FilteringSource {
-    /// The reader has halted.
+    /// The halts of the reader.
     let halts: AsyncStream<Void>
     private let halt: AsyncStream<Void>.Continuation
     private let kernel: KernelNetwork
@@ -52,10 +52,10 @@ private final class HaltingSource: FilteringSource {
         (halts, halt) = AsyncStream.makeStream()
     }
 
-    /// How many dumps were made.
+    /// The number of dumps.
     var dumps: Int { dumpCount.load(ordering: .acquiring) }
 
-    /// Halts whoever looks up next.
+    /// Halts the next lookup.
     func haltNext() { isArmed.store(true, ordering: .releasing) }
 
     func goOn() { gate.signal() }
