@@ -1,45 +1,45 @@
-/// The hints since things were last quiet, to tell which of them explains a change.
+/// The events since things were last quiet, to tell which of them explains a change.
 package struct CauseLog: Equatable, Sendable {
-    /// Enough to explain; a flood of hints explains nothing more.
+    /// Enough to explain; a flood of events explains nothing more.
     package static let capacity = 64
 
-    private var hints: [Hint] = []
+    private var events: [InterpretedEvent] = []
 
     package init() {}
 
-    package var isEmpty: Bool { hints.isEmpty }
+    package var isEmpty: Bool { events.isEmpty }
 
-    package mutating func append(_ hint: Hint) {
-        if hints.count == Self.capacity { hints.removeFirst() }
-        hints.append(hint)
+    package mutating func append(_ event: InterpretedEvent) {
+        if events.count == Self.capacity { events.removeFirst() }
+        events.append(event)
     }
 
     package mutating func removeAll() {
-        hints.removeAll(keepingCapacity: true)
+        events.removeAll(keepingCapacity: true)
     }
 
-    /// Forgets the hints whose changes an evaluation has seen: what comes later has other causes.
+    /// Forgets the events whose changes an evaluation has seen: what comes later has other causes.
     package mutating func removeSeen() {
-        hints.removeAll { !$0.mayPrecedeItsChange }
+        events.removeAll { !$0.mayPrecedeItsChange }
     }
 
-    /// The hint that explains best how a path became another one; of equals the latest.
+    /// The event that explains best how a path became another one; of equals the latest.
     package func best(from old: NetworkPath?, to new: NetworkPath) -> Cause? {
         // As a rule there is one, and nothing to choose.
-        if hints.count == 1 { return hints[0].cause }
+        if events.count == 1 { return events[0].cause }
         let change = PathChange(from: old, to: new)
         var (best, bestScore) = (Int?.none, 0)
-        hints.withUnsafeBufferPointer { hints in
-            for index in hints.indices {
-                let score = change.score(hints[index])
+        events.withUnsafeBufferPointer { events in
+            for index in events.indices {
+                let score = change.score(events[index])
                 if score >= bestScore { (best, bestScore) = (index, score) }
             }
         }
-        return best.map { hints[$0].cause }
+        return best.map { events[$0].cause }
     }
 }
 
-/// What became of a path, reduced to what hints are measured by.
+/// What became of a path, reduced to what events are measured by.
 private struct PathChange {
     /// The way that packets take or took.
     private struct Way {
@@ -73,19 +73,19 @@ private struct PathChange {
         after = Way(isSatisfied || !wasSatisfied ? new : nil)
     }
 
-    func score(_ hint: Hint) -> Int {
-        let weight = hint.weight(
-            concernsEgress: hint.interface.map { before.leaves(through: $0.index) || after.leaves(through: $0.index) } ?? false,
+    func score(_ event: InterpretedEvent) -> Int {
+        let weight = event.weight(
+            concernsEgress: event.interface.map { before.leaves(through: $0.index) || after.leaves(through: $0.index) } ?? false,
             concernsSource: { before.comes(from: $0) || after.comes(from: $0) })
-        // A hint that takes something away explains no gain, one that adds something no loss; of what merely changes another way
+        // A event that takes something away explains no gain, one that adds something no loss; of what merely changes another way
         // of not working, the latest explains.
-        if !wasSatisfied && !isSatisfied { return hint.isRoute && !isRefused ? min(weight, 9) : min(weight, 10) }
+        if !wasSatisfied && !isSatisfied { return event.isRoute && !isRefused ? min(weight, 9) : min(weight, 10) }
         if wasSatisfied == isSatisfied { return weight }
-        return hint.takesAway == wasSatisfied || hint.takesAway == nil ? weight : weight / 10
+        return event.takesAway == wasSatisfied || event.takesAway == nil ? weight : weight / 10
     }
 }
 
-extension Hint {
+extension InterpretedEvent {
     /// Whether it takes something away or adds something; `nil` if that cannot be told.
     fileprivate var takesAway: Bool? {
         switch kind {
@@ -101,7 +101,7 @@ extension Hint {
 
     fileprivate var isRoute: Bool { if case .route = kind { true } else { false } }
 
-    /// How much a hint explains.
+    /// How much a event explains.
     ///
     /// A route that the kernel announces as gone with its link or address is explained by those; of what comes, the last piece
     /// explains, so they weigh the same.

@@ -1,7 +1,7 @@
 /// What is known about the addresses of the hosts that scopes name, and when to look them up again.
 ///
 /// Pure: it is told the time.
-package struct HostBook: Sendable {
+package struct HostCache: Sendable {
     /// How long a scope's first verdict waits for the first answer; then the host counts as unresolved.
     package static let patience = Duration.seconds(1)
     /// The pace of repeated look-ups after failures, and the shortest time between two look-ups of a host.
@@ -127,18 +127,18 @@ package struct HostBook: Sendable {
     }
 }
 
-extension HostBook.Entry {
+extension HostCache.Entry {
     fileprivate func isDue(at now: Duration, _ isWorthwhile: Bool) -> Bool {
         (isWorthwhile || lastAsked == nil) && due.map { $0 <= now } ?? false
     }
 
     /// When waiting for the first answer ends.
     fileprivate var patienceEnd: Duration? {
-        isSettled || !isAsking ? nil : lastAsked.map { $0.saturatingAdd(HostBook.patience) }
+        isSettled || !isAsking ? nil : lastAsked.map { $0.saturatingAdd(HostCache.patience) }
     }
 
     /// Has the host looked up as soon as the pace allows it.
     fileprivate mutating func askAgain(at now: Duration) {
-        due = max(now, lastAsked.map { $0.saturatingAdd(HostBook.firstRetry) } ?? now)
+        due = max(now, lastAsked.map { $0.saturatingAdd(HostCache.firstRetry) } ?? now)
     }
 }

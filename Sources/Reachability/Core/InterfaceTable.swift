@@ -44,39 +44,39 @@ package struct InterfaceTable: Equatable, Sendable {
     }
 
     /// Applies an event and says what it means, or `nil` if nothing in the table changed and nothing else can have.
-    package mutating func apply(_ payload: NetworkEvent.Payload) -> Hint? {
+    package mutating func apply(_ payload: NetworkEvent.Payload) -> InterpretedEvent? {
         switch payload {
         case .link(let link): return upsert(link)
-        case .linkRemoved(let index): return position(of: index).map { Hint(.linkRemoved, all.remove(at: $0).identity) }
+        case .linkRemoved(let index): return position(of: index).map { InterpretedEvent(.linkRemoved, all.remove(at: $0).identity) }
         case .address(let address, let index): return upsert(address, on: index)
         case .addressRemoved(let address, let index): return remove(address, from: index)
-        case .route(let change): return Hint(.route(change), change.interface.flatMap(identity))
-        case .rule(let isRemoval): return Hint(.rule(isRemoval: isRemoval))
-        case .nexthop(let id, let isRemoval): return Hint(.nexthop(id: id, isRemoval: isRemoval))
-        case .netconf(let index): return Hint(.netconf, index.flatMap(identity))
-        case .overrun: return Hint(.overrun)
-        case .resumed(let time): return Hint(.resumed(after: time))
-        case .host(let name, let answer): return Hint(.host(name, answer))
+        case .route(let change): return InterpretedEvent(.route(change), change.interface.flatMap(identity))
+        case .rule(let isRemoval): return InterpretedEvent(.rule(isRemoval: isRemoval))
+        case .nexthop(let id, let isRemoval): return InterpretedEvent(.nexthop(id: id, isRemoval: isRemoval))
+        case .netconf(let index): return InterpretedEvent(.netconf, index.flatMap(identity))
+        case .overrun: return InterpretedEvent(.overrun)
+        case .resumed(let time): return InterpretedEvent(.resumed(after: time))
+        case .host(let name, let answer): return InterpretedEvent(.host(name, answer))
         }
     }
 
     private func identity(of index: UInt32) -> NetworkInterface.Identity? { position(of: index).map { all[$0].identity } }
 
-    private mutating func upsert(_ link: NetworkInterface) -> Hint {
+    private mutating func upsert(_ link: NetworkInterface) -> InterpretedEvent {
         var new = link
         guard let position = position(of: link.index) else {
             new.addresses = []
             all.insert(new, at: firstPosition(notBelow: link.index))
-            return Hint(.linkAppeared, link.identity)
+            return InterpretedEvent(.linkAppeared, link.identity)
         }
         let old = all[position]
         new.addresses = old.addresses
         all[position] = new
-        return Hint(LinkChange(from: old, to: new), new.identity)
+        return InterpretedEvent(LinkChange(from: old, to: new), new.identity)
     }
 
-    private mutating func upsert(_ address: NetworkInterface.Address, on index: UInt32) -> Hint? {
-        guard let interface = position(of: index) else { return Hint(.address(address, .added)) }
+    private mutating func upsert(_ address: NetworkInterface.Address, on index: UInt32) -> InterpretedEvent? {
+        guard let interface = position(of: index) else { return InterpretedEvent(.address(address, .added)) }
         var wasReady: Bool?
         if let position = all[interface].addresses.firstIndex(where: { $0.isSame(as: address) }) {
             wasReady = all[interface].addresses[position].isReady
@@ -84,15 +84,15 @@ package struct InterfaceTable: Equatable, Sendable {
         } else {
             all[interface].addresses.append(address)
         }
-        // Lifetimes are renewed by the same message; it is still a hint, for the kernel may have changed its mind elsewhere.
-        let change: Hint.AddressChange = wasReady == nil ? .added : wasReady == address.isReady ? .renewed : .madeReady
-        return Hint(.address(address, change), all[interface].identity)
+        // Lifetimes are renewed by the same message; it is still a event, for the kernel may have changed its mind elsewhere.
+        let change: InterpretedEvent.AddressChange = wasReady == nil ? .added : wasReady == address.isReady ? .renewed : .madeReady
+        return InterpretedEvent(.address(address, change), all[interface].identity)
     }
 
-    private mutating func remove(_ address: NetworkInterface.Address, from index: UInt32) -> Hint {
+    private mutating func remove(_ address: NetworkInterface.Address, from index: UInt32) -> InterpretedEvent {
         let position = position(of: index)
         if let position { all[position].addresses.removeAll { $0.isSame(as: address) } }
-        return Hint(.address(address, .removed), position.map { all[$0].identity })
+        return InterpretedEvent(.address(address, .removed), position.map { all[$0].identity })
     }
 }
 

@@ -1,5 +1,5 @@
 /// What an event means to people, kept as data until somebody wants to read it.
-package struct Hint: Equatable, Sendable {
+package struct InterpretedEvent: Equatable, Sendable {
     package enum AddressChange: Equatable, Sendable {
         case added
         case madeReady

@@ -1,164 +1,108 @@
-/// The monitor's decisions: what to ask after a batch, and what to publish after the answers.
+/// The monitor's decisions: the lookups to make after a batch, and the changes to publish after their verdicts.
 ///
-/// Pure: it is told the time.
+/// Pure.
 ///
-/// For each batch its owner calls ``receive(_:)``, gets the answers to the ``Plan``, calls ``settle(_:_:)`` and tells conditions,
-/// and then calls ``conclude(_:_:_:)`` and tells streams.
+/// For each batch call ``begin(_:)``, fill in the kernel's answers, call ``applyVerdicts(to:)`` and update conditions, then call
+/// ``finish(_:)`` and publish to streams.
 package struct MonitorCore: Sendable {
-    /// What has to be asked.
-    package struct Plan: Sendable {
-        package struct Question: Sendable {
-            package var scope: Scope
-            /// The path as last seen, so that its details are only read again if it changed.
-            package var known: NetworkPath?
-            /// Whether the details of that path were read.
-            package var isDescribed = true
-            /// The addresses of the scope's host, if it names one.
-            package var host: [IPAddress] = []
-            /// The reason why there are none.
-            package var nameLookupFailure: NameLookupFailure?
-            /// The families to ask about; of the others what is known still holds.
-            package var families = FamilySet.all
-            /// The scope's place among all.
-            var order: UInt64 = 0
-        }
+    /// The progress of a monitor.
+    private enum Phase {
+        /// Before the first dump.
+        case starting
+        /// Before the first verdict.
+        case dumped
+        /// Before the first verdict, and the last requests failed.
+        case blind(isDumped: Bool)
+        /// After the first verdict.
+        case judging
+        /// After the source ended.
+        case ended(Cause)
 
-        package var table: InterfaceTable
-        package var needsInterfaces = false
-        /// Whether the table may be wrong, because events were lost: a change that is found by it is confirmed with a new one.
-        package var isTableDoubtful = false
-        package var questions: [Question] = []
-        var now: Duration
-        var wallTime: Duration
-        package var isAudit = false
-        /// Whether the questions are all that is doubted, none put off.
-        var isEvaluation = false
-        /// Whether an event led here, or a timer that an event set, so that nothing was missed.
-        var isExplained = false
-    }
-
-    /// The answers to a plan.
-    package struct Answers: Sendable {
-        // These are structs, for the runtime copies and destroys tuples in arrays field by field.
-        package struct Verdict: Sendable {
-            package var scope: Scope
-            package var path: NetworkPath
-            /// What the path is still to be described by.
-            package var details: Details
-
-            package init(_ scope: Scope, _ path: NetworkPath, details: Details = Details()) {
-                (self.scope, self.path, self.details) = (scope, path, details)
+        mutating func noteDump() {
+            switch self {
+            case .starting: self = .dumped
+            case .blind: self = .blind(isDumped: true)
+            case .dumped, .judging, .ended: break
             }
         }
 
-        /// The interfaces of a dump; `nil` if it was not asked for or failed.
-        package var table: InterfaceTable?
-        package var paths: [Verdict] = []
-        package var failures: [ReachabilityError] = []
-
-        package init() {}
-
-        /// Whether any path is not what it was known to be.
-        package func differ(from questions: [Plan.Question]) -> Bool {
-            let known = Dictionary(uniqueKeysWithValues: questions.map { ($0.scope, $0.known) })
-            return paths.contains { known[$0.scope] != $0.path }
-        }
-    }
-
-    /// What follows from the answers.
-    package struct Outcome: Sendable {
-        /// What a stream is to be told; put together when somebody listens, for most streams have no listener.
-        package struct Telling: Sendable {
-            package var key: StreamKey
-            var publication: ScopeState.Publication
-            var now: Duration
-            var wallTime: Duration
-
-            package var transition: Transition {
-                let content = publication.content
-                return Transition(
-                    sequence: content.sequence, epoch: publication.epoch, previous: content.previous, current: content.current,
-                    kinds: content.kinds, cause: content.cause, at: BootInstant(sinceBoot: now), wallTime: wallTime,
-                    flapPenalty: publication.penalty.level(at: now))
+        mutating func noteVerdict() {
+            switch self {
+            case .dumped, .blind(isDumped: true): self = .judging
+            case .starting, .blind, .judging, .ended: break
             }
         }
 
-        package var transitions: [Telling] = []
-        /// The hosts that are to be looked up.
-        package var hosts: [String] = []
-        /// How long until the monitor wants an empty batch.
-        package var wait: Duration?
-
-        package var validation: Validation?
-
-        mutating func tell(_ scope: Scope, _ publication: ScopeState.Publication, _ now: Duration, _ wallTime: Duration) {
-            let key = StreamKey(scope: scope, isRaw: publication.isRaw)
-            transitions.append(Telling(key: key, publication: publication, now: now, wallTime: wallTime))
+        mutating func noteFailure() {
+            switch self {
+            case .starting: self = .blind(isDumped: false)
+            case .dumped: self = .blind(isDumped: true)
+            case .blind, .judging, .ended: break
+            }
         }
+    }
+
+    /// The state of the index of destinations.
+    private enum IndexState {
+        /// Scopes or hosts' addresses changed.
+        case outdated
+        /// The index is built, and the source does not know its addresses.
+        case built
+        /// The source knows the addresses.
+        case announced
+    }
+
+    /// The demands of all scopes together.
+    private struct Urgency {
+        var isUnsatisfied = false
+        /// The time of the first held loss.
+        var deadline: Duration?
+        /// The time at which the first unsteady scope becomes steady.
+        var steadyAt: Duration?
     }
 
     package let evaluator: PathEvaluator
-    package var health = MonitorHealth()
-    package var table = InterfaceTable()
-    var scopes: [Scope: ScopeState] = [:] {
+    package private(set) var health = MonitorHealth()
+    package private(set) var table = InterfaceTable()
+    private var phase = Phase.starting
+    private var schedule: Schedule
+    private let lossGrace: Duration
+    package private(set) var scopes: [Scope: ScopeState] = [:] {
         didSet { knownUrgency = nil }
     }
-    /// What the scopes call for, as long as none changes.
+    /// The scopes' demands, until one of them changes.
     private var knownUrgency: Urgency?
-    let lossGrace: Duration
-    var schedule: Schedule
     /// The place of the scope that was added last.
-    var newestOrder: UInt64 = 0
-    var log = CauseLog()
-    package var hasSnapshot = false
-    /// If true, a scope was judged at least once.
-    package var hasVerdict = false
-    var needsInterfaces = true
-    /// Whether the next dump makes up for a loss or a suspension.
-    var isResync = false
-    /// Whether the last dump failed, so that another one has to wait for its time.
-    var isDumpFailing = false
-    /// The reason for the end, once the source has ended.
-    var ending: Cause?
-    /// If true, nothing was judged yet and the last request failed.
-    var isBlind = false
+    private var newestOrder: UInt64 = 0
+    private var log = CauseLog()
     /// The reason why the source hears no events.
-    var impairment: ReachabilityError?
-    /// Whether nothing of what was asked last was answered.
-    var isStalled = false
-    var backoff = ResyncBackoff()
-    /// What is to be asked about at the next evaluation.
-    var doubts = Doubts()
-    /// What is to be looked at again shortly after, because hints may precede their changes.
-    var unsettled = Doubts()
-    /// The scopes that have not been told of the last suspension yet.
-    var resumed: Set<Scope> = []
-    var resynced = false
-    /// The scopes that are to be evaluated on request, at the next batch and in the one that is under way.
+    private var impairment: ReachabilityError?
+    /// The scopes to look up with the next evaluation.
+    private var stale = StaleScopes()
+    /// The scopes to look up again shortly after, because events may precede their changes.
+    private var unsettled = StaleScopes()
+    /// The scopes without a verdict since the last suspension.
+    private var resumed: Set<Scope> = []
+    /// The scopes to evaluate on request, with the next batch and with the present one.
     private var requests: Set<Scope> = []
-    var requestsUnderWay: Set<Scope> = []
+    private var requestsUnderWay: Set<Scope> = []
     /// The addresses whose presence is watched.
-    var held: Set<IPAddress> = []
-    var hosts: HostBook
-    /// What is known of the far end; `nil` without a validator.
+    package var held: Set<IPAddress> = []
+    private var hosts: HostCache
+    private var index = DestinationIndex()
+    private var indexState = IndexState.outdated
+    /// The addresses that the source was told last.
+    private var destinations: Set<IPAddress>?
+    /// The validation of the path; `nil` without a validator.
     package var validation: ValidationState?
-    /// Whether there is a validator: a look at this costs less than one at an optional of that size.
-    let isValidating: Bool
-    /// The addresses that the scopes ask about, and those that the source was last told.
-    var index = DestinationIndex()
-    var destinations: Set<IPAddress>?
-    var isIndexOutdated = true
-    var mayHaveNewDestinations = true
-    /// Whether the source hears no events, so that everything is asked at intervals.
-    var isPolled = false {
-        didSet { schedule.isPolled = isPolled }
-    }
+    /// True if there is a validator: this costs less to read than an optional of that size.
+    package let isValidating: Bool
 
     package init(_ configuration: ReachabilityMonitor.Configuration, resolvesHosts: Bool = true) {
         evaluator = PathEvaluator(
             ipv4Representatives: configuration.ipv4Representatives, ipv6Representatives: configuration.ipv6Representatives)
         lossGrace = configuration.lossGrace
-        hosts = HostBook(refreshInterval: configuration.hostRefreshInterval, isAnswered: resolvesHosts)
+        hosts = HostCache(refreshInterval: configuration.hostRefreshInterval, isAnswered: resolvesHosts)
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
@@ -170,68 +114,92 @@ package struct MonitorCore: Sendable {
         retain(.internet)
     }
 
-    /// If true, the table is as current as events make it.
-    package var hasCurrentTable: Bool { hasSnapshot && !needsInterfaces && !isPolled && health.mode == .live }
+    // MARK: - State
+
+    /// True after the first dump.
+    package var hasSnapshot: Bool {
+        switch phase {
+        case .starting, .blind(isDumped: false), .ended: false
+        case .dumped, .blind(isDumped: true), .judging: true
+        }
+    }
+
+    /// True after the first verdict.
+    package var hasVerdict: Bool { if case .judging = phase { true } else { false } }
+
+    private var isBlind: Bool { if case .blind = phase { true } else { false } }
+
+    /// True if the table is as current as events make it.
+    package var hasCurrentTable: Bool { holdsTrueTable && !schedule.isPolled && health.mode == .live }
+
+    /// True if no part of the table has to be read again.
+    package var holdsTrueTable: Bool { hasSnapshot && !schedule.needsDump }
+
+    /// Returns the path of a scope's last evaluation; `nil` before the first.
+    package func path(_ scope: Scope) -> NetworkPath? {
+        guard var path = scopes[scope]?.level.path else { return nil }
+        if let finding = validation?.finding, scope == .internet { path.validation = finding }
+        return path
+    }
+
+    /// Returns the condition of a scope as of its last evaluation.
+    package func condition(_ scope: Scope) -> Condition.State { scopes[scope]?.level.state ?? Condition.State() }
+
+    /// Returns true while a scope's path changes too often to be relied on.
+    package func isUnsteady(_ scope: Scope) -> Bool { scopes[scope]?.steadiness.steadyAt != nil }
+
+    /// Returns the first transition of a new stream; `nil` before the scope's first evaluation.
+    package func baseline(_ key: StreamKey, now: BootInstant, wallTime: Duration) -> Transition? {
+        if case .ended(let cause) = phase {
+            return Transition(
+                sequence: 0, epoch: 0, previous: nil, current: .unknown, kinds: [], cause: cause, at: now, wallTime: wallTime,
+                flapPenalty: 0)
+        }
+        guard let state = scopes[key.scope] else { return nil }
+        let reducer = state.reducer(isRaw: key.isRaw)
+        guard let path = reducer.published else { return nil }
+        return Transition(
+            sequence: reducer.sequence, epoch: state.level.epoch, previous: nil, current: path, kinds: [],
+            cause: state.level.path == nil ? Cause(.blinded, health.lastFailure?.description ?? "nothing can be seen") : .began,
+            at: now, wallTime: wallTime, flapPenalty: state.penalty.level(at: now.sinceBoot))
+    }
+
+    // MARK: - Scopes
 
     /// Begins to watch a scope, or counts one more use of it.
-    ///
-    /// Returns whether it still needs its first evaluation.
-    @discardableResult
-    package mutating func retain(_ scope: Scope) -> Bool {
+    package mutating func retain(_ scope: Scope) {
         if scopes[scope] == nil {
             newestOrder += 1
-            // A cable that flaps does so for every scope: until it has edges of its own, a new one has those of the internet.
+            // A flapping cable flaps for every scope: until it has edges of its own, a new scope has those of the internet.
             scopes[scope] = ScopeState(
                 lossGrace: lossGrace, order: newestOrder, steadiness: scopes[.internet]?.steadiness ?? Steadiness())
             if isBlind { scopes[scope]?.goBlind() }
-            isIndexOutdated = true
+            indexState = .outdated
         }
         scopes[scope]?.uses += 1
-        return scopes[scope]?.level.path == nil
     }
 
-    /// Counts one use less; a scope that nobody uses is forgotten.
+    /// Counts one use less, and forgets a scope without uses.
     ///
-    /// Returns whether it is.
+    /// - Returns: true if the scope was forgotten.
     @discardableResult
     package mutating func release(_ scope: Scope) -> Bool {
-        // In its place: whoever has waited for the network gives up its use before it goes on.
+        // In its place: a job that waited for the network gives up its use before it goes on.
         guard let place = scopes.index(forKey: scope) else { return true }
         guard scopes.values[place].loseUse() else { return false }
         scopes.remove(at: place)
         requests.remove(scope)
         requestsUnderWay.remove(scope)
-        isIndexOutdated = true
+        indexState = .outdated
         return true
     }
 
-    /// Has a watched scope evaluated with the next batch, and its condition told of it, whatever the evaluation finds.
+    /// Has a watched scope evaluated with the next batch, and the observers of its condition called after that.
     package mutating func request(_ scope: Scope) {
         if scopes[scope] != nil { requests.insert(scope) }
     }
 
-    /// The addresses that all scopes ask about; `nil` if they are those of the last call.
-    package mutating func takeNewDestinations() -> Set<IPAddress>? {
-        indexDestinations()
-        guard mayHaveNewDestinations else { return nil }
-        mayHaveNewDestinations = false
-        let current = index.addresses
-        guard current != destinations else { return nil }
-        destinations = current
-        return current
-    }
-
-    /// What all scopes together call for.
-    struct Urgency {
-        var isUnsatisfied = false
-        /// When the first of the held losses is due.
-        var deadline: Duration?
-        /// When the first of the unsteady scopes is steady again.
-        var steadyAt: Duration?
-    }
-
-    /// What the scopes call for.
-    mutating func urgency() -> Urgency {
+    private mutating func urgency() -> Urgency {
         if let knownUrgency { return knownUrgency }
         var urgency = Urgency()
         for place in scopes.values.indices {
@@ -243,124 +211,378 @@ package struct MonitorCore: Sendable {
         return urgency
     }
 
-    /// Has those scopes asked about whose loss is to be told.
-    private mutating func doubtHeldLosses(at now: Duration) {
-        for (scope, state) in scopes {
-            if let deadline = state.deadline, deadline <= now { doubts.insert(scope) }
+    private mutating func isHeldLossDue(at now: Duration) -> Bool { urgency().deadline.map { $0 <= now } ?? false }
+
+    // MARK: - Hosts
+
+    /// Returns the known addresses of a host that a scope names; `nil` if it was not looked up.
+    package func addresses(ofHost name: String) -> [IPAddress]? { hosts.addresses(of: name) }
+
+    /// Returns the reason why a scope's host has no addresses.
+    package func nameLookupFailure(of scope: Scope) -> NameLookupFailure? { scope.host.flatMap(hosts.failure) }
+
+    /// Returns the addresses of a scope's host; `nil` if its first verdict waits for them.
+    private func host(of scope: Scope) -> [IPAddress]? {
+        guard let name = scope.host else { return [] }
+        return hosts.addresses(of: name)
+    }
+
+    /// Brings the index and the hosts up to date with the scopes.
+    private mutating func indexDestinations() {
+        guard indexState == .outdated else { return }
+        indexState = .built
+        hosts.keep(Set(scopes.keys.compactMap(\.host)))
+        var destinations: [(scope: Scope, addresses: [IPAddress])] = []
+        for scope in scopes.keys {
+            let addresses = evaluator.destinations(of: scope, host: host(of: scope) ?? [])
+            scopes[scope]?.families = addresses.reduce(into: []) { $0.formUnion(FamilySet($1.family)) }
+            destinations.append((scope, addresses))
+        }
+        index = DestinationIndex(destinations)
+    }
+
+    /// Returns the addresses of all scopes; `nil` if the last call returned the same.
+    package mutating func takeNewDestinations() -> Set<IPAddress>? {
+        indexDestinations()
+        guard indexState == .built else { return nil }
+        indexState = .announced
+        let current = index.addresses
+        guard current != destinations else { return nil }
+        destinations = current
+        return current
+    }
+
+    private mutating func noteAddresses(of names: [String]) {
+        indexState = .outdated
+        for scope in scopes.keys {
+            if let name = scope.host, names.contains(name) { stale.insert(scope) }
         }
     }
 
-    mutating func isLossDue(at now: Duration) -> Bool { urgency().deadline.map { $0 <= now } ?? false }
+    // MARK: - Begin
 
-    /// Whether everything is to be asked anew without a hint.
-    private func isDue(at now: Duration) -> Bool {
-        schedule.isRetryDue(at: now) || backoff.isDue(at: now)
-    }
-
-    /// Takes in a batch and says what must be asked now.
-    package mutating func receive(_ batch: NetworkEventBatch) -> Plan {
+    /// Takes in a batch.
+    ///
+    /// - Returns: the evaluation that follows, with the lookups to make.
+    package mutating func begin(_ batch: NetworkEventBatch) -> Evaluation {
         let now = batch.now.sinceBoot
         count(batch)
         if isValidating { validation?.advance(to: now) }
         indexDestinations()
-        let hadHints = apply(batch.events, at: now)
-        settleHosts(at: now)
-        indexDestinations()
-        var plan = Plan(table: table, now: now, wallTime: batch.wallTime)
-        let mayDump = !isDumpFailing || schedule.isRetryDue(at: now)
-        plan.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: now, unsatisfied: urgency().isUnsatisfied)
+        let hadEvents = apply(batch.events, at: now)
+        let late = hosts.settle(at: now)
+        if !late.isEmpty { noteAddresses(of: late) }
+        // Also builds the index that the lookups rest on.
+        let destinations = takeNewDestinations()
+        var evaluation = Evaluation(table, now: now, wallTime: batch.wallTime)
+        evaluation.destinations = destinations
+        let mayDump = schedule.mayDump(at: now)
+        evaluation.isAudit = hasSnapshot && mayDump && schedule.isAuditDue(at: now, unsatisfied: urgency().isUnsatisfied)
         takeRequests()
-        plan.isExplained =
-            hadHints || !log.isEmpty || !schedule.isSettled || needsInterfaces || !requestsUnderWay.isEmpty
-        if plan.isAudit || isDue(at: now) { doubts = .all }
-        if schedule.isReevaluationDue(at: now) { doubts.formUnion(unsettled) }
-        if isLossDue(at: now) { doubtHeldLosses(at: now) }
-        if backoff.isDue(at: now) { needsInterfaces = true }
-        let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
-        guard !isRushed || !hasSnapshot else { return plan }
-        plan.needsInterfaces = plan.isAudit || (needsInterfaces && mayDump)
-        guard !needsInterfaces || plan.needsInterfaces else { return plan }
-        plan.isTableDoubtful = backoff.isPending && !plan.needsInterfaces
-        plan.isEvaluation = !doubts.isEmpty || schedule.isReevaluationDue(at: now)
-        // In the same order whenever the same happens: a replay hands out answers in the order in which they were given.
-        for place in scopes.indices {
-            // In its place: a state is large, and most of it is of no interest here.
-            let (scope, known, families) = (scopes.keys[place], scopes.values[place].level.path, scopes.values[place].families)
-            guard isInDoubt(scope, isKnown: known != nil, asking: families) else { continue }
-            // What was dumped anew may have changed without a word, and the first answer must be a whole one.
-            let isDescribed = scopes.values[place].level.isDescribed
-            // The reason of one family is weighed against the other's evidence.
-            let asksAll = plan.needsInterfaces || !hasSnapshot || known?.isSatisfied != true || !isDescribed
-            plan.questions.append(
-                Plan.Question(
-                    scope: scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
-                    nameLookupFailure: nameLookupFailure(of: scope),
-                    families: asksAll ? .all : doubts.families(of: scope, asking: families),
-                    order: scopes.values[place].order))
+        evaluation.isExplained =
+            hadEvents || !log.isEmpty || !schedule.isSettled || schedule.needsDump || !requestsUnderWay.isEmpty
+        if evaluation.isAudit || schedule.isRetryDue(at: now) || schedule.losses.isDue(at: now) { stale = .all }
+        if schedule.isReevaluationDue(at: now) { stale.formUnion(unsettled) }
+        if isHeldLossDue(at: now) {
+            for (scope, state) in scopes where state.deadline.map({ $0 <= now }) ?? false { stale.insert(scope) }
         }
-        if plan.questions.count > 1 { plan.questions.sort { $0.order < $1.order } }
-        return plan
+        if schedule.losses.isDue(at: now) { schedule.requestDump() }
+        let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
+        guard !isRushed || !hasSnapshot else { return evaluation }
+        if evaluation.isAudit || (schedule.needsDump && mayDump) {
+            evaluation.dump = .needed
+        } else if schedule.needsDump {
+            return evaluation
+        } else if schedule.losses.isPending {
+            evaluation.dump = .toConfirm
+        }
+        evaluation.isComplete = !stale.isEmpty || schedule.isReevaluationDue(at: now)
+        addStaleScopes(to: &evaluation)
+        return evaluation
     }
 
-    /// Those that come later are for the next batch: the lookups of this one may be made before them.
+    private mutating func addStaleScopes(to evaluation: inout Evaluation) {
+        // In its place: a state is large, and most of it does not matter here.
+        var places = scopes.indices.filter { place in
+            isStale(scopes.keys[place], isKnown: scopes.values[place].level.path != nil, scopes.values[place].families)
+        }
+        // In the same order every time: a replay returns answers in the order in which they were given.
+        if places.count > 1 { places.sort { scopes.values[$0].order < scopes.values[$1].order } }
+        evaluation.scopes.reserveCapacity(places.count)
+        for place in places {
+            let (scope, known, isDescribed) = (
+                scopes.keys[place], scopes.values[place].level.path, scopes.values[place].level.isDescribed
+            )
+            // A dump may bring changes without events, a first verdict needs both families, and the reason of one family is
+            // weighed against the other's evidence.
+            let needsAll = evaluation.dump == .needed || !hasSnapshot || known?.isSatisfied != true || !isDescribed
+            evaluation.scopes.append(
+                ScopeEvaluation(
+                    scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
+                    nameLookupFailure: nameLookupFailure(of: scope),
+                    families: needsAll ? .all : stale.families(of: scope, among: scopes.values[place].families),
+                    order: scopes.values[place].order))
+        }
+    }
+
+    private func isStale(_ scope: Scope, isKnown: Bool, _ families: FamilySet) -> Bool {
+        guard isKnown || host(of: scope) != nil else { return false }
+        return !hasSnapshot || !isKnown || stale.contains(scope, with: families)
+    }
+
+    /// Takes over requests; later ones wait for the next batch, because the present lookups may precede them.
     private mutating func takeRequests() {
         guard !requests.isEmpty else { return }
-        for scope in requests { doubts.insert(scope) }
+        for scope in requests { stale.insert(scope) }
         requestsUnderWay.formUnion(requests)
         requests = []
     }
 
-    /// Says what to publish of the answers, and when to ask again.
-    ///
-    /// - Parameters:
-    ///   - answers: those that were settled; their paths may have got details since.
-    ///   - settlement: what came of them.
-    package mutating func conclude(_ plan: Plan, _ answers: Answers, _ settlement: Settlement) -> Outcome {
-        var outcome = Outcome()
-        noteFailures(answers, plan)
-        tellValidation(plan, &outcome)
-        if hasSnapshot && (!answers.paths.isEmpty || (plan.questions.isEmpty && plan.isEvaluation)) {
-            for entry in settlement.entries { report(entry, answers, plan, &outcome) }
-            if plan.isEvaluation || plan.questions.count == scopes.count { schedule.noteEvaluation(at: plan.now) }
-            if answers.failures.isEmpty { log.removeSeen() }
-            doubts = Doubts()
-            doubtUnanswered(plan, answers)
-            if schedule.isSettled { unsettled = Doubts() }
-            resynced = backoff.isPending
-        }
-        tellHeldLosses(plan, &outcome)
-        if plan.isAudit && answers.table != nil {
-            schedule.noteAudit(at: plan.now)
-            health.lastAudit = BootInstant(sinceBoot: plan.now)
-        }
-        if schedule.isSettled && doubts.isEmpty && !backoff.isPending { log.removeAll() }
-        let nextLookup = hasSnapshot && !hosts.isEmpty ? askForHosts(at: plan.now, &outcome) : nil
-        // While all requests fail everything waits for the next attempt: what is due already would be asked for again and again.
-        let urgency = urgency()
-        let due = isStalled ? nil : Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), backoff.due)
-        var wake = Duration.earlier(due, Duration.earlier(schedule.retry, Duration.earlier(urgency.deadline, nextLookup)))
-        wake = Duration.earlier(wake, urgency.steadyAt)
-        concludeValidation(plan, &outcome)
-        if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
-        outcome.wait = wake.map { max(.zero, $0.saturatingSubtract(plan.now)) }
-        return outcome
+    /// Takes over a batch's news of its source.
+    private mutating func count(_ batch: NetworkEventBatch) {
+        health.count(batch)
+        schedule.isPolled = batch.isPolled
+        impairment = batch.impairment
+        if !isBlind && health.impairment != impairment { health.impairment = impairment }
     }
 
-    /// The end of the source: what listeners and conditions are told last.
-    package mutating func end(failure: ReachabilityError?, now: Duration, wallTime: Duration) -> Outcome {
-        var outcome = Outcome()
+    /// Applies events to the table, the hosts and the log.
+    ///
+    /// - Returns: true if any of them can concern a scope.
+    private mutating func apply(_ events: [NetworkEvent], at now: Duration) -> Bool {
+        var hadEvents = false
+        // In their places: an event has room for a whole interface.
+        for position in events.indices {
+            if case .route(let change) = events[position].payload, !index.isConcerned(by: change.destination) { continue }
+            guard let event = table.apply(events[position].payload) else { continue }
+            if case .host(let name, let answer) = event.kind {
+                guard hosts.take(answer, of: name, at: now) else { continue }
+                noteAddresses(of: [name])
+            }
+            hadEvents = true
+            log.append(event)
+            var concerned = StaleScopes()
+            concerned.insert(event, index)
+            stale.formUnion(concerned)
+            if event.mayPrecedeItsChange {
+                schedule.noteEarlyEvent(at: now)
+                unsettled.formUnion(concerned)
+            }
+            switch event.kind {
+            case .overrun:
+                health.losses += 1
+                if hasSnapshot { health.mode = .resyncing }
+                schedule.noteLoss(at: now)
+            case .resumed:
+                resumed = Set(scopes.keys)
+                schedule.noteResume()
+            case .address(let address, .removed) where isSource(address.address) || held.contains(address.address):
+                // The interface may hold it a second time, for another peer (ip-address(8)); the message does not tell them apart.
+                schedule.requestDump()
+            default: break
+            }
+        }
+        return hadEvents
+    }
+
+    private func isSource(_ address: IPAddress) -> Bool {
+        scopes.values.contains { $0.level.path?.source(over: address.family) == address }
+    }
+
+    // MARK: - Apply verdicts
+
+    /// Applies the verdicts to levels and epochs, and so to conditions.
+    ///
+    /// Call ``finish(_:)`` next, which decides about streams.
+    package mutating func applyVerdicts(to evaluation: inout Evaluation) {
+        noteAnswers(evaluation)
+        guard hasSnapshot else { return }
+        evaluation.steadied = settleDown(at: evaluation.now)
+        for position in evaluation.scopes.indices {
+            let scope = evaluation.scopes[position].scope
+            guard let path = evaluation.scopes[position].path else { continue }
+            let resumed = !resumed.isEmpty && resumed.remove(scope) != nil
+            // A scope may have been released during its lookups.
+            guard let place = scopes.index(forKey: scope) else { continue }
+            // In its place: a state is large, and copies would be most of the work.
+            var change = scopes.values[place].observe(path, table, resumed: resumed, at: evaluation.now)
+            change.wasRequested = !requestsUnderWay.isEmpty && requestsUnderWay.remove(scope) != nil
+            evaluation.scopes[position].change = change
+        }
+        guard isValidating, let place = scopes.index(forKey: .internet), scopes.values[place].level.path != nil else { return }
+        validation?.observe(scopes.values[place].level.state, at: evaluation.now)
+    }
+
+    /// Takes over a dump, or its failure.
+    private mutating func noteAnswers(_ evaluation: Evaluation) {
+        let hasVerdicts = evaluation.hasVerdicts
+        if evaluation.dump == .done {
+            table = evaluation.table
+            let isResync = schedule.noteDump(at: evaluation.now)
+            if !hasSnapshot {
+                schedule.noteAudit(at: evaluation.now)
+            } else if isResync {
+                health.resyncs += 1
+            }
+            phase.noteDump()
+            if !isBlind { health.mode = schedule.isPolled ? .polling : .live }
+        }
+        if hasSnapshot && hasVerdicts {
+            if isBlind { (health.mode, health.impairment) = (schedule.isPolled ? .polling : .live, impairment) }
+            phase.noteVerdict()
+        }
+        // Verdicts by a table that is known to be old would mean nothing.
+        if !evaluation.failures.isEmpty && (evaluation.dump == .needed || evaluation.dump == .toConfirm) {
+            schedule.noteFailedDump(isTotal: !hasVerdicts)
+        }
+    }
+
+    /// Ends the unsteadiness of scopes whose time is over.
+    private mutating func settleDown(at now: Duration) -> Set<Scope> {
+        guard let first = urgency().steadyAt, first <= now else { return [] }
+        var steadied: Set<Scope> = []
+        for place in scopes.indices where scopes.values[place].steadyAt != nil {
+            if scopes.values[place].settleDown(at: now) { steadied.insert(scopes.keys[place]) }
+        }
+        return steadied
+    }
+
+    // MARK: - Finish
+
+    /// Decides which transitions to publish, and when to evaluate again.
+    package mutating func finish(_ evaluation: inout Evaluation) {
+        let now = evaluation.now
+        let hasVerdicts = evaluation.hasVerdicts
+        noteFailures(evaluation, hasVerdicts: hasVerdicts)
+        publishValidation(&evaluation)
+        if hasSnapshot && (hasVerdicts || (evaluation.scopes.isEmpty && evaluation.isComplete)) {
+            for position in evaluation.scopes.indices where evaluation.scopes[position].change != nil {
+                publish(position, of: &evaluation)
+            }
+            if evaluation.isComplete || evaluation.scopes.count == scopes.count { schedule.noteEvaluation(at: now) }
+            if evaluation.failures.isEmpty { log.removeSeen() }
+            stale = StaleScopes()
+            if !evaluation.failures.isEmpty {
+                for entry in evaluation.scopes where entry.path == nil { stale.insert(entry.scope) }
+            }
+            if schedule.isSettled { unsettled = StaleScopes() }
+            schedule.notePublication()
+        }
+        publishHeldLosses(&evaluation)
+        if evaluation.isAudit && evaluation.dump == .done {
+            schedule.noteAudit(at: now)
+            health.lastAudit = BootInstant(sinceBoot: now)
+        }
+        if schedule.isSettled && stale.isEmpty && !schedule.losses.isPending { log.removeAll() }
+        let nextLookup = hasSnapshot && !hosts.isEmpty ? lookUpHosts(&evaluation) : nil
+        let urgency = urgency()
+        var wake = Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), nextLookup)
+        wake = Duration.earlier(wake, Duration.earlier(urgency.deadline, urgency.steadyAt))
+        finishValidation(&evaluation)
+        if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
+        evaluation.wait = wake.map { max(.zero, $0.saturatingSubtract(now)) }
+    }
+
+    /// Counts failed requests and schedules their retry.
+    private mutating func noteFailures(_ evaluation: Evaluation, hasVerdicts: Bool) {
+        guard !evaluation.failures.isEmpty else {
+            if !evaluation.scopes.isEmpty {
+                schedule.noteSuccess()
+                health.lastFailure = nil
+            }
+            return
+        }
+        // An interrupted dump is no failure: it is made again.
+        let failures = evaluation.failures.filter { $0.code != .interrupted }
+        health.failedRequests += failures.count
+        schedule.noteFailure(at: evaluation.now, isInterruption: failures.isEmpty, isTotal: !hasVerdicts)
+        guard let failure = failures.last else { return }
+        health.lastFailure = failure
+        if !hasVerdict {
+            // Listeners do not wait for a first verdict that may never come.
+            phase.noteFailure()
+            (health.mode, health.impairment) = (.blind, impairment ?? failure)
+            for place in scopes.values.indices { scopes.values[place].goBlind() }
+        }
+        for entry in evaluation.scopes where entry.known == nil && entry.path == nil { scopes[entry.scope]?.goBlind() }
+    }
+
+    /// Publishes the transitions that follow from one verdict.
+    private mutating func publish(_ position: Int, of evaluation: inout Evaluation) {
+        let (scope, now) = (evaluation.scopes[position].scope, evaluation.now)
+        // It may have been released since.
+        guard let change = evaluation.scopes[position].change, var path = evaluation.scopes[position].path,
+            let place = scopes.index(forKey: scope), scopes.values[place].order == evaluation.scopes[position].order
+        else { return }
+        scopes.values[place].describe(path, isComplete: evaluation.scopes[position].details.isEmpty)
+        if isValidating, let finding = validation?.finding, scope == .internet { path.validation = finding }
+        let log = log
+        let published = scopes.values[place].publish(
+            path, change, resynced: schedule.losses.explainsChanges, at: now, wallTime: evaluation.wallTime
+        ) {
+            log.best(from: change.old, to: path) ?? (change.wasRequested ? .request : .audit)
+        }
+        if published.raw != nil {
+            if scope == .internet {
+                hosts.notePathChange(at: now)
+                if isValidating { validation?.noteOtherWay(at: now) }
+            }
+            if !evaluation.isExplained && !schedule.isPolled { health.missedByEvents += 1 }
+        }
+        evaluation.transitions.append(published, of: scope)
+    }
+
+    /// Publishes held losses whose grace is over.
+    private mutating func publishHeldLosses(_ evaluation: inout Evaluation) {
+        let now = evaluation.now
+        guard isHeldLossDue(at: now) else { return }
+        for scope in Array(scopes.keys) {
+            guard let deadline = scopes[scope]?.deadline, deadline <= now else { continue }
+            let transition = scopes[scope]?.publishHeldLoss(at: now, wallTime: evaluation.wallTime)
+            evaluation.transitions.append((nil, transition), of: scope)
+        }
+    }
+
+    /// Returns the time of the next lookup of a host, and adds the hosts that are due to an evaluation.
+    private mutating func lookUpHosts(_ evaluation: inout Evaluation) -> Duration? {
+        // Without a usable interface no name server can answer: being offline costs no lookups.
+        let isWorthwhile = evaluator.missingLayer(nil, .internet, table) >= .noRoute
+        evaluation.hosts = hosts.takeQuestions(at: evaluation.now, isWorthwhile: isWorthwhile)
+        return hosts.next(isWorthwhile: isWorthwhile)
+    }
+
+    /// Publishes the validation of the path that was published before.
+    ///
+    /// Before the verdicts of the same evaluation, so that these name only the changes that they made themselves.
+    private mutating func publishValidation(_ evaluation: inout Evaluation) {
+        guard isValidating, let verdict = validation?.verdict, let place = scopes.index(forKey: .internet) else { return }
+        let published = scopes.values[place].revalidate(
+            verdict, at: evaluation.now, wallTime: evaluation.wallTime, Cause(.validation, "\(verdict)"))
+        evaluation.transitions.append(published, of: .internet)
+    }
+
+    private mutating func finishValidation(_ evaluation: inout Evaluation) {
+        guard isValidating else { return }
+        let (answer, step) = (validation?.takeAnswer(), validation?.takeStep(at: evaluation.now))
+        guard answer != nil || step != nil, let path = path(.internet) else { return }
+        evaluation.validation = Evaluation.Validation(answer: answer, step: step, path: path)
+    }
+
+    /// Ends the monitor.
+    ///
+    /// - Returns: the last transitions.
+    package mutating func end(failure: ReachabilityError?, now: Duration, wallTime: Duration) -> [StreamTransition] {
+        var transitions: [StreamTransition] = []
         let cause = Cause(.ended, failure?.description ?? "the monitor ended")
         for (scope, state) in scopes {
             var state = state
-            for publication in state.end(cause) {
-                outcome.tell(scope, publication, now, wallTime)
-            }
+            transitions.append(state.end(at: now, wallTime: wallTime, cause), of: scope)
         }
         scopes = [:]
         hosts.keep([])
-        ending = cause
+        phase = .ended(cause)
         health.mode = .blind
         health.failure = failure
-        return outcome
+        return transitions
     }
 }

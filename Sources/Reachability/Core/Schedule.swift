@@ -1,29 +1,52 @@
-/// When to look again: shortly after a hint that may precede its change, and now and then in any case.
+/// The times at which the monitor acts without an event: re-evaluations, audits, retries and dumps.
+///
+/// Pure.
 package struct Schedule: Equatable, Sendable {
-    /// Link, address, rule, nexthop and netconf messages, and those about IPv4 routes that are removed, may be read before the
-    /// change that they announce is made; in 2 to 13 of 100 deletions of a last address the routes are flushed after the message
-    /// was read, and nothing follows it.
+    /// The pauses after an event that may precede its change.
+    ///
+    /// In 2 to 13 of 100 deletions of a last address the kernel flushes the routes after the message was read, and no message
+    /// follows.
     package static let reevaluations: [Duration] = [.milliseconds(2), .milliseconds(50)]
-    /// The pace of verdicts while more is waiting to be read.
+    /// The pace of evaluations while more events wait to be read.
     package static let pace: Duration = .milliseconds(1)
-    /// The pace of repeated attempts after a request that failed.
+    /// The first pause before failed requests are repeated.
     private static let firstRetry: Duration = .milliseconds(50)
-    /// The first pause before a dump that was interrupted is made again.
+    /// The first pause before an interrupted dump is repeated.
     private static let firstRestart: Duration = .milliseconds(10)
     private static let lastRetry: Duration = .seconds(5)
+
+    /// The state of requests to the kernel.
+    private enum Requests: Equatable {
+        case answered
+        /// Some of the last requests failed, or all of them.
+        case failing(retry: Duration, delay: Duration, isTotal: Bool)
+    }
+
+    /// The state of the interface table.
+    private enum Table: Equatable {
+        /// As current as events make it.
+        case current
+        /// Read again with the next evaluation.
+        case stale
+        /// Read again with the next retry: the last dump failed.
+        case failing
+    }
 
     private let auditInterval: Duration?
     private let auditIntervalWhileUnsatisfied: Duration?
     private let pollInterval: Duration
-    /// Whether audits have to stand in for events.
+    /// True while the source hears no events, so that audits replace them.
     var isPolled = false
-    /// The re-evaluations still to come, earliest first.
+    /// The pending re-evaluations, earliest first.
     private var due: [Duration] = []
     private var lastAudit: Duration?
-    /// When a failed request is to be tried again.
-    package private(set) var retry: Duration?
-    private var retryDelay: Duration = .zero
     package private(set) var lastEvaluation: Duration?
+    private var requests = Requests.answered
+    private var table = Table.stale
+    /// True from a resume until the next dump.
+    private var hasResumed = false
+    /// The losses of events.
+    package private(set) var losses = ResyncBackoff()
 
     package init(auditInterval: Duration?, auditIntervalWhileUnsatisfied: Duration?, pollInterval: Duration = .seconds(2)) {
         self.pollInterval = max(pollInterval, .milliseconds(1))
@@ -31,10 +54,21 @@ package struct Schedule: Equatable, Sendable {
         self.auditIntervalWhileUnsatisfied = auditIntervalWhileUnsatisfied.map { max($0, .milliseconds(1)) }
     }
 
-    /// Whether nothing is to be looked at again because of a hint.
+    /// The earliest time of everything that is scheduled.
+    package func next(unsatisfied: Bool) -> Duration? {
+        // While all requests fail only the retry counts: anything that is due already would fail again at once.
+        if case .failing(let retry, _, isTotal: true) = requests { return retry }
+        return Duration.earlier(
+            Duration.earlier(due.first, nextAudit(unsatisfied: unsatisfied)), Duration.earlier(losses.due, retry))
+    }
+
+    // MARK: - Evaluations and audits
+
+    /// True if no re-evaluation is pending.
     package var isSettled: Bool { due.isEmpty }
 
-    package mutating func noteHint(at now: Duration) {
+    /// Schedules re-evaluations after an event that may precede its change.
+    package mutating func noteEarlyEvent(at now: Duration) {
         due.removeAll(keepingCapacity: true)
         for pause in Self.reevaluations { due.append(now.saturatingAdd(pause)) }
     }
@@ -44,31 +78,12 @@ package struct Schedule: Equatable, Sendable {
         due.removeAll { $0 <= now }
     }
 
-    package mutating func noteAudit(at now: Duration) {
-        lastAudit = now
-    }
-
-    package mutating func noteFailure(at now: Duration, isInterruption: Bool = false) {
-        let first = isInterruption ? Self.firstRestart : Self.firstRetry
-        retryDelay = retry == nil ? first : min(retryDelay * 2, Self.lastRetry)
-        retry = now.saturatingAdd(retryDelay)
-    }
-
-    package mutating func noteSuccess() {
-        retry = nil
-    }
-
     package func isReevaluationDue(at now: Duration) -> Bool { due.first.map { $0 <= now } ?? false }
 
-    package func isRetryDue(at now: Duration) -> Bool { retry.map { $0 <= now } ?? false }
+    package mutating func noteAudit(at now: Duration) { lastAudit = now }
 
     package func isAuditDue(at now: Duration, unsatisfied: Bool) -> Bool {
         nextAudit(unsatisfied: unsatisfied).map { $0 <= now } ?? false
-    }
-
-    /// The earliest of everything that is scheduled but the retry.
-    package func next(unsatisfied: Bool) -> Duration? {
-        Duration.earlier(due.first, nextAudit(unsatisfied: unsatisfied))
     }
 
     private func nextAudit(unsatisfied: Bool) -> Duration? {
@@ -76,40 +91,116 @@ package struct Schedule: Equatable, Sendable {
         guard let lastAudit, let interval = isPolled ? min(pollInterval, usual ?? pollInterval) : usual else { return nil }
         return lastAudit.saturatingAdd(interval)
     }
+
+    // MARK: - Retries
+
+    /// The time at which failed requests are repeated; `nil` if none failed.
+    package var retry: Duration? {
+        if case .failing(let retry, _, _) = requests { retry } else { nil }
+    }
+
+    package func isRetryDue(at now: Duration) -> Bool { retry.map { $0 <= now } ?? false }
+
+    /// Schedules a retry.
+    ///
+    /// - Parameters:
+    ///   - isInterruption: true if dumps were interrupted and nothing else failed.
+    ///   - isTotal: true if no request was answered.
+    package mutating func noteFailure(at now: Duration, isInterruption: Bool = false, isTotal: Bool = false) {
+        var delay = isInterruption ? Self.firstRestart : Self.firstRetry
+        if case .failing(_, let last, _) = requests { delay = min(last * 2, Self.lastRetry) }
+        requests = .failing(retry: now.saturatingAdd(delay), delay: delay, isTotal: isTotal)
+    }
+
+    package mutating func noteSuccess() { requests = .answered }
+
+    // MARK: - Dumps
+
+    /// True if the interface table has to be read again.
+    package var needsDump: Bool { table != .current }
+
+    /// Returns false while a failed dump waits for its retry.
+    package func mayDump(at now: Duration) -> Bool { table != .failing || isRetryDue(at: now) }
+
+    /// Has the interface table read again.
+    package mutating func requestDump() {
+        if table == .current { table = .stale }
+    }
+
+    /// Has the interface table read again after a suspension.
+    package mutating func noteResume() {
+        requestDump()
+        hasResumed = true
+    }
+
+    /// Has the interface table read again, at once or at the pace of repeated losses.
+    package mutating func noteLoss(at now: Duration) { losses.noteLoss(at: now) }
+
+    /// Notes that the table of the last evaluation proved too old, or that its dump failed.
+    package mutating func noteFailedDump(isTotal: Bool) { table = isTotal ? .failing : .stale }
+
+    /// Notes a dump.
+    ///
+    /// - Returns: true if the dump made up for a loss or a suspension.
+    package mutating func noteDump(at now: Duration) -> Bool {
+        let isResync = hasResumed || losses.isPending
+        (table, hasResumed) = (.current, false)
+        losses.noteDump(at: now)
+        return isResync
+    }
+
+    /// Notes that the changes since a loss were published.
+    package mutating func notePublication() { losses.notePublication() }
 }
 
-/// When to dump links and addresses after losses: at once after the first, then at a slowing pace as long as losses go on.
+/// The times of dumps after losses: at once after the first, then at a slowing pace while losses go on.
 ///
-/// Pure.
-///
-/// A machine that is flooded loses events all the time, and a dump for each loss would keep it busy with nothing else.
+/// Pure. A flooded machine loses events all the time, and a dump after each loss would take all of its time.
 package struct ResyncBackoff: Equatable, Sendable {
     private static let first: Duration = .milliseconds(50)
     private static let last: Duration = .seconds(5)
 
-    /// Whether events were lost since the last dump, so that the table of interfaces may be wrong.
-    package private(set) var isPending = false
+    private enum Phase: Equatable {
+        case inSync
+        /// Events were lost, and the table was not read since.
+        case lost
+        /// The table was read after a loss; its changes are not published yet.
+        case dumped
+    }
+
+    private var phase = Phase.inSync
     private var earliest: Duration?
     private var pause = first
 
     package init() {}
 
-    /// When the next dump is due; `nil` if nothing was lost since the last one.
+    /// True if events were lost since the last dump, so that the interface table may be wrong.
+    package var isPending: Bool { phase == .lost }
+
+    /// True if the next changes may be due to a loss.
+    package var explainsChanges: Bool { phase != .inSync }
+
+    /// The time of the next dump; `nil` if no event was lost since the last one.
     package var due: Duration? { isPending ? earliest ?? .zero : nil }
 
     package func isDue(at now: Duration) -> Bool { due.map { $0 <= now } ?? false }
 
     package mutating func noteLoss(at now: Duration) {
-        // The pause after the last dump has passed without a loss: the flood is over.
+        // The pause after the last dump passed without a loss: the flood is over.
         if !isPending, earliest.map({ $0 <= now }) ?? true { pause = Self.first }
-        isPending = true
+        phase = .lost
     }
 
     /// Notes a dump, made for whatever reason.
     package mutating func noteDump(at now: Duration) {
         guard isPending else { return }
-        isPending = false
+        phase = .dumped
         earliest = now.saturatingAdd(pause)
         pause = min(pause * 2, Self.last)
+    }
+
+    /// Notes that the changes since the last dump were published.
+    package mutating func notePublication() {
+        if phase == .dumped { phase = .inSync }
     }
 }

@@ -1,43 +1,20 @@
-/// All that the monitor knows about one scope: its level, and what each kind of stream was told.
+/// The state of one scope: its level, and the last transition of each kind of stream.
 package struct ScopeState: Equatable, Sendable {
-    package struct Publication: Equatable, Sendable {
-        package var isRaw: Bool
-        package var content: TransitionReducer.Publication
-        package var epoch: UInt64
-        package var penalty: FlapPenalty
-    }
-
-    /// What of an evaluation is news to streams.
-    package struct News: Sendable {
-        package var raw: Publication?
-        package var damped: Publication?
-    }
-
-    /// The circumstances of an evaluation.
-    package struct Circumstances: Sendable {
-        package var now: Duration
-        package var resumed = false
-        package var resynced = false
-
-        package init(now: Duration, resumed: Bool = false, resynced: Bool = false) {
-            self.now = now
-            self.resumed = resumed
-            self.resynced = resynced
-        }
-    }
+    /// The transitions of both kinds of stream.
+    package typealias Published = (raw: Transition?, damped: Transition?)
 
     package private(set) var level = ScopeLevel()
     package private(set) var penalty = FlapPenalty()
     package private(set) var steadiness: Steadiness
     private var raw = TransitionReducer(lossGrace: .zero)
     private var damped: TransitionReducer
-    /// How many streams and conditions need the scope.
+    /// The number of streams and conditions that use the scope.
     package var uses = 0
 
-    /// The families of the addresses that the scope asks about.
+    /// The families of the scope's addresses.
     var families: FamilySet = []
 
-    /// The scope's place among all: scopes that were added earlier are asked about earlier.
+    /// The scope's place among all: scopes that were added earlier are looked up earlier.
     package let order: UInt64
 
     /// - Parameter steadiness: the steadiness of a scope that is known already; a new scope has no edges of its own.
@@ -47,116 +24,110 @@ package struct ScopeState: Equatable, Sendable {
         damped = TransitionReducer(lossGrace: lossGrace)
     }
 
-    /// Counts one use less, and returns whether that was the last one.
+    /// Counts one use less.
+    ///
+    /// - Returns: true if that was the last one.
     mutating func loseUse() -> Bool {
         uses -= 1
         return uses == 0
     }
 
-    /// Has listeners told that nothing is known, as the baseline of streams that have none yet.
+    /// Makes an unknown path the baseline of streams that have none.
     mutating func goBlind() {
         raw.goBlind()
         damped.goBlind()
     }
 
+    /// The time at which a held loss is published; `nil` if no loss is held.
     package var deadline: Duration? { damped.deadline }
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }
 
-    /// Takes in an evaluation: what it means for level and epoch, and so for conditions.
+    /// Applies a verdict to level and epoch, and so to conditions.
     ///
-    /// What streams are told of it is found by ``report(_:_:_:cause:)``, which has to follow.
-    package mutating func observe(
-        _ path: NetworkPath, _ table: InterfaceTable, resumed: Bool, at now: Duration
-    ) -> ScopeLevel.Observation {
+    /// Call ``publish(_:_:resynced:at:wallTime:cause:)`` next.
+    package mutating func observe(_ path: NetworkPath, _ table: InterfaceTable, resumed: Bool, at now: Duration) -> ScopeChange {
         let epoch = level.epoch
-        let observation = level.observe(path, table, resumed: resumed)
-        if observation.old != nil && level.epoch != epoch { steadiness.noteEdge(at: now) }
-        return observation
+        var change = level.observe(path, table, resumed: resumed)
+        if change.old != nil && level.epoch != epoch { steadiness.noteEdge(at: now) }
+        change.isUnsteady = steadiness.steadyAt != nil
+        return change
     }
 
-    /// Ends unsteadiness whose time is over; returns whether it ended.
+    /// Ends unsteadiness whose time is over.
+    ///
+    /// - Returns: true if it ended.
     mutating func settleDown(at now: Duration) -> Bool {
         guard steadiness.steadyAt != nil else { return false }
         steadiness.advance(to: now)
         return steadiness.steadyAt == nil
     }
 
-    /// The time at which a scope becomes steady; `nil` if it is, or while it is unsatisfied: then an edge comes first.
+    /// The time at which the scope becomes steady; `nil` if it is, or while it is unsatisfied: then an edge comes first.
     var steadyAt: Duration? { level.isUnsatisfied ? nil : steadiness.steadyAt }
 
-    /// Takes over the path that was observed with the details that were read since, complete or not.
+    /// Takes over the observed path with its details.
     package mutating func describe(_ path: NetworkPath, isComplete: Bool) { level.describe(path, isComplete: isComplete) }
 
-    /// Says what of an evaluation is news to streams.
+    /// Returns the transitions that follow from a verdict.
     ///
     /// - Parameters:
-    ///   - path: what was observed, with its details.
-    ///   - observation: what it meant for level and epoch.
-    package mutating func report(
-        _ path: NetworkPath, _ observation: ScopeLevel.Observation, _ circumstances: Circumstances, cause: () -> Cause
-    ) -> News {
-        if observation.lost || observation.blinked { penalty.addLoss(at: circumstances.now) }
-        // Both kinds of stream are told the same, and words are only found if there is something to tell.
+    ///   - path: the observed path, with its details.
+    ///   - change: the change that the verdict made.
+    ///   - resynced: true if events were lost before.
+    package mutating func publish(
+        _ path: NetworkPath, _ change: ScopeChange, resynced: Bool, at now: Duration, wallTime: Duration, cause: () -> Cause
+    ) -> Published {
+        if change.lost || change.blinked { penalty.addLoss(at: now) }
+        // Both kinds of stream share the cause, which is found only if one of them publishes.
         var knownCause: Cause?
         func explanation() -> Cause {
             let explanation = knownCause ?? cause()
             knownCause = explanation
             return explanation
         }
-        func reduce(_ reducer: inout TransitionReducer) -> TransitionReducer.Publication? {
-            reducer.reduce(
-                path, blinked: observation.blinked, resumed: circumstances.resumed, resynced: circumstances.resynced,
-                at: circumstances.now, cause: explanation())
-        }
-        var news = News()
-        if let content = reduce(&raw) { news.raw = publication(content, isRaw: true) }
-        if let content = reduce(&damped) { news.damped = publication(content, isRaw: false) }
-        return news
+        let stamp = stamp(now, wallTime)
+        return (
+            raw.reduce(path, change, resynced: resynced, stamp, cause: explanation()),
+            damped.reduce(path, change, resynced: resynced, stamp, cause: explanation())
+        )
     }
 
-    private func publication(_ content: TransitionReducer.Publication, isRaw: Bool) -> Publication {
-        Publication(isRaw: isRaw, content: content, epoch: level.epoch, penalty: penalty)
+    /// Returns the transition of a held loss whose grace is over, from the last verdict: the kernel may not answer any more.
+    package mutating func publishHeldLoss(at now: Duration, wallTime: Duration) -> Transition? {
+        guard let path = level.path else { return nil }
+        return damped.reduce(path, ScopeChange(), resynced: false, stamp(now, wallTime), cause: .audit)
     }
 
-    /// A held loss whose grace is over, from what is known: nobody may have answered since.
-    package mutating func tellHeldLoss(at now: Duration) -> Publication? {
-        guard let path = level.path,
-            let content = damped.reduce(
-                path, blinked: false, resumed: false, resynced: false, at: now, cause: Cause(.audit, "a periodic check found it"))
-        else { return nil }
-        return publication(content, isRaw: false)
+    /// Returns the transitions of a new validation of the published path.
+    package mutating func revalidate(_ finding: PathValidation, at now: Duration, wallTime: Duration, _ cause: Cause) -> Published {
+        let stamp = stamp(now, wallTime)
+        return (raw.revalidate(finding, stamp, cause), damped.revalidate(finding, stamp, cause))
     }
 
-    /// What was found about the path that was published last, for each kind of stream.
-    package mutating func revalidate(_ finding: PathValidation, _ cause: Cause) -> [Publication] {
-        let contents = [(true, raw.revalidate(finding, cause)), (false, damped.revalidate(finding, cause))]
-        return contents.compactMap { isRaw, content in content.map { publication($0, isRaw: isRaw) } }
+    /// Returns the last transitions.
+    package mutating func end(at now: Duration, wallTime: Duration, _ cause: Cause) -> Published {
+        let stamp = stamp(now, wallTime)
+        return (raw.end(stamp, cause), damped.end(stamp, cause))
     }
 
-    package mutating func end(_ cause: Cause) -> [Publication] {
-        let contents = [(true, raw.end(cause)), (false, damped.end(cause))]
-        return contents.compactMap { isRaw, content in content.map { publication($0, isRaw: isRaw) } }
+    private func stamp(_ now: Duration, _ wallTime: Duration) -> TransitionReducer.Stamp {
+        TransitionReducer.Stamp(at: BootInstant(sinceBoot: now), wallTime: wallTime, epoch: level.epoch, penalty: penalty)
     }
 }
 
-/// What a scope's raw path is and was: the level and epoch that conditions show.
-package struct ScopeLevel: Equatable, Sendable {
-    /// What one evaluation changed.
-    package struct Observation: Equatable, Sendable {
-        /// The egress link lost its carrier and got it back between two evaluations.
-        package var blinked = false
-        /// Satisfied before and not now.
-        package var lost = false
-        /// The level or the epoch changed.
-        package var conditionChanged = false
-        /// The evaluation before; `nil` for the first.
-        package var old: NetworkPath?
-        /// Level and epoch afterwards, as conditions show them.
-        package var state = Condition.State()
-    }
+extension Cause {
+    /// The cause of a baseline.
+    static let began = Cause(.started, "watching began")
+    /// The cause of a change that no event explains.
+    static let audit = Cause(.audit, "a periodic check found it")
+    /// The cause of a change that a requested evaluation found.
+    static let request = Cause(.audit, "a check after a failure found it")
+}
 
-    /// How packets of one family leave: what of it level and epoch depend on.
+/// The level and epoch of a scope, as conditions show them.
+package struct ScopeLevel: Equatable, Sendable {
+    /// The way of one family's packets, as far as level and epoch depend on it.
     private struct Way: Equatable {
         var link: UInt32?
         var source: IPAddress?
@@ -173,14 +144,14 @@ package struct ScopeLevel: Equatable, Sendable {
     /// The last evaluation; `nil` before the first.
     package private(set) var path: NetworkPath?
     package private(set) var epoch: UInt64 = 0
-    /// Whether the path's details were read.
+    /// True if the path's details were read.
     package private(set) var isDescribed = true
     private var ipv4: Way?
     private var ipv6: Way?
 
     package init() {}
 
-    /// Whether the last evaluation found no way.
+    /// True if the last evaluation found no way.
     package var isUnsatisfied: Bool { path.map { !$0.isSatisfied } ?? false }
 
     /// Level and epoch as conditions show them.
@@ -188,41 +159,41 @@ package struct ScopeLevel: Equatable, Sendable {
         path.map { Condition.State(isSatisfied: $0.isSatisfied, epoch: epoch) } ?? Condition.State()
     }
 
-    /// Takes in an evaluation.
+    /// Applies a verdict.
     ///
-    /// The epoch grows by one at most, whatever came together.
-    package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> Observation {
-        var observation = Observation(old: path)
+    /// The epoch grows by one at most, whatever comes together.
+    package mutating func observe(_ new: NetworkPath, _ table: InterfaceTable, resumed: Bool) -> ScopeChange {
+        var change = ScopeChange(old: path, resumed: resumed)
         let isSatisfied = new.isSatisfied
         let (newIPv4, newIPv6) = (Way(new, .ipv4, table), Way(new, .ipv6, table))
         if let old = path {
             let wasSatisfied = old.isSatisfied
-            observation.lost = wasSatisfied && !isSatisfied
-            observation.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
+            change.lost = wasSatisfied && !isSatisfied
+            change.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
             let advances =
-                resumed || observation.blinked || (!wasSatisfied && isSatisfied)
+                resumed || change.blinked || (!wasSatisfied && isSatisfied)
                 || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
             if advances { epoch &+= 1 }
-            observation.conditionChanged = advances || wasSatisfied != isSatisfied
+            change.conditionChanged = advances || wasSatisfied != isSatisfied
         } else {
             if isSatisfied { epoch = 1 }
-            observation.conditionChanged = true
+            change.conditionChanged = true
         }
         (path, ipv4, ipv6) = (new, newIPv4, newIPv6)
-        observation.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
-        return observation
+        change.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
+        return change
     }
 
-    /// Takes over the same path with the details that were read later, all of them or not.
+    /// Takes over the same path with its details, complete or not.
     package mutating func describe(_ path: NetworkPath, isComplete: Bool) { (self.path, isDescribed) = (path, isComplete) }
 
-    /// Whether connections of a family cannot have survived: another interface (by index, so not a rename) or source.
+    /// Returns true if no connection of a family can have survived: another interface (by index, not by name) or source.
     private static func differ(_ old: Way?, _ new: Way?) -> Bool {
         guard let old, let new else { return false }
         return old.link != new.link || old.source != new.source
     }
 
-    /// Whether the link lost its carrier and got it back, if packets left through it before, over either family.
+    /// Returns true if a link that packets left through before, over either family, lost its carrier and got it back.
     private func hasBlinked(_ way: Way?) -> Bool {
         guard let way, let link = way.link, let changes = way.carrierChanges else { return false }
         let known = ipv4?.link == link ? ipv4 : ipv6
@@ -231,15 +202,18 @@ package struct ScopeLevel: Equatable, Sendable {
     }
 }
 
-/// Turns the evaluations of one scope into the transitions of one kind of stream: raw, or with losses held back for a grace.
+/// Turns the verdicts about one scope into the transitions of one kind of stream: raw, or with losses held back for a grace.
 package struct TransitionReducer: Equatable, Sendable {
-    /// What is to be published, still without epoch and times.
-    package struct Publication: Equatable, Sendable {
-        package var sequence: UInt64
-        package var previous: NetworkPath?
-        package var current: NetworkPath
-        package var kinds: Transition.Kinds
-        package var cause: Cause
+    /// The data of a transition that the paths do not tell.
+    package struct Stamp: Sendable {
+        package var at: BootInstant
+        package var wallTime: Duration
+        package var epoch: UInt64
+        package var penalty: FlapPenalty
+
+        package init(at: BootInstant, wallTime: Duration = .zero, epoch: UInt64 = 0, penalty: FlapPenalty = FlapPenalty()) {
+            (self.at, self.wallTime, self.epoch, self.penalty) = (at, wallTime, epoch, penalty)
+        }
     }
 
     private struct Hold: Equatable {
@@ -248,70 +222,75 @@ package struct TransitionReducer: Equatable, Sendable {
     }
 
     package let lossGrace: Duration
-    /// What listeners were last told; `nil` before the baseline.
+    /// The path that was published last; `nil` before the baseline.
     package private(set) var published: NetworkPath?
     package private(set) var sequence: UInt64 = 0
     private var hold: Hold?
-    /// Kinds that belong to a change which is still held back.
+    /// The kinds to add to the next transition.
     private var pending: Transition.Kinds = []
 
     package init(lossGrace: Duration) {
         self.lossGrace = max(.zero, lossGrace)
     }
 
-    /// When a held loss is due, if there is one.
+    /// The time at which a held loss is published; `nil` if no loss is held.
     package var deadline: Duration? { hold?.until }
 
-    /// Makes an unknown path the baseline, if there is none yet.
+    /// Makes an unknown path the baseline if there is none.
     package mutating func goBlind() { published = published ?? .unknown }
 
-    /// Takes in an evaluation, or the same path again because time has passed.
+    /// Takes in a verdict, or the same path again because time has passed.
     package mutating func reduce(
-        _ path: NetworkPath, blinked: Bool, resumed: Bool, resynced: Bool, at now: Duration, cause: @autoclosure () -> Cause
-    ) -> Publication? {
+        _ path: NetworkPath, _ change: ScopeChange, resynced: Bool, _ stamp: Stamp, cause: @autoclosure () -> Cause
+    ) -> Transition? {
         guard let old = published else {
             published = path
             return nil
         }
-        if resumed { pending.insert(.resumed) }
+        if change.resumed { pending.insert(.resumed) }
         var kinds = path.kinds(since: old)
         if kinds.contains(.offline) {
+            let now = stamp.at.sinceBoot
             let held = hold ?? Hold(until: now.saturatingAdd(lossGrace), cause: cause())
             if resynced { pending.insert(.resynced) }
             guard now >= held.until else {
                 hold = held
                 return nil
             }
-            return publish(path, kinds, held.cause)
+            return publish(path, kinds, stamp, held.cause)
         }
-        if blinked || hold != nil { kinds.insert(.reestablished) }
+        if change.blinked || hold != nil { kinds.insert(.reestablished) }
         guard !kinds.isEmpty || !pending.isDisjoint(with: .resumed) else {
             published = path
             return nil
         }
         if resynced { pending.insert(.resynced) }
-        return publish(path, kinds, cause())
+        return publish(path, kinds, stamp, cause())
     }
 
-    /// Takes in what was found about the path that was published last.
-    package mutating func revalidate(_ finding: PathValidation, _ cause: Cause) -> Publication? {
+    /// Takes in a validation of the published path.
+    package mutating func revalidate(_ finding: PathValidation, _ stamp: Stamp, _ cause: Cause) -> Transition? {
         guard var path = published, hold == nil, path.isSatisfied, path.validation != finding else { return nil }
         path.validation = finding
-        return publish(path, .validationChanged, cause)
+        return publish(path, .validationChanged, stamp, cause)
     }
 
-    /// The end: listeners are told that nothing is known any more.
-    package mutating func end(_ cause: Cause) -> Publication? {
-        published == nil || published?.status == .unknown ? nil : publish(.unknown, [], cause)
+    /// Publishes an unknown path, as the last transition.
+    package mutating func end(_ stamp: Stamp, _ cause: Cause) -> Transition? {
+        published == nil || published?.status == .unknown ? nil : publish(.unknown, [], stamp, cause)
     }
 
-    private mutating func publish(_ path: NetworkPath, _ kinds: Transition.Kinds, _ cause: Cause) -> Publication {
+    private mutating func publish(
+        _ path: NetworkPath, _ kinds: Transition.Kinds, _ stamp: Stamp, _ cause: Cause
+    ) -> Transition {
         sequence += 1
         defer {
             published = path
             hold = nil
             pending = []
         }
-        return Publication(sequence: sequence, previous: published, current: path, kinds: kinds.union(pending), cause: cause)
+        return Transition(
+            sequence: sequence, epoch: stamp.epoch, previous: published, current: path, kinds: kinds.union(pending), cause: cause,
+            at: stamp.at, wallTime: stamp.wallTime, flapPenalty: stamp.penalty.level(at: stamp.at.sinceBoot))
     }
 }

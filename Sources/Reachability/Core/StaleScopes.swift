@@ -1,27 +1,27 @@
-/// Which scopes have to be asked about again.
-struct Doubts: Equatable, Sendable {
+/// The scopes whose answer may be out of date.
+struct StaleScopes: Equatable, Sendable {
     private var families: FamilySet = []
     private var scopes: Set<Scope> = []
 
     init() {}
 
-    /// Doubt about everything.
-    static var all: Doubts {
-        var doubts = Doubts()
-        doubts.families = .all
-        return doubts
+    /// All scopes.
+    static var all: StaleScopes {
+        var stale = StaleScopes()
+        stale.families = .all
+        return stale
     }
 
     var isEmpty: Bool { families.isEmpty && scopes.isEmpty }
 
-    /// Whether a scope is doubted that asks about addresses of these families; without any, every doubt concerns it.
-    func concern(_ scope: Scope, asking families: FamilySet) -> Bool {
+    /// Returns true if a scope with addresses of these families is stale; a scope without addresses is stale with any other.
+    func contains(_ scope: Scope, with families: FamilySet) -> Bool {
         if isEmpty { return false }
         return families.isEmpty || !self.families.isDisjoint(with: families) || contains(scope)
     }
 
-    /// The families of a doubted scope whose addresses have to be asked about: a route or address of one says nothing of the other.
-    func families(of scope: Scope, asking families: FamilySet) -> FamilySet {
+    /// Returns the families of a stale scope to look up: a route or address of one says nothing about the other.
+    func families(of scope: Scope, among families: FamilySet) -> FamilySet {
         families.isEmpty || contains(scope) ? .all : self.families.intersection(families)
     }
 
@@ -31,24 +31,24 @@ struct Doubts: Equatable, Sendable {
 
     mutating func insert(_ scope: Scope) { scopes.insert(scope) }
 
-    mutating func formUnion(_ other: Doubts) {
+    mutating func formUnion(_ other: StaleScopes) {
         families.formUnion(other.families)
         if !other.scopes.isEmpty { scopes.formUnion(other.scopes) }
     }
 
-    /// Adds the scopes that a hint can concern.
+    /// Adds the scopes that an event can concern.
     ///
-    /// A route decides about the addresses that it covers, and an address about its family. Of anything else it cannot be said:
-    /// a link takes routes of both families with it or brings them back, without a word about them, and rules and nexthops apply
-    /// to whatever leads through them.
-    mutating func insert(_ hint: Hint, _ index: DestinationIndex) {
-        switch hint.kind {
+    /// A route decides about the addresses that it covers, and an address about its family. Any other event concerns all scopes:
+    /// a link takes routes of both families along or brings them back without messages, and rules and next hops apply to every
+    /// route that leads through them.
+    mutating func insert(_ event: InterpretedEvent, _ index: DestinationIndex) {
+        switch event.kind {
         case .route(let change):
             // A default route, or half of one, covers too many for a list.
             if change.destination.length <= 1 { return insert(change.destination.address.family) }
             for scope in index.scopes(in: change.destination) { scopes.insert(scope) }
         case .address(let address, _): insert(address.address.family)
-        // Its scopes are known to those who know the names.
+        // The core knows the scopes of a name.
         case .host: break
         default: self = .all
         }
@@ -68,7 +68,7 @@ package struct FamilySet: OptionSet, Hashable, Sendable {
     package static let all = FamilySet(rawValue: 3)
 }
 
-/// Which scopes ask about which addresses, in the addresses' order: what a prefix covers is found without a look at all of them.
+/// The scopes of each destination, ordered by address, so that the scopes under a prefix are found without a scan.
 package struct DestinationIndex: Sendable {
     private struct Entry {
         var value: UInt128
@@ -80,7 +80,7 @@ package struct DestinationIndex: Sendable {
 
     package init() {}
 
-    /// Makes the index of scopes and the addresses that they ask about.
+    /// Makes the index of scopes and their destinations.
     package init(_ destinations: some Sequence<(scope: Scope, addresses: [IPAddress])>) {
         for (scope, addresses) in destinations {
             for address in addresses {
@@ -92,19 +92,19 @@ package struct DestinationIndex: Sendable {
         ipv6.sort { $0.value < $1.value }
     }
 
-    /// All addresses.
+    /// All destinations.
     package var addresses: Set<IPAddress> {
         Set(ipv4.map { IPAddress(family: .ipv4, value: $0.value) } + ipv6.map { IPAddress(family: .ipv6, value: $0.value) })
     }
 
-    /// The scopes that ask about an address of a block; one that asks about several comes several times.
+    /// Returns the scopes with a destination in a block; a scope with several comes several times.
     package func scopes(in block: IPPrefix) -> some Sequence<Scope> {
         let entries = entries(of: block)
         let last = Self.last(of: block)
         return entries[Self.firstIndex(in: entries, notBelow: block.address.value)...].lazy.prefix { $0.value <= last }.map(\.scope)
     }
 
-    /// Whether anybody asks about an address of a block.
+    /// Returns true if a scope has a destination in a block.
     package func isConcerned(by block: IPPrefix) -> Bool {
         let entries = entries(of: block)
         let first = Self.firstIndex(in: entries, notBelow: block.address.value)
@@ -113,7 +113,7 @@ package struct DestinationIndex: Sendable {
 
     private func entries(of block: IPPrefix) -> [Entry] { block.address.family == .ipv4 ? ipv4 : ipv6 }
 
-    /// The greatest address of a block.
+    /// Returns the greatest address of a block.
     private static func last(of block: IPPrefix) -> UInt128 {
         let free = block.address.family.bitWidth - block.length
         return free == 128 ? .max : block.address.value | ((1 << UInt128(free)) - 1)

@@ -1,14 +1,14 @@
 package import CoreMetrics
 internal import Logging
 
-/// Tells a monitor's report to logs and metrics.
+/// The logs and metrics of a monitor.
 struct MonitorInstruments: Sendable {
-    /// What of a batch there is to tell.
+    /// The report of one evaluation.
     struct Report: Sendable {
         var transitions: [(scope: Scope, transition: Transition)] = []
-        /// The outages of the internet that have ended.
+        /// The outages of the internet that ended.
         var outages: [Duration] = []
-        /// Whether the internet is satisfied now, if that has changed.
+        /// The new state of the internet; `nil` if it did not change.
         var isSatisfied: Bool?
         var health: MonitorHealth
         var oldHealth: MonitorHealth
@@ -17,45 +17,47 @@ struct MonitorInstruments: Sendable {
     private let log: MonitorLog?
     private let metrics: MonitorMetrics?
 
-    /// `nil` if nobody wants to know.
+    /// Makes the instruments; `nil` if the configuration has none.
     init?(_ configuration: ReachabilityMonitor.Configuration) {
         log = configuration.logger.map(MonitorLog.init)
         metrics = configuration.metrics.map(MonitorMetrics.init)
         guard log != nil || metrics != nil else { return nil }
     }
 
-    /// Not under a lock: whose code is called here is not known.
+    /// Records a report; called without a lock, because handlers are foreign code.
     func record(_ report: Report) {
         metrics?.count(report)
-        log?.tell(report)
+        log?.write(report)
     }
 }
 
 extension MonitorInstruments.Report {
-    /// What there is to tell of a batch; what is only told to raw streams is measured and left out.
-    init(_ outcome: MonitorCore.Outcome, _ guarded: inout ReachabilityMonitor.Guarded) {
-        self.init(health: guarded.core.health, oldHealth: guarded.toldHealth)
-        let isOnline = guarded.core.path(.internet)?.isSatisfied == true
-        if isOnline != guarded.toldOnline { (isSatisfied, guarded.toldOnline) = (isOnline, isOnline) }
-        for telling in outcome.transitions {
-            let transition = telling.transition
-            if telling.key.scope == .internet,
-                let outage = guarded.outage.note(transition.kinds, isRaw: telling.key.isRaw, at: transition.at.sinceBoot)
+    /// Makes the report of an evaluation: raw transitions are measured, damped ones reported.
+    init(_ published: [StreamTransition], _ state: inout ReachabilityMonitor.State) {
+        self.init(health: state.core.health, oldHealth: state.publishedHealth)
+        let isOnline = state.core.path(.internet)?.isSatisfied == true
+        if isOnline != state.reportedOnline { (isSatisfied, state.reportedOnline) = (isOnline, isOnline) }
+        for entry in published {
+            let transition = entry.transition
+            if entry.key.scope == .internet,
+                let outage = state.outage.note(transition.kinds, isRaw: entry.key.isRaw, at: transition.at.sinceBoot)
             {
                 outages.append(outage)
             }
-            if !telling.key.isRaw { transitions.append((telling.key.scope, transition)) }
+            if !entry.key.isRaw { transitions.append((entry.key.scope, transition)) }
         }
     }
 }
 
-/// Measures outages that listeners are told of, from the loss itself on.
+/// Measures published outages, from the loss itself.
 struct OutageTimer: Sendable {
     private var lostAt: Duration?
 
-    /// Takes in what one of a scope's streams is told; returns how long the outage was that this ends.
+    /// Takes in a transition of one of a scope's streams.
     ///
-    /// A loss goes to the raw stream first, and to the damped one if it lasts. One that the monitor did not see is not measured.
+    /// The raw stream publishes a loss first, the damped one if it lasts. Losses that the monitor did not see are not measured.
+    ///
+    /// - Returns: the length of the outage that ended.
     mutating func note(_ kinds: Transition.Kinds, isRaw: Bool, at now: Duration) -> Duration? {
         if isRaw {
             if kinds.contains(.offline) { lostAt = now }
@@ -67,15 +69,15 @@ struct OutageTimer: Sendable {
     }
 }
 
-/// Writes what a monitor sees to a log.
+/// The log of a monitor.
 ///
-/// At `info` is what happens to the internet, and what makes the monitor see less; other scopes may be many.
+/// Level `info` has the transitions of the internet and the monitor's impairments; other scopes may be many.
 struct MonitorLog: Sendable {
     private let logger: Logger
 
     init(_ logger: Logger) { self.logger = logger }
 
-    func tell(_ report: MonitorInstruments.Report) {
+    func write(_ report: MonitorInstruments.Report) {
         for (scope, transition) in report.transitions {
             logger.log(
                 level: Self.level(scope, transition.kinds), Self.message(transition), metadata: Self.metadata(scope, transition))
@@ -122,11 +124,11 @@ struct MonitorLog: Sendable {
 }
 
 extension Duration {
-    /// The number of seconds, for logs.
+    /// The number of seconds, as text for logs.
     package var inSeconds: String { "\(self / .seconds(1))" }
 }
 
-/// The metrics of a monitor, with labels that are all known beforehand.
+/// The metrics of a monitor; all labels are known in advance.
 struct MonitorMetrics: Sendable {
     private let satisfied: Meter
     /// By the bits of ``Transition/Kinds``.
@@ -174,7 +176,7 @@ extension Counter {
 }
 
 extension CoreMetrics.Timer {
-    /// Records a duration; what is too long for the metric counts as the longest that is not.
+    /// Records a duration, clamped to the longest that the metric can hold.
     package func record(_ duration: Duration) {
         recordNanoseconds(Int64(clamping: duration.attoseconds / 1_000_000_000))
     }

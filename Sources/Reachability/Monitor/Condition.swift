@@ -126,7 +126,7 @@ package final class ConditionStorage: Sendable {
     /// Who waits for one moment; told by a continuation of its own, for a stream costs several times as much.
     private typealias Waiter = UnsafeContinuation<Condition.State?, Never>
 
-    private struct Guarded {
+    private struct Content {
         var state: Condition.State
         var waiters: [ID: Waiter] = [:]
         var observers: [ID: @Sendable () -> Void] = [:]
@@ -150,22 +150,22 @@ package final class ConditionStorage: Sendable {
         }
     }
 
-    private let guarded: Mutex<Guarded>
+    private let content: Mutex<Content>
 
     /// Whether it is a monitor's, whose end says nothing about the network.
     package let isReachability: Bool
 
     package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true, isUnsteady: Bool = false) {
         self.isReachability = isReachability
-        guarded = Mutex(Guarded(state: state, isKnown: isKnown, isUnsteady: isUnsteady))
+        content = Mutex(Content(state: state, isKnown: isKnown, isUnsteady: isUnsteady))
     }
 
-    package var state: Condition.State { guarded.withLock(\.state) }
+    package var state: Condition.State { content.withLock(\.state) }
 
     package var reading: Reading {
-        guarded.withLock { guarded in
+        content.withLock { content in
             Reading(
-                state: guarded.state, isKnown: guarded.isKnown, isUnsteady: guarded.isUnsteady, evaluation: guarded.evaluation)
+                state: content.state, isKnown: content.isKnown, isUnsteady: content.isUnsteady, evaluation: content.evaluation)
         }
     }
 
@@ -184,14 +184,14 @@ package final class ConditionStorage: Sendable {
     ///
     /// - Parameter wasRequested: if true, observers are called also if nothing changed.
     package func replace(_ state: Condition.State, isUnsteady: Bool = false, wasRequested: Bool = false) {
-        guarded.withLock { guarded in
-            guard !guarded.state.isFinished else { return }
-            guarded.evaluation &+= 1
-            let becomesKnown = !guarded.isKnown && !state.isFinished
-            if becomesKnown || guarded.isUnsteady != isUnsteady || wasRequested { guarded.hasNewReading = true }
-            if guarded.state != state { guarded.isStale = true }
-            (guarded.state, guarded.isUnsteady) = (state, isUnsteady)
-            if becomesKnown { guarded.isKnown = true }
+        content.withLock { content in
+            guard !content.state.isFinished else { return }
+            content.evaluation &+= 1
+            let becomesKnown = !content.isKnown && !state.isFinished
+            if becomesKnown || content.isUnsteady != isUnsteady || wasRequested { content.hasNewReading = true }
+            if content.state != state { content.isStale = true }
+            (content.state, content.isUnsteady) = (state, isUnsteady)
+            if becomesKnown { content.isKnown = true }
         }
         publish()
     }
@@ -200,25 +200,25 @@ package final class ConditionStorage: Sendable {
     ///
     /// It tells only *that* something changed: an observer reads the state again under its own lock.
     package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {
-        guarded.withLock { guarded in
-            guarded.nextID += 1
-            guarded.observers[guarded.nextID] = observer
-            guarded.audience = nil
-            return guarded.nextID
+        content.withLock { content in
+            content.nextID += 1
+            content.observers[content.nextID] = observer
+            content.audience = nil
+            return content.nextID
         }
     }
 
     package func removeObserver(_ id: ID) {
         // Released outside the lock: the closure may own anything.
-        _ = guarded.withLock { ($0.observers.removeValue(forKey: id), $0.audience.take()) }
+        _ = content.withLock { ($0.observers.removeValue(forKey: id), $0.audience.take()) }
     }
 
     /// Has a stream told the state, and each change of it; the owner is kept until the stream ends.
     package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation, keeping owner: (any AnyObject & Sendable)? = nil) {
-        guarded.withLock { guarded in
-            guarded.nextID += 1
-            let id = guarded.nextID
-            guarded.newcomers[id] = stream
+        content.withLock { content in
+            content.nextID += 1
+            let id = content.nextID
+            content.newcomers[id] = stream
             // Set before the condition can finish the stream.
             stream.onTermination = { [self] _ in
                 withExtendedLifetime(owner) {}
@@ -229,46 +229,46 @@ package final class ConditionStorage: Sendable {
     }
 
     package func unsubscribe(_ id: ID) {
-        guarded.withLock { guarded in
-            guarded.streams[id] = nil
-            guarded.newcomers[id] = nil
+        content.withLock { content in
+            content.streams[id] = nil
+            content.newcomers[id] = nil
         }
     }
 
     /// Returns the state as soon as it is satisfied or finished, at once if it is; `nil` when the task is cancelled.
     package func satisfiedOrFinished() async -> Condition.State? {
-        let id = guarded.withLock { guarded in
-            guarded.nextID += 1
-            return guarded.nextID
+        let id = content.withLock { content in
+            content.nextID += 1
+            return content.nextID
         }
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: Waiter) in
                 // What the waiter is told at once; inside is `nil` for a task that is cancelled.
-                let answer = guarded.withLock { guarded -> Condition.State?? in
+                let answer = content.withLock { content -> Condition.State?? in
                     // Under the lock: the handler looks for a waiter after the task has become cancelled.
                     if Task.isCancelled { return .some(nil) }
-                    if guarded.state.isSatisfied || guarded.state.isFinished { return guarded.state }
-                    guarded.waiters[id] = waiter
+                    if content.state.isSatisfied || content.state.isFinished { return content.state }
+                    content.waiters[id] = waiter
                     return nil
                 }
                 if let answer { waiter.resume(returning: answer) }
             }
         } onCancel: {
-            guarded.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: nil)
+            content.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: nil)
         }
     }
 
     /// How many streams, observers and waiters there are.
     package var listenerCount: Int {
-        guarded.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count + $0.waiters.count }
+        content.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count + $0.waiters.count }
     }
 
     private func change(_ body: (inout Condition.State) -> Void) {
-        guarded.withLock { guarded in
-            guard !guarded.state.isFinished else { return }
-            let old = guarded.state
-            body(&guarded.state)
-            if guarded.state != old { guarded.isStale = true }
+        content.withLock { content in
+            guard !content.state.isFinished else { return }
+            let old = content.state
+            body(&content.state)
+            if content.state != old { content.isStale = true }
         }
         publish()
     }
@@ -295,26 +295,26 @@ package final class ConditionStorage: Sendable {
 
     /// What is left to tell, or `nil` if nothing is or if another thread tells it.
     private func takeNews(isContinuing: Bool) -> News? {
-        guarded.withLock { guarded in
-            guard isContinuing || !guarded.isPublishing else { return nil }
-            guard guarded.isStale || guarded.hasNewReading || !guarded.newcomers.isEmpty else {
-                guarded.isPublishing = false
+        content.withLock { content in
+            guard isContinuing || !content.isPublishing else { return nil }
+            guard content.isStale || content.hasNewReading || !content.newcomers.isEmpty else {
+                content.isPublishing = false
                 return nil
             }
-            guarded.isPublishing = true
-            var news = News(state: guarded.state)
-            if !guarded.waiters.isEmpty && (guarded.state.isSatisfied || guarded.state.isFinished) {
-                swap(&news.waiters, &guarded.waiters)
+            content.isPublishing = true
+            var news = News(state: content.state)
+            if !content.waiters.isEmpty && (content.state.isSatisfied || content.state.isFinished) {
+                swap(&news.waiters, &content.waiters)
             }
-            if guarded.isStale && !guarded.streams.isEmpty { news.streams = Array(guarded.streams.values) }
-            if guarded.isStale || guarded.hasNewReading { news.observers = guarded.everybody() }
-            if !guarded.newcomers.isEmpty {
-                news.streams += guarded.newcomers.values
-                guarded.streams.merge(guarded.newcomers) { $1 }
-                guarded.newcomers = [:]
+            if content.isStale && !content.streams.isEmpty { news.streams = Array(content.streams.values) }
+            if content.isStale || content.hasNewReading { news.observers = content.everybody() }
+            if !content.newcomers.isEmpty {
+                news.streams += content.newcomers.values
+                content.streams.merge(content.newcomers) { $1 }
+                content.newcomers = [:]
             }
-            guarded.isStale = false
-            guarded.hasNewReading = false
+            content.isStale = false
+            content.hasNewReading = false
             return news
         }
     }

@@ -59,3 +59,22 @@ public struct MonitorHealth: Hashable, Sendable {
     /// Makes the health of a monitor that has not started.
     public init() {}
 }
+
+extension MonitorHealth {
+    /// Adds the counts of a batch.
+    mutating func count(_ batch: NetworkEventBatch) {
+        spoofed.addSaturating(batch.spoofed)
+        malformed.addSaturating(batch.malformed)
+        drops.addSaturating(batch.drops)
+        reopens.addSaturating(batch.reopens)
+        if let size = batch.receiveBuffer { receiveBuffer = size }
+    }
+}
+
+extension Int {
+    /// Adds a count of a source, up to the largest number.
+    fileprivate mutating func addSaturating(_ other: Int) {
+        let (sum, overflow) = addingReportingOverflow(Swift.max(0, other))
+        self = overflow ? .max : sum
+    }
+}

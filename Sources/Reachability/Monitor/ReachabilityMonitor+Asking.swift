@@ -24,9 +24,9 @@ extension ReachabilityMonitor {
     }
 
     private func path(to scope: Scope, _ host: Host) throws(ReachabilityError) -> NetworkPath {
-        let question = MonitorCore.Plan.Question(scope: scope, host: host.addresses, nameLookupFailure: host.failure)
-        if let table = liveTable, let path = try path(for: question, table, isLive: true) { return path }
-        return try path(for: question, InterfaceTable(try dump()), isLive: false) ?? .unknown
+        let entry = ScopeEvaluation(scope, host: host.addresses, nameLookupFailure: host.failure)
+        if let table = liveTable, let path = try path(for: entry, table, isLive: true) { return path }
+        return try path(for: entry, InterfaceTable(try dump()), isLive: false) ?? .unknown
     }
 
     /// Has a watched scope evaluated soon, as if an event had concerned it.
@@ -34,7 +34,7 @@ extension ReachabilityMonitor {
     /// Observers of its condition are called after that evaluation, also if it found nothing new. Returns at once. A source that
     /// delivers on the calling thread has evaluated it then. Does nothing for a scope that is not watched.
     package func reevaluate(_ scope: Scope) {
-        guarded.withLock { $0.core.request(scope) }
+        state.withLock { $0.core.request(scope) }
         source.wake()
     }
 
@@ -77,7 +77,7 @@ extension ReachabilityMonitor {
         }
         var path = evaluator.path(
             for: scope, host: host.addresses, queries.map { _ in decisive }, verdicts, failure: host.failure, table)
-        try read(MonitorCore.Details(of: path, decisive, verdicts), into: &path)
+        try read(RouteDetails(of: path, decisive, verdicts), into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
         let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         return Explanation(
@@ -91,51 +91,46 @@ extension ReachabilityMonitor {
         return try source.routes(to: [entry]).first?.get()
     }
 
-    /// Answers a plan.
+    /// Fills in the kernel's answers to an evaluation.
     ///
-    /// A request that fails is counted and leaves what was known before.
-    func answers(to plan: MonitorCore.Plan) -> MonitorCore.Answers {
-        var questions = plan.questions
-        var answers = MonitorCore.Answers()
-        var table = plan.table
-        if !plan.needsInterfaces {
-            ask(plan.questions, table, &answers)
-            guard plan.isTableDoubtful, answers.differ(from: plan.questions) else { return answers }
-            answers = MonitorCore.Answers()
-            for index in questions.indices { questions[index].families = .all }
+    /// A request that fails is counted and leaves the last known state.
+    func lookUp(_ evaluation: inout Evaluation) {
+        if evaluation.dump != .needed {
+            lookUpRoutes(&evaluation)
+            guard evaluation.dump == .toConfirm, evaluation.hasChanges else { return }
+            evaluation.discardVerdicts()
         }
         do throws(ReachabilityError) {
-            table = InterfaceTable(try source.interfaces())
-            answers.table = table
+            evaluation.noteDump(InterfaceTable(try source.interfaces()))
         } catch {
-            // Judged by links and addresses that are known to be old, the answers would mean nothing.
-            answers.failures.append(error)
-            return answers
+            // Verdicts by a table that is known to be old would mean nothing.
+            evaluation.failures.append(error)
+            return
         }
-        ask(questions, table, &answers)
-        return answers
+        lookUpRoutes(&evaluation)
     }
 
-    private func ask(_ questions: [MonitorCore.Plan.Question], _ table: InterfaceTable, _ answers: inout MonitorCore.Answers) {
-        // Of many scopes the second lookups would cost more than a round less gains.
-        var batch = LookupBatch(expecting: questions.count == 1 ? table.firstIPv4Source : nil)
-        let areAsked = questions.map { question in
-            let queries = evaluator.queries(for: question.scope, host: question.host, families: question.families, table)
+    private func lookUpRoutes(_ evaluation: inout Evaluation) {
+        let table = evaluation.table
+        // For many scopes the additional lookups would cost more than the saved round.
+        var batch = LookupBatch(expecting: evaluation.scopes.count == 1 ? table.firstIPv4Source : nil)
+        let haveQueries = evaluation.scopes.map { entry in
+            let queries = evaluator.queries(for: entry.scope, host: entry.host, families: entry.families, table)
             batch.append(queries ?? [])
             return queries != nil
         }
         run(&batch, table)
-        for (index, question) in questions.enumerated() {
+        for place in evaluation.scopes.indices {
             do throws(ReachabilityError) {
-                let (queries, verdicts) = try batch.decision(about: index)
-                answers.paths.append(verdict(on: question, areAsked[index] ? queries : nil, verdicts, table))
+                let (queries, verdicts) = try batch.decision(about: place)
+                judge(&evaluation.scopes[place], haveQueries[place] ? queries : nil, verdicts, table)
             } catch {
-                answers.failures.append(error)
+                evaluation.failures.append(error)
             }
         }
     }
 
-    /// Asks round after round until all lookups are answered.
+    /// Runs rounds of queries until all lookups are answered.
     private func run(_ batch: inout LookupBatch, _ table: InterfaceTable) {
         while true {
             let queries = batch.nextRound()
@@ -144,58 +139,60 @@ extension ReachabilityMonitor {
         }
     }
 
-    /// The verdict about one scope, as far as level and epoch depend on it; the details of a new way are left for later.
-    private func verdict(
-        on question: MonitorCore.Plan.Question, _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], _ table: InterfaceTable
-    ) -> MonitorCore.Answers.Verdict {
-        let (scope, known) = (question.scope, question.known)
+    /// Judges one scope, as far as level and epoch depend on it; the details of a new way are read later.
+    private func judge(
+        _ entry: inout ScopeEvaluation, _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], _ table: InterfaceTable
+    ) {
         var path = evaluator.path(
-            for: scope, host: question.host, queries, verdicts, families: question.families, known: known,
-            failure: question.nameLookupFailure, table)
-        if let known, question.isDescribed, !path.takesAnotherWay(than: known) {
+            for: entry.scope, host: entry.host, queries, verdicts, families: entry.families, known: entry.known,
+            failure: entry.nameLookupFailure, table)
+        if let known = entry.known, entry.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
-            return MonitorCore.Answers.Verdict(scope, path)
+        } else {
+            entry.details = RouteDetails(of: path, queries ?? [], verdicts)
         }
-        return MonitorCore.Answers.Verdict(scope, path, details: MonitorCore.Details(of: path, queries ?? [], verdicts))
+        entry.path = path
     }
 
-    /// The path about one question, with its details.
+    /// Returns the path of one scope, with its details.
     ///
-    /// - Parameter isLive: if true, the table follows events, and may be a moment behind the lookups.
-    /// - Returns: `nil` if a live table does not know the interface or the source that a lookup named.
+    /// - Parameter isLive: true if the table follows events, and may be a moment behind the lookups.
+    /// - Returns: `nil` if a live table lacks the interface or the source of an answer.
     private func path(
-        for question: MonitorCore.Plan.Question, _ table: InterfaceTable, isLive: Bool
+        for entry: ScopeEvaluation, _ table: InterfaceTable, isLive: Bool
     ) throws(ReachabilityError) -> NetworkPath? {
+        var entry = entry
         var batch = LookupBatch()
-        let queries = evaluator.queries(for: question.scope, host: question.host, table)
+        let queries = evaluator.queries(for: entry.scope, host: entry.host, table)
         if queries == nil && isLive { return nil }
         batch.append(queries ?? [])
         run(&batch, table)
         let (decisive, verdicts) = try batch.decision(about: 0)
         if isLive, !verdicts.allSatisfy(table.knows) { return nil }
-        var verdict = verdict(on: question, queries.map { _ in decisive }, verdicts, table)
-        try read(verdict.details, into: &verdict.path)
-        return verdict.path
+        judge(&entry, queries.map { _ in decisive }, verdicts, table)
+        guard var path = entry.path else { return nil }
+        try read(entry.details, into: &path)
+        return path
     }
 
-    /// Reads the details that were left for later.
+    /// Reads the details of new ways.
     ///
-    /// A request that fails is counted and leaves a path without them, until the next time.
-    func readDetails(_ answers: inout MonitorCore.Answers) {
-        for index in answers.paths.indices {
-            let details = answers.paths[index].details
-            if details.isEmpty { continue }
+    /// A request that fails is counted and leaves a path without them, until the next evaluation.
+    func readDetails(_ evaluation: inout Evaluation) {
+        for place in evaluation.scopes.indices where !evaluation.scopes[place].details.isEmpty {
+            guard var path = evaluation.scopes[place].path else { continue }
             do throws(ReachabilityError) {
-                try read(details, into: &answers.paths[index].path)
-                answers.paths[index].details = MonitorCore.Details()
+                try read(evaluation.scopes[place].details, into: &path)
+                evaluation.scopes[place].details = RouteDetails()
             } catch {
-                answers.failures.append(error)
+                evaluation.failures.append(error)
             }
+            evaluation.scopes[place].path = path
         }
     }
 
     /// Fills in what only the table's entry tells: prefix length and metric.
-    private func read(_ details: MonitorCore.Details, into path: inout NetworkPath) throws(ReachabilityError) {
+    private func read(_ details: RouteDetails, into path: inout NetworkPath) throws(ReachabilityError) {
         let queries = details.queries
         if queries.isEmpty { return }
         for (query, answer) in zip(queries, source.routes(to: queries)) {
@@ -206,8 +203,8 @@ extension ReachabilityMonitor {
 
     /// The links and addresses as events tell them; `nil` unless the monitor hears every event.
     private var liveTable: InterfaceTable? {
-        guarded.withLock { guarded in
-            guarded.phase == .running && guarded.core.hasCurrentTable ? guarded.core.table : nil
+        state.withLock { state in
+            state.phase == .running && state.core.hasCurrentTable ? state.core.table : nil
         }
     }
 
@@ -233,11 +230,11 @@ extension ReachabilityMonitor {
     private func hosts(of scopes: [Scope], within limit: Duration?) -> [Host] {
         var hosts = scopes.map { _ in Host() }
         var unknown: [(place: Int, name: String)] = []
-        guarded.withLock { guarded in
+        state.withLock { state in
             for (place, scope) in scopes.enumerated() {
                 guard let name = scope.host else { continue }
-                if let addresses = guarded.core.addresses(ofHost: name) {
-                    hosts[place] = Host(addresses: addresses, failure: guarded.core.nameLookupFailure(of: scope))
+                if let addresses = state.core.addresses(ofHost: name) {
+                    hosts[place] = Host(addresses: addresses, failure: state.core.nameLookupFailure(of: scope))
                 } else {
                     unknown.append((place, name))
                 }
@@ -247,7 +244,7 @@ extension ReachabilityMonitor {
         let answers = (source as? any HostAnswering)?.answers(for: unknown.map(\.name), within: limit)
         for (index, (place, _)) in unknown.enumerated() {
             switch answers?[index] {
-            case .addresses(let addresses): hosts[place].addresses = HostBook.inOrder(addresses)
+            case .addresses(let addresses): hosts[place].addresses = HostCache.inOrder(addresses)
             case .failed(let failure): hosts[place].failure = failure
             case nil: hosts[place].failure = .notAsked
             }
@@ -291,7 +288,7 @@ extension ReachabilityMonitor {
     ///
     /// `nil` if nothing is missing. Makes no request. Interface names are escaped.
     package func missing(for scope: Scope) -> String? {
-        let (path, table) = guarded.withLock { ($0.core.path(scope), $0.core.table) }
+        let (path, table) = state.withLock { ($0.core.path(scope), $0.core.table) }
         guard let path, path.status != .unknown else { return "not known yet" }
         guard let reason = path.offlineReason else { return nil }
         if let problem = path.bindingProblem { return "\(escapedForTerminal(problem.description)) (\(reason.rawValue))" }

@@ -18,14 +18,14 @@ extension ReachabilityMonitor {
     public func transitions(to scope: Scope, raw: Bool = false) -> AsyncStream<Transition> {
         let listener = Listener(limit: configuration.bufferedTransitions)
         let key = StreamKey(scope: scope, isRaw: raw)
-        let id = guarded.withLock { guarded -> UInt64? in
-            guard guarded.phase != .ended else { return nil }
-            guarded.core.retain(scope)
-            return guarded.broadcast.add(listener, to: key)
+        let id = state.withLock { state -> UInt64? in
+            guard state.phase != .ended else { return nil }
+            state.core.retain(scope)
+            return state.broadcast.add(listener, to: key)
         }
         guard let id else {
             // After the end: an unknown path, and nothing more.
-            if let last = guarded.withLock({ $0.core.baseline(key, now: $0.now, wallTime: $0.wallTime) }) { listener.yield(last) }
+            if let last = state.withLock({ $0.core.baseline(key, now: $0.now, wallTime: $0.wallTime) }) { listener.yield(last) }
             listener.finish()
             return listener.stream {}
         }
@@ -38,12 +38,12 @@ extension ReachabilityMonitor {
     /// A slow listener sees the latest.
     public var healthUpdates: AsyncStream<MonitorHealth> {
         let (stream, continuation) = AsyncStream.makeStream(of: MonitorHealth.self, bufferingPolicy: .bufferingNewest(1))
-        let isAdded = guarded.withLock { guarded in
-            guard guarded.phase != .ended else { return false }
-            let id = guarded.healthListeners.add(continuation, to: 0)
+        let isAdded = state.withLock { state in
+            guard state.phase != .ended else { return false }
+            let id = state.healthListeners.add(continuation, to: 0)
             // Set before the monitor can end and finish the stream.
             continuation.onTermination = { [weak self] _ in
-                self?.guarded.withLock { _ = $0.healthListeners.remove(id, from: 0) }
+                self?.state.withLock { _ = $0.healthListeners.remove(id, from: 0) }
             }
             return true
         }
@@ -61,14 +61,14 @@ extension ReachabilityMonitor {
     /// It is unsatisfied with epoch 0 before the scope's first evaluation, and finished when the monitor has ended. The scope is
     /// watched as long as the condition or one of its streams is kept.
     public func condition(for scope: Scope) -> Condition {
-        let storage = guarded.withLock { guarded -> ConditionStorage? in
-            guard guarded.phase != .ended else { return nil }
-            guarded.core.retain(scope)
-            if let storage = guarded.conditions[scope] { return storage }
+        let storage = state.withLock { state -> ConditionStorage? in
+            guard state.phase != .ended else { return nil }
+            state.core.retain(scope)
+            if let storage = state.conditions[scope] { return storage }
             let storage = ConditionStorage(
-                guarded.core.condition(scope), isReachability: true, isKnown: guarded.core.path(scope) != nil,
-                isUnsteady: guarded.core.isUnsteady(scope))
-            guarded.conditions[scope] = storage
+                state.core.condition(scope), isReachability: true, isKnown: state.core.path(scope) != nil,
+                isUnsteady: state.core.isUnsteady(scope))
+            state.conditions[scope] = storage
             return storage
         }
         guard let storage else {
@@ -91,21 +91,21 @@ extension ReachabilityMonitor {
 
     /// How many streams, conditions and listeners are kept, for tests that look for leaks; the internet's own watch does not count.
     package var usage: Int {
-        guarded.withLock { guarded in
-            guarded.broadcast.count + guarded.healthListeners.count + guarded.validationRequests.count
-                + guarded.holdings.count + guarded.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
+        state.withLock { state in
+            state.broadcast.count + state.healthListeners.count + state.validationRequests.count
+                + state.heldAddresses.count + state.core.scopes.reduce(0) { $0 + $1.value.uses - ($1.key == .internet ? 1 : 0) }
         }
     }
 
     fileprivate func release(_ scope: Scope) {
         // Released outside the lock.
-        _ = guarded.withLock { guarded -> ConditionStorage? in
-            guarded.core.release(scope) ? guarded.conditions.removeValue(forKey: scope) : nil
+        _ = state.withLock { state -> ConditionStorage? in
+            state.core.release(scope) ? state.conditions.removeValue(forKey: scope) : nil
         }
     }
 
     private func unsubscribe(_ id: UInt64, from key: StreamKey) {
-        let wasThere = guarded.withLock { $0.broadcast.remove(id, from: key) }
+        let wasThere = state.withLock { $0.broadcast.remove(id, from: key) }
         if wasThere { release(key.scope) }
     }
 }
@@ -122,7 +122,7 @@ final class WatchShare: Sendable {
 /// Which addresses connections were made from, and whether this machine still has them.
 extension ReachabilityMonitor {
     /// The condition of an address.
-    struct Holding {
+    struct HeldAddress {
         var storage: ConditionStorage
         var state: Condition.State
         var isKnown: Bool
@@ -133,7 +133,7 @@ extension ReachabilityMonitor {
     ///
     /// A read of memory; empty for a scope that is not watched or not evaluated yet.
     package func sources(to scope: Scope) -> [IPAddress] {
-        guard let path = guarded.withLock({ $0.core.path(scope) }) else { return [] }
+        guard let path = state.withLock({ $0.core.path(scope) }) else { return [] }
         return IPAddress.Family.allCases.filter(path.supports).compactMap(path.source)
     }
 
@@ -142,7 +142,7 @@ extension ReachabilityMonitor {
     /// Renewing a lease or plugging in another cable changes nothing. It is finished when the monitor has ended. The address is
     /// watched as long as the condition or one of its streams is kept.
     package func condition(holding address: IPAddress) -> Condition {
-        let storage = guarded.withLock { $0.retain(address) }
+        let storage = state.withLock { $0.retain(address) }
         guard let storage else {
             let finished = Condition.State(isFinished: true)
             return Condition("\(address)", ConditionStorage(finished, isReachability: true, isKnown: false))
@@ -152,45 +152,45 @@ extension ReachabilityMonitor {
 
     fileprivate func release(_ address: IPAddress) {
         // Released outside the lock.
-        _ = guarded.withLock { $0.release(address) }
+        _ = state.withLock { $0.release(address) }
     }
 }
 
-extension ReachabilityMonitor.Guarded {
+extension ReachabilityMonitor.State {
     fileprivate mutating func retain(_ address: IPAddress) -> ConditionStorage? {
         guard phase != .ended else { return nil }
-        if let holding = holdings[address] {
-            holdings[address]?.uses += 1
+        if let holding = heldAddresses[address] {
+            heldAddresses[address]?.uses += 1
             return holding.storage
         }
         let isHeld = core.table.holds(address)
         let state = Condition.State(isSatisfied: isHeld, epoch: isHeld ? 1 : 0)
         let storage = ConditionStorage(state, isReachability: true, isKnown: core.hasSnapshot)
-        holdings[address] = ReachabilityMonitor.Holding(storage: storage, state: state, isKnown: core.hasSnapshot)
+        heldAddresses[address] = ReachabilityMonitor.HeldAddress(storage: storage, state: state, isKnown: core.hasSnapshot)
         core.held.insert(address)
         return storage
     }
 
     fileprivate mutating func release(_ address: IPAddress) -> ConditionStorage? {
-        holdings[address]?.uses -= 1
-        guard holdings[address]?.uses == 0 else { return nil }
+        heldAddresses[address]?.uses -= 1
+        guard heldAddresses[address]?.uses == 0 else { return nil }
         core.held.remove(address)
-        return holdings.removeValue(forKey: address)?.storage
+        return heldAddresses.removeValue(forKey: address)?.storage
     }
 
     /// The conditions of addresses that came or went.
-    mutating func holdingChanges() -> [ConditionChange] {
+    mutating func heldAddressChanges() -> [ConditionChange] {
         // A table that is about to be read again may lack an address that the interface has twice.
-        guard !holdings.isEmpty, core.hasSnapshot, !core.needsInterfaces else { return [] }
+        guard !heldAddresses.isEmpty, core.holdsTrueTable else { return [] }
         var changes: [ConditionChange] = []
-        for (address, holding) in holdings {
+        for (address, holding) in heldAddresses {
             let isHeld = core.table.holds(address)
             guard isHeld != holding.state.isSatisfied || !holding.isKnown else { continue }
             var state = holding.state
             if isHeld && !state.isSatisfied { state.epoch &+= 1 }
             state.isSatisfied = isHeld
-            holdings[address]?.state = state
-            holdings[address]?.isKnown = true
+            heldAddresses[address]?.state = state
+            heldAddresses[address]?.isKnown = true
             changes.append(ConditionChange(storage: holding.storage, state: state))
         }
         return changes
@@ -206,11 +206,11 @@ extension ReachabilityMonitor {
     /// finished when the monitor has ended. Without ``Configuration/validator`` it is finished from the start and never satisfied:
     /// jobs that require it fail instead of waiting for ever. It keeps the monitor.
     public var validatedCondition: Condition {
-        let storage = guarded.withLock { guarded -> ConditionStorage? in
-            guard guarded.phase != .ended, let validation = guarded.core.validation else { return nil }
-            if let storage = guarded.validatedCondition { return storage }
+        let storage = state.withLock { state -> ConditionStorage? in
+            guard state.phase != .ended, let validation = state.core.validation else { return nil }
+            if let storage = state.validatedCondition { return storage }
             let storage = ConditionStorage(validation.condition, isReachability: true, isKnown: validation.isKnown)
-            guarded.validatedCondition = storage
+            state.validatedCondition = storage
             return storage
         }
         let finished = Condition.State(isFinished: true)
@@ -233,13 +233,13 @@ extension ReachabilityMonitor {
         guard configuration.validator != nil else { throw ReachabilityError(.noValidator, operation: operation) }
         try Task.checkCancellation()
         let (answers, request) = AsyncStream.makeStream(of: ValidationState.Answer.self)
-        let isAdded = guarded.withLock { guarded in
-            guard guarded.phase != .ended else { return false }
-            guarded.core.validation?.request()
-            let id = guarded.validationRequests.add(request, to: 0)
+        let isAdded = state.withLock { state in
+            guard state.phase != .ended else { return false }
+            state.core.validation?.request()
+            let id = state.validationRequests.add(request, to: 0)
             // Set before the monitor can end and finish the stream.
             request.onTermination = { [weak self] _ in
-                self?.guarded.withLock { _ = $0.validationRequests.remove(id, from: 0) }
+                self?.state.withLock { _ = $0.validationRequests.remove(id, from: 0) }
             }
             return true
         }
@@ -257,7 +257,7 @@ extension ReachabilityMonitor {
 
     // MARK: - The source's thread
 
-    func perform(_ validation: MonitorCore.Outcome.Validation) {
+    func perform(_ validation: Evaluation.Validation) {
         if validation.step?.cancels == true { cancelValidation() }
         if let number = validation.step?.start { startValidation(number, of: validation.path) }
     }
@@ -275,13 +275,13 @@ extension ReachabilityMonitor {
             }
             self?.finishValidation(number, finding)
         }
-        guarded.withLock { $0.validation = task }
+        state.withLock { $0.validation = task }
     }
 
-    func cancelValidation() { guarded.withLock { $0.validation.take() }?.cancel() }
+    func cancelValidation() { state.withLock { $0.validation.take() }?.cancel() }
 
     private func finishValidation(_ number: UInt64, _ finding: PathValidation) {
-        guarded.withLock { $0.core.validation?.arrive(number, finding) }
+        state.withLock { $0.core.validation?.arrive(number, finding) }
         source.wake()
     }
 }

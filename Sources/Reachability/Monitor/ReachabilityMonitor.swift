@@ -4,7 +4,7 @@ internal import Synchronization
 public import ServiceLifecycle
 #endif
 
-/// Knows at any moment whether and how this machine can reach the network, or an address, and tells everybody who listens.
+/// Monitors whether this machine can reach the network, or an address, and publishes every change.
 ///
 /// ```swift
 /// let monitor = ReachabilityMonitor.shared
@@ -13,9 +13,9 @@ public import ServiceLifecycle
 /// }
 /// ```
 ///
-/// A monitor asks the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the answer may have
-/// changed; it sends no packets, unless it is given a ``PathValidator``. Everything is safe to use from any thread. Transitions
-/// are made and told by one thread, in order.
+/// A monitor looks up routes in the kernel's forwarding table (RTM_GETROUTE, rtnetlink(7)) whenever an event suggests that the
+/// result may have changed. It sends no packets, unless it has a ``PathValidator``. All members are safe to use from any thread.
+/// One thread publishes all transitions, in order.
 ///
 /// ## Topics
 /// ### Running
@@ -38,48 +38,51 @@ public final class ReachabilityMonitor: Sendable {
 
     enum Phase {
         case idle
+        /// Before a call of `run()` that is sure to come.
+        case expected
         case running
         case ended
     }
 
-    struct Guarded {
+    struct State {
         var core: MonitorCore
         var phase = Phase.idle
-        /// Whether somebody is about to run it.
-        var isExpected = false
         var broadcast = Broadcast<StreamKey, Listener>()
         var conditions: [Scope: ConditionStorage] = [:]
-        var holdings: [IPAddress: Holding] = [:]
-        /// Whether the internet is validated, once somebody wanted to know.
+        var heldAddresses: [IPAddress: HeldAddress] = [:]
+        /// The condition of a validated internet, once it was asked for.
         var validatedCondition: ConditionStorage?
-        /// Those who wait for a validation.
+        /// The callers that wait for a validation.
         var validationRequests = Broadcast<Int, ValidationRequest>()
         /// The validation that was started last.
         var validation: Task<Void, Never>?
         var healthListeners = Broadcast<Int, AsyncStream<MonitorHealth>.Continuation>()
-        /// What those were last told.
-        var toldHealth = MonitorHealth()
-        /// The source's time as of the last batch, for what is told after the last one.
+        /// The health that was published last.
+        var publishedHealth = MonitorHealth()
+        /// The source's time as of the last batch.
         var now = BootInstant(sinceBoot: .zero)
-        var deliveryCount: UInt64 = 0
+        /// The time of day as of the last batch.
         var wallTime: Duration = .zero
-        /// What the instruments measure, and were told last.
+        var deliveryCount: UInt64 = 0
+        /// The outage that the instruments measure.
         var outage = OutageTimer()
-        var toldOnline: Bool?
+        /// The state of the internet that the instruments reported last.
+        var reportedOnline: Bool?
     }
 
     let source: any NetworkSource
-    /// The source, if it runs tasks: looked up once, for it is called between a verdict and those who wait for it.
+    /// The source, if it runs tasks: looked up once, because it is called between a verdict and the tasks that wait for it.
     private let taskRunner: (any TaskRunningSource)?
     let configuration: Configuration
     let evaluator: PathEvaluator
     let instruments: MonitorInstruments?
-    let guarded: Mutex<Guarded>
+    let state: Mutex<State>
 
     /// The monitor of this machine, in the network namespace of the thread that uses it first.
     ///
-    /// It starts on first use and runs as long as the process. If it cannot (no netlink), its path is `unknown` and
-    /// ``health`` says why. Libraries take a monitor as a parameter instead of using this one, so that tests can replace it.
+    /// It starts on first use and runs until the process ends. If it cannot run (no netlink), its path is `unknown` and
+    /// ``health`` names the reason. Libraries take a monitor as a parameter instead of using this one, so that tests can replace
+    /// it.
     public static let shared: ReachabilityMonitor = {
         let monitor = ReachabilityMonitor()
         monitor.expectRun()
@@ -90,8 +93,8 @@ public final class ReachabilityMonitor: Sendable {
     /// Makes a monitor; nothing happens before ``run()``.
     ///
     /// - Parameters:
-    ///   - source: where it learns about the network; by default the kernel, in the current network namespace.
-    ///   - configuration: how it judges and reports.
+    ///   - source: the source of events; by default the kernel, in the current network namespace.
+    ///   - configuration: the limits, intervals and instruments.
     public init(_ source: some NetworkSource = KernelNetwork(), configuration: Configuration = .init()) {
         self.source = source
         taskRunner = source as? any TaskRunningSource
@@ -99,14 +102,14 @@ public final class ReachabilityMonitor: Sendable {
         let core = MonitorCore(configuration, resolvesHosts: source.answersHosts)
         evaluator = core.evaluator
         instruments = MonitorInstruments(configuration)
-        guarded = Mutex(Guarded(core: core))
+        state = Mutex(State(core: core))
     }
 
     deinit {
-        // Nobody ran it, or its listeners would keep it: they would wait for ever.
-        let (listeners, healthListeners) = guarded.withLock { guarded in
-            guarded.phase = .ended
-            return (guarded.broadcast.removeAll(), guarded.healthListeners.removeAll())
+        // Never run: finish its streams so that listeners do not hang.
+        let (listeners, healthListeners) = state.withLock { state in
+            state.phase = .ended
+            return (state.broadcast.removeAll(), state.healthListeners.removeAll())
         }
         for listener in listeners { listener.finish() }
         for listener in healthListeners { listener.finish() }
@@ -116,16 +119,16 @@ public final class ReachabilityMonitor: Sendable {
     ///
     /// Call it once.
     ///
-    /// When it ends, for whatever reason, streams are told an unknown path and finish, conditions finish, and ``path`` is
+    /// When it ends, for whatever reason, streams publish an unknown path and finish, conditions finish, and ``path`` is
     /// `unknown`.
     ///
     /// - Throws: ``ReachabilityError`` if the source fails or the monitor was run before. Cancellation is a normal end.
     public func run() async throws {
-        try guarded.withLock { guarded throws(ReachabilityError) in
-            guard guarded.phase == .idle else {
-                throw ReachabilityError(.alreadyRun, operation: "ReachabilityMonitor.run()")
+        try state.withLock { state throws(ReachabilityError) in
+            switch state.phase {
+            case .idle, .expected: state.phase = .running
+            case .running, .ended: throw ReachabilityError(.alreadyRun, operation: "ReachabilityMonitor.run()")
             }
-            guarded.phase = .running
         }
         #if ServiceLifecycle
         try await cancelWhenGracefulShutdown { try await self.work() }
@@ -135,7 +138,7 @@ public final class ReachabilityMonitor: Sendable {
     }
 
     private func work() async throws {
-        if let destinations = guarded.withLock({ $0.core.takeNewDestinations() }) { watch(destinations) }
+        if let destinations = state.withLock({ $0.core.takeNewDestinations() }) { watch(destinations) }
         do {
             try await source.run { [self] in deliver($0) }
             end(failure: nil)
@@ -153,73 +156,79 @@ public final class ReachabilityMonitor: Sendable {
     /// The path to the internet as of the last event: a read of memory, at most a few milliseconds behind the kernel.
     ///
     /// `unknown` before the first snapshot and after the end.
-    public var path: NetworkPath { guarded.withLock { $0.core.path(.internet) ?? .unknown } }
+    public var path: NetworkPath { state.withLock { $0.core.path(.internet) ?? .unknown } }
 
-    /// How far the monitor has come, for those who wait for its first word.
+    /// The progress of a monitor, for callers that wait for its first verdict.
     package enum Stage: Sendable {
-        /// Nobody runs it.
+        /// Not running.
         case idle
-        /// It runs, or is about to, and has not looked yet.
+        /// Running or about to run, before the first verdict.
         case starting
-        /// It has looked, and goes on looking.
+        /// Running, after the first verdict.
         case live
-        /// It has ended.
+        /// Ended.
         case ended
     }
 
-    /// Says that somebody is about to run it, so that those who come before do not think that nobody will.
-    package func expectRun() { guarded.withLock { $0.isExpected = true } }
+    /// Announces a call of ``run()``, so that early callers wait for it.
+    package func expectRun() {
+        state.withLock { state in
+            if state.phase == .idle { state.phase = .expected }
+        }
+    }
 
     package var stage: Stage {
-        guarded.withLock { guarded in
-            switch guarded.phase {
-            case .idle: guarded.isExpected ? .starting : .idle
-            case .running: guarded.core.hasVerdict ? .live : .starting
+        state.withLock { state in
+            switch state.phase {
+            case .idle: .idle
+            case .expected: .starting
+            case .running: state.core.hasVerdict ? .live : .starting
             case .ended: .ended
             }
         }
     }
 
-    /// The number of batches that the source has delivered: an answer of before the last one may be out of date.
-    package var deliveryCount: UInt64 { guarded.withLock(\.deliveryCount) }
+    /// The number of delivered batches: an answer from before the last one may be out of date.
+    package var deliveryCount: UInt64 { state.withLock(\.deliveryCount) }
 
-    /// What the monitor went through.
-    public var health: MonitorHealth { guarded.withLock(\.core.health) }
+    /// The counters of the monitor, and the way in which it learns about changes.
+    public var health: MonitorHealth { state.withLock(\.core.health) }
 
     // MARK: - The source's thread
 
-    /// Takes in a batch, asks what must be asked, and publishes.
+    /// Evaluates a batch and publishes the changes.
     ///
-    /// Called serially by the source. Conditions come first, before anything is put into words: a job that waits for the network is
-    /// worth more than a line that reports it.
+    /// Called serially by the source. Conditions come first, before details are read and words are made: a job that waits for the
+    /// network is worth more than a line that reports it.
+    ///
+    /// - Returns: the time until the monitor wants an empty batch.
     func deliver(_ batch: NetworkEventBatch) -> Duration? {
-        let (plan, destinations) = guarded.withLock { guarded in
-            guarded.now = batch.now
-            guarded.deliveryCount &+= 1
-            guarded.wallTime = batch.wallTime
-            return (guarded.core.receive(batch), guarded.core.takeNewDestinations())
+        var evaluation = state.withLock { state in
+            state.now = batch.now
+            state.wallTime = batch.wallTime
+            state.deliveryCount &+= 1
+            return state.core.begin(batch)
         }
-        // First: what changes after the answers must be announced.
-        if let destinations { watch(destinations) }
-        var answers = answers(to: plan)
-        let (settlement, changes) = guarded.withLock { guarded in
-            let settlement = guarded.core.settle(plan, answers)
-            return (settlement, guarded.changes(settlement, answers))
+        // Before the lookups: the source must announce changes that follow them.
+        if let destinations = evaluation.destinations { watch(destinations) }
+        lookUp(&evaluation)
+        let changes = state.withLock { state in
+            state.core.applyVerdicts(to: &evaluation)
+            return state.conditionChanges(evaluation)
         }
         for change in changes {
             change.storage.replace(change.state, isUnsteady: change.isUnsteady, wasRequested: change.wasRequested)
         }
         if !changes.isEmpty { taskRunner?.runTasks() }
-        readDetails(&answers)
-        let (outcome, news) = guarded.withLock { guarded in
-            let outcome = guarded.core.conclude(plan, answers, settlement)
-            return (outcome, guarded.news(outcome))
+        readDetails(&evaluation)
+        let deliveries = state.withLock { state in
+            state.core.finish(&evaluation)
+            return Deliveries(evaluation, &state, instruments)
         }
-        for news in news { news.tell() }
-        guarded.withLock { Deliveries(outcome, &$0, instruments) }.perform()
-        if let validation = outcome.validation { perform(validation) }
-        resolve(outcome.hosts)
-        return outcome.wait
+        deliveries.perform()
+        if let validation = evaluation.validation { perform(validation) }
+        resolve(evaluation.hosts)
+        return evaluation.wait
     }
 
     private func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
@@ -230,10 +239,10 @@ public final class ReachabilityMonitor: Sendable {
     }
 
     private func end(failure: ReachabilityError?) {
-        let deliveries = guarded.withLock { guarded in
-            guarded.phase = .ended
-            let outcome = guarded.core.end(failure: failure, now: guarded.now.sinceBoot, wallTime: guarded.wallTime)
-            return Deliveries(ending: outcome, &guarded, instruments)
+        let deliveries = state.withLock { state in
+            state.phase = .ended
+            let transitions = state.core.end(failure: failure, now: state.now.sinceBoot, wallTime: state.wallTime)
+            return Deliveries(ending: transitions, &state, instruments)
         }
         deliveries.perform()
         cancelValidation()
@@ -241,69 +250,59 @@ public final class ReachabilityMonitor: Sendable {
 }
 
 extension ReachabilityMonitor {
-    /// A transition, and those who listen to it.
-    struct News {
-        var transition: Transition
-        var listeners: [Listener]
-
-        func tell() {
-            for listener in listeners { listener.yield(transition) }
+    /// The messages to listeners, collected under the lock and delivered after it.
+    fileprivate struct Deliveries {
+        // A struct, because the runtime copies and destroys tuples in arrays field by field.
+        struct Delivery {
+            var transition: Transition
+            var listeners: [Listener]
         }
-    }
 
-    /// What is to be told to whom beside ``Guarded/news(_:)``, collected under the lock and told after it.
-    struct Deliveries {
-        private var transitions: [News] = []
+        private var transitions: [Delivery]
         private var finishedConditions: [ConditionStorage] = []
         private var health: [(MonitorHealth, [AsyncStream<MonitorHealth>.Continuation])] = []
         private var answer: (ValidationState.Answer?, [ValidationRequest]) = (nil, [])
         private var finished: [Listener] = []
+        private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
         private var report: MonitorInstruments.Report?
         private let instruments: MonitorInstruments?
-        private var finishedHealth: [AsyncStream<MonitorHealth>.Continuation] = []
 
-        /// What a batch led to, after its transitions were told.
-        ///
-        /// Those who have just come get the state after it.
-        init(_ outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
+        /// Collects the messages that follow from an evaluation; new listeners get the state after it.
+        init(_ evaluation: Evaluation, _ state: inout State, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
-            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
-            if let found = outcome.validation?.answer { answer = (found, guarded.validationRequests.removeAll()) }
-            if guarded.broadcast.hasNewcomers {
-                let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
-                let admitted = guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }
-                transitions = admitted.map(News.init)
+            transitions = state.deliveries(evaluation.transitions)
+            if instruments != nil { report = MonitorInstruments.Report(evaluation.transitions, &state) }
+            if let found = evaluation.validation?.answer { answer = (found, state.validationRequests.removeAll()) }
+            if state.broadcast.hasNewcomers { transitions += state.baselines() }
+            let current = state.core.health
+            if current != state.publishedHealth {
+                health.append((current, state.healthListeners.listeners(to: 0)))
+                state.publishedHealth = current
             }
-            let current = guarded.core.health
-            if current != guarded.toldHealth {
-                health.append((current, guarded.healthListeners.listeners(to: 0)))
-                guarded.toldHealth = current
-            }
-            if guarded.healthListeners.hasNewcomers { health += guarded.healthListeners.admit { _ in current } }
+            if state.healthListeners.hasNewcomers { health += state.healthListeners.admit { _ in current } }
         }
 
-        /// What the end of the monitor leads to.
-        init(ending outcome: MonitorCore.Outcome, _ guarded: inout Guarded, _ instruments: MonitorInstruments?) {
+        /// Collects the last messages.
+        init(ending last: [StreamTransition], _ state: inout State, _ instruments: MonitorInstruments?) {
             self.instruments = instruments
-            if instruments != nil { report = MonitorInstruments.Report(outcome, &guarded) }
-            transitions = guarded.news(outcome)
-            // Listeners that have had no baseline get one with the end.
-            let (core, now, wallTime) = (guarded.core, guarded.now, guarded.wallTime)
-            transitions += guarded.broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }.map(News.init)
-            finished = guarded.broadcast.removeAll()
-            let listeners = guarded.healthListeners.removeAll()
-            health = [(guarded.core.health, listeners)]
-            finishedHealth = listeners
-            answer = (nil, guarded.validationRequests.removeAll())
-            finishedConditions = Array(guarded.conditions.values) + [guarded.validatedCondition].compactMap(\.self)
-            finishedConditions += guarded.holdings.values.map(\.storage)
-            (guarded.conditions, guarded.holdings) = ([:], [:])
-            guarded.validatedCondition = nil
+            if instruments != nil { report = MonitorInstruments.Report(last, &state) }
+            // Listeners without a baseline get one with the end.
+            transitions = state.deliveries(last) + state.baselines()
+            finished = state.broadcast.removeAll()
+            finishedHealth = state.healthListeners.removeAll()
+            health = [(state.core.health, finishedHealth)]
+            answer = (nil, state.validationRequests.removeAll())
+            finishedConditions = Array(state.conditions.values) + [state.validatedCondition].compactMap(\.self)
+            finishedConditions += state.heldAddresses.values.map(\.storage)
+            (state.conditions, state.heldAddresses) = ([:], [:])
+            state.validatedCondition = nil
         }
 
         func perform() {
             for storage in finishedConditions { storage.finish() }
-            for news in transitions { news.tell() }
+            for delivery in transitions {
+                for listener in delivery.listeners { listener.yield(delivery.transition) }
+            }
             for request in answer.1 {
                 if let found = answer.0 { request.yield(found) }
                 request.finish()
@@ -318,18 +317,24 @@ extension ReachabilityMonitor {
     }
 }
 
-extension ReachabilityMonitor.Guarded {
-    /// The transitions that somebody listens to.
-    func news(_ outcome: MonitorCore.Outcome) -> [ReachabilityMonitor.News] {
-        var news: [ReachabilityMonitor.News] = []
+extension ReachabilityMonitor.State {
+    /// Returns the transitions that have listeners.
+    fileprivate func deliveries(_ transitions: [StreamTransition]) -> [ReachabilityMonitor.Deliveries.Delivery] {
+        var deliveries: [ReachabilityMonitor.Deliveries.Delivery] = []
         // Most transitions have no listener: each is made for raw streams and damped ones.
-        for telling in outcome.transitions where broadcast.hasListeners(to: telling.key) {
-            news.append(ReachabilityMonitor.News(transition: telling.transition, listeners: broadcast.listeners(to: telling.key)))
+        for entry in transitions where broadcast.hasListeners(to: entry.key) {
+            deliveries.append(.init(transition: entry.transition, listeners: broadcast.listeners(to: entry.key)))
         }
-        return news
+        return deliveries
     }
 
-    /// A condition that somebody has, and what became of it.
+    /// Admits new listeners and returns their baselines.
+    fileprivate mutating func baselines() -> [ReachabilityMonitor.Deliveries.Delivery] {
+        let (core, now, wallTime) = (core, now, wallTime)
+        return broadcast.admit { core.baseline($0, now: now, wallTime: wallTime) }.map { .init(transition: $0, listeners: $1) }
+    }
+
+    /// The new state of a condition.
     struct ConditionChange {
         var storage: ConditionStorage
         var state: Condition.State
@@ -337,25 +342,23 @@ extension ReachabilityMonitor.Guarded {
         var wasRequested = false
     }
 
-    /// The conditions that changed, of those that somebody has.
-    mutating func changes(_ settlement: MonitorCore.Settlement, _ answers: MonitorCore.Answers) -> [ConditionChange] {
+    /// Returns the changes of the conditions that are in use.
+    fileprivate mutating func conditionChanges(_ evaluation: Evaluation) -> [ConditionChange] {
         var changes: [ConditionChange] = []
         if core.isValidating, let state = core.validation?.takeCondition(), let validatedCondition {
             changes.append(ConditionChange(storage: validatedCondition, state: state))
         }
-        changes += holdingChanges()
+        changes += heldAddressChanges()
         if conditions.isEmpty { return changes }
-        var steadied = settlement.steadied
-        for entry in settlement.entries {
-            let scope = answers.paths[entry.position].scope
+        var steadied = evaluation.steadied
+        for position in evaluation.scopes.indices {
+            guard let change = evaluation.scopes[position].change else { continue }
+            let scope = evaluation.scopes[position].scope
             let becameSteady = !steadied.isEmpty && steadied.remove(scope) != nil
-            guard entry.observation.conditionChanged || entry.wasRequested || becameSteady, let storage = conditions[scope] else {
-                continue
-            }
+            guard change.conditionChanged || change.wasRequested || becameSteady, let storage = conditions[scope] else { continue }
             changes.append(
                 ConditionChange(
-                    storage: storage, state: entry.observation.state, isUnsteady: entry.isUnsteady,
-                    wasRequested: entry.wasRequested))
+                    storage: storage, state: change.state, isUnsteady: change.isUnsteady, wasRequested: change.wasRequested))
         }
         for scope in steadied {
             guard let storage = conditions[scope] else { continue }

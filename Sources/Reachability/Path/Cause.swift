@@ -70,12 +70,12 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
     /// The cause in words, or what they are made from when somebody wants to read them: programs that act seldom do.
     private enum Words: Sendable {
         case text(String)
-        case hint(Hint)
+        case event(InterpretedEvent)
 
         var text: String {
             switch self {
             case .text(let text): text
-            case .hint(let hint): hint.text
+            case .event(let event): event.text
             }
         }
     }
@@ -99,7 +99,7 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Makes a cause of an event.
-    package init(_ hint: Hint) { storage = Storage(hint.causeKind, hint.interface, .hint(hint)) }
+    package init(_ event: InterpretedEvent) { storage = Storage(event.causeKind, event.interface, .event(event)) }
 
     /// The cause in words.
     public var description: String { detail }

@@ -5,17 +5,18 @@ import Testing
     private static let cable = NetworkInterface.Identity(index: 2, name: "cable0")
     private static let other = NetworkInterface.Identity(index: 9, name: "veth9")
 
-    private func best(_ hints: [Hint], from old: NetworkPath? = .online(), to new: NetworkPath = .offline()) -> String? {
+    private func best(_ events: [InterpretedEvent], from old: NetworkPath? = .online(), to new: NetworkPath = .offline()) -> String?
+    {
         var log = CauseLog()
-        for hint in hints { log.append(hint) }
+        for event in events { log.append(event) }
         return log.best(from: old, to: new)?.detail
     }
 
-    private let lostCarrier = Hint(.link(.lostCarrier), Self.cable)
-    private let routeGone = Hint(
+    private let lostCarrier = InterpretedEvent(.link(.lostCarrier), Self.cable)
+    private let routeGone = InterpretedEvent(
         .route(RouteChange(.all(.ipv4), gateway: ip("192.0.2.1"), interface: 2, isRemoval: true)), Self.cable)
-    private let addressGone = Hint(.address(held("192.0.2.10/24"), .removed), Self.cable)
-    private let strangerGone = Hint(.linkRemoved, Self.other)
+    private let addressGone = InterpretedEvent(.address(held("192.0.2.10/24"), .removed), Self.cable)
+    private let strangerGone = InterpretedEvent(.linkRemoved, Self.other)
 
     @Test func theLinkExplainsWhatGoesWithIt() {
         #expect(best([lostCarrier, routeGone, addressGone]) == "cable0 lost carrier")
@@ -26,22 +27,22 @@ import Testing
     }
 
     @Test func whatComesBackIsExplainedByWhatCame() {
-        let gotCarrier = Hint(.link(.gotCarrier), Self.cable)
-        let routeSet = Hint(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
+        let gotCarrier = InterpretedEvent(.link(.gotCarrier), Self.cable)
+        let routeSet = InterpretedEvent(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
         #expect(best([lostCarrier, gotCarrier], from: .offline(), to: .online()) == "cable0 got carrier")
         #expect(best([strangerGone, routeSet], from: .offline(), to: .online()) == "route default dev cable0 was set")
     }
 
     @Test func ofEqualHintsTheLatestExplains() {
-        let first = Hint(.rule(isRemoval: false))
-        let second = Hint(.rule(isRemoval: true))
+        let first = InterpretedEvent(.rule(isRemoval: false))
+        let second = InterpretedEvent(.rule(isRemoval: true))
         #expect(best([first, second]) == "a policy rule was removed")
     }
 
     @Test func whatAnEvaluationHasSeenExplainsNothingLater() {
-        let routeSet = Hint(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
+        let routeSet = InterpretedEvent(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
         var log = CauseLog()
-        for hint in [routeSet, lostCarrier, routeGone] { log.append(hint) }
+        for event in [routeSet, lostCarrier, routeGone] { log.append(event) }
         log.removeSeen()
         // The kernel may make these changes after it has announced them.
         #expect(log.best(from: .online(), to: .offline())?.detail == "cable0 lost carrier")
@@ -54,7 +55,7 @@ import Testing
     @Test func aFloodOfHintsIsBounded() {
         var log = CauseLog()
         log.append(lostCarrier)
-        for id in 0..<10_000 { log.append(Hint(.nexthop(id: UInt32(id), isRemoval: false))) }
+        for id in 0..<10_000 { log.append(InterpretedEvent(.nexthop(id: UInt32(id), isRemoval: false))) }
         #expect(log.best(from: .online(), to: .offline())?.detail == "nexthop 9999 was set")
     }
 }

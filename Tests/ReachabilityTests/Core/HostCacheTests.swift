@@ -2,16 +2,16 @@ import Reachability
 import Testing
 
 /// When hosts are looked up, and what is made of the answers.
-struct HostBookTests {
+struct HostCacheTests {
     private let name = "nas.example"
     private let answer = HostAnswer.addresses([ip("192.0.2.9")])
 
     /// A book in a test's hand, where expectations may change it.
     private final class Bench {
-        var book: HostBook
+        var book: HostCache
 
         init(refresh: Duration? = .seconds(60), isAnswered: Bool = true) {
-            book = HostBook(refreshInterval: refresh, isAnswered: isAnswered)
+            book = HostCache(refreshInterval: refresh, isAnswered: isAnswered)
             book.keep(["nas.example"])
         }
 
@@ -105,7 +105,7 @@ struct HostBookTests {
         _ = book.take(.addresses(many + [ip("::ffff:192.0.2.9"), ip("192.0.2.9"), ip("192.0.2.8")]), of: name, at: .zero)
         let addresses = book.addresses(of: name)
         #expect(addresses?.prefix(3) == [ip("192.0.2.8"), ip("192.0.2.9"), IPAddress(family: .ipv6, value: 1)])
-        #expect(addresses?.count == HostBook.addressLimit)
+        #expect(addresses?.count == HostCache.addressLimit)
         #expect(!book.take(.addresses(many.reversed() + [ip("192.0.2.8"), ip("192.0.2.9")]), of: name, at: .zero))
     }
 

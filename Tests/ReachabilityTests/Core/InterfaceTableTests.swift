@@ -4,7 +4,7 @@ import Testing
 @Suite struct InterfaceTableTests {
     private var table = InterfaceTable([.loopback, .cable])
 
-    private mutating func apply(_ event: NetworkEvent) -> Hint? { table.apply(event.payload) }
+    private mutating func apply(_ event: NetworkEvent) -> InterpretedEvent? { table.apply(event.payload) }
 
     @Test mutating func aLinkEventKeepsTheAddresses() {
         var link = NetworkInterface.cable

@@ -3,198 +3,180 @@ import Testing
 
 @Suite struct MonitorCoreTests {
     private let other = Scope.address(ip("192.0.2.77"))
+    private let table = InterfaceTable([.loopback, .cable])
+    private let defaultIPv4 = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
+    private let defaultIPv6 = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2))
 
-    /// A core that has judged the internet and another scope.
+    /// A core with verdicts about the internet and another scope.
     private func core() -> MonitorCore {
         var core = MonitorCore(.init())
         core.retain(other)
-        let plan = core.receive(NetworkEventBatch(now: .zero, wallTime: .zero))
-        #expect(plan.needsInterfaces && plan.questions.count == 2)
-        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        let evaluation = core.begin(at: .zero)
+        #expect(evaluation.dump == .needed && evaluation.scopes.count == 2)
+        _ = core.conclude(evaluation.answered([.internet, other], table: table))
         return core
     }
 
-    private func answers(_ scopes: [Scope], _ table: InterfaceTable? = nil) -> MonitorCore.Answers {
-        var answers = MonitorCore.Answers()
-        answers.table = table
-        answers.paths = scopes.map { MonitorCore.Answers.Verdict($0, .online()) }
-        return answers
+    private func failure(_ errno: Int32, _ operation: String = "RTM_GETROUTE") -> ReachabilityError {
+        ReachabilityError(.requestFailed, errno: errno, operation: operation)
     }
 
-    @Test func aScopeWhoseLookUpFailedStillHearsOfTheSuspension() {
+    @Test func failedLookupKeepsTheSuspension() {
         var core = core()
-        var plan = core.receive(NetworkEventBatch([.resumed(after: .seconds(60))], now: .seconds(61), wallTime: .zero))
-        var partial = answers([.internet], InterfaceTable([.loopback, .cable]))
-        partial.failures = [ReachabilityError(.requestFailed, errno: 12, operation: "RTM_GETROUTE")]
-        _ = core.conclude(plan, partial)
+        var evaluation = core.begin(.resumed(after: .seconds(60)), at: .seconds(61))
+        _ = core.conclude(evaluation.answered([.internet], table: table, failure: failure(12)))
         #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 1)
-        plan = core.receive(NetworkEventBatch(now: .seconds(62), wallTime: .zero))
-        #expect(plan.questions.contains { $0.scope == other })
-        _ = core.conclude(plan, answers([.internet, other]))
+        evaluation = core.begin(at: .seconds(62))
+        #expect(evaluation.questions.contains(other))
+        _ = core.conclude(evaluation.answered([.internet, other]))
         #expect(core.condition(.internet).epoch == 2 && core.condition(other).epoch == 2)
     }
 
-    /// What is announced by one message of its own: a nexthop object that routes lead through, a rule, a setting, an end.
+    /// Changes that one message of its own announces.
     @Test(arguments: [
         NetworkEvent.nexthop(id: 7, isRemoval: true), .nexthop(id: 7, isRemoval: false), .rule(isRemoval: true),
         .rule(isRemoval: false), .netconf(interface: nil), .netconf(interface: 2), .linkRemoved(index: 2),
     ])
-    func whatMayChangeTheWayOfPacketsAsksAtOnceAndTwiceMore(_ event: NetworkEvent) {
+    func earlyEventIsEvaluatedThreeTimes(_ event: NetworkEvent) {
         var core = core()
         var now = Duration.seconds(1)
-        var plan = core.receive(NetworkEventBatch([event], now: BootInstant(sinceBoot: now), wallTime: .zero))
-        // The message may have come before the change.
+        var evaluation = core.begin(event, at: now)
         for pause in [2, 48] {
-            #expect(plan.questions.map(\.scope) == [.internet, other])
-            #expect(core.conclude(plan, answers([.internet, other])).wait == .milliseconds(pause))
+            #expect(evaluation.questions == [.internet, other])
+            #expect(core.conclude(evaluation.answered([.internet, other])).wait == .milliseconds(pause))
             now += .milliseconds(pause)
-            plan = core.receive(NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: .zero))
+            evaluation = core.begin(at: now)
         }
-        #expect(plan.questions.map(\.scope) == [.internet, other])
+        #expect(evaluation.questions == [.internet, other])
     }
 
-    @Test func aScopeWithoutAnswerIsAskedAboutAgainWithTheNextQuestions() {
+    @Test func unansweredScopeIsLookedUpWithTheNextBatch() {
         var core = core()
-        let both = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
-        var plan = core.receive(NetworkEventBatch([both], now: .seconds(1), wallTime: .zero))
-        var partial = answers([.internet])
-        partial.failures = [ReachabilityError(.requestFailed, errno: 110, operation: "RTM_GETROUTE")]
-        _ = core.conclude(plan, partial)
-        // Something that concerns the internet alone, before the retry.
-        let ipv6 = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2))
-        plan = core.receive(NetworkEventBatch([ipv6], now: .milliseconds(1010), wallTime: .zero))
-        #expect(plan.questions.map(\.scope) == [.internet, other])
+        _ = core.conclude(core.begin(defaultIPv4, at: .seconds(1)).answered([.internet], failure: failure(110)))
+        // An event that concerns the internet alone, before the retry.
+        let evaluation = core.begin(defaultIPv6, at: .milliseconds(1010))
+        #expect(evaluation.questions == [.internet, other])
     }
 
-    @Test func aScopeThatIsNeverAnsweredHoldsUpNobodyElse() {
+    @Test func scopeWithoutAnswersDelaysNoOther() {
         var core = core()
         for second in 1...100 {
-            let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
-            let plan = core.receive(NetworkEventBatch([route], now: .seconds(second), wallTime: .zero))
-            var partial = answers([.internet], plan.needsInterfaces ? InterfaceTable([.loopback, .cable]) : nil)
-            partial.failures = [ReachabilityError(.requestFailed, errno: 1, operation: "RTM_GETROUTE")]
-            let outcome = core.conclude(plan, partial)
-            #expect(outcome.wait.map { $0 > .zero && $0 <= .seconds(5) } == true)
+            let evaluation = core.begin(defaultIPv4, at: .seconds(second))
+            let dumped = evaluation.dump == .needed ? table : nil
+            let wait = core.conclude(evaluation.answered([.internet], table: dumped, failure: failure(1))).wait
+            #expect(wait.map { $0 > .zero && $0 <= .seconds(5) } == true)
         }
         let audit = core.health.lastAudit
         #expect(audit.map { $0 >= .seconds(60) } == true)
-        let plan = core.receive(NetworkEventBatch([.link(.cable)], now: .seconds(101), wallTime: .zero))
-        var partial = answers([.internet])
-        partial.failures = [ReachabilityError(.requestFailed, errno: 1, operation: "RTM_GETROUTE")]
-        #expect(core.conclude(plan, partial).wait == .milliseconds(2), "the second look at what may precede its change")
+        let evaluation = core.begin(.link(.cable), at: .seconds(101))
+        #expect(core.conclude(evaluation.answered([.internet], failure: failure(1))).wait == .milliseconds(2))
     }
 
-    @Test func anAuditWhoseDumpFailedIsMadeAgain() {
+    @Test func failedAuditIsRepeated() {
         var core = core()
-        var plan = core.receive(NetworkEventBatch(now: .seconds(30), wallTime: .zero))
-        #expect(plan.isAudit && plan.needsInterfaces)
-        var failed = MonitorCore.Answers()
-        failed.failures = [ReachabilityError(.requestFailed, errno: 110, operation: "RTM_GETLINK")]
-        #expect(core.conclude(plan, failed).wait == .milliseconds(50))
-        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_010), wallTime: .zero))
-        #expect(!plan.needsInterfaces && plan.questions.isEmpty, "not before its time")
-        #expect(core.conclude(plan, MonitorCore.Answers()).wait == .milliseconds(40))
-        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_050), wallTime: .zero))
-        #expect(plan.needsInterfaces)
-        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        var evaluation = core.begin(at: .seconds(30))
+        #expect(evaluation.isAudit && evaluation.dump == .needed)
+        #expect(core.conclude(evaluation.answered(failure: failure(110, "RTM_GETLINK"))).wait == .milliseconds(50))
+        evaluation = core.begin(at: .milliseconds(30_010))
+        #expect(evaluation.dump == .none && evaluation.scopes.isEmpty, "not before its time")
+        #expect(core.conclude(evaluation).wait == .milliseconds(40))
+        evaluation = core.begin(at: .milliseconds(30_050))
+        #expect(evaluation.dump == .needed)
+        _ = core.conclude(evaluation.answered([.internet, other], table: table))
         #expect(core.health.lastAudit == .milliseconds(30_050) && core.health.lastFailure == nil)
     }
 
-    @Test func anAuditThatIsDueInAFloodIsMadeAfterIt() {
+    @Test func auditWaitsForTheEndOfAFlood() {
         var core = core()
-        let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
-        var plan = core.receive(NetworkEventBatch([route], now: .microseconds(29_999_500), wallTime: .zero))
-        _ = core.conclude(plan, answers([.internet, other]))
-        plan = core.receive(NetworkEventBatch([route], now: .microseconds(30_000_001), wallTime: .zero, hasMore: true))
-        #expect(plan.questions.isEmpty)
-        _ = core.conclude(plan, MonitorCore.Answers())
-        plan = core.receive(NetworkEventBatch(now: .milliseconds(30_002), wallTime: .zero))
-        #expect(plan.isAudit && plan.needsInterfaces)
+        var evaluation = core.begin(defaultIPv4, at: .microseconds(29_999_500))
+        _ = core.conclude(evaluation.answered([.internet, other]))
+        evaluation = core.begin(defaultIPv4, at: .microseconds(30_000_001), hasMore: true)
+        #expect(evaluation.scopes.isEmpty)
+        _ = core.conclude(evaluation)
+        evaluation = core.begin(at: .milliseconds(30_002))
+        #expect(evaluation.isAudit && evaluation.dump == .needed)
     }
 
-    /// What a message says of one family is not asked of the other; a link, or a table that was read anew, concerns both.
-    @Test func onlyTheFamilyIsAskedAboutThatAMessageNames() {
+    /// A link, or a table that was read again, concerns both families.
+    @Test func messageAboutOneFamilyLooksUpThatFamily() {
         var core = core()
         var now = Duration.seconds(1)
-        let ipv4 = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
-        let ipv6 = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2))
         let address = NetworkEvent.address(held("2001:db8::10/64"), interface: 2)
         let cases: [([NetworkEvent], FamilySet)] = [
-            ([ipv4], FamilySet(.ipv4)), ([ipv6], FamilySet(.ipv6)), ([address], FamilySet(.ipv6)), ([ipv4, ipv6], .all),
-            ([.link(.cable)], .all), ([ipv4, .rule(isRemoval: false)], .all), ([ipv4, .overrun], .all),
-            ([.addressRemoved(held("192.0.2.10/24"), interface: 2)], .all),
+            ([defaultIPv4], FamilySet(.ipv4)), ([defaultIPv6], FamilySet(.ipv6)), ([address], FamilySet(.ipv6)),
+            ([defaultIPv4, defaultIPv6], .all), ([.link(.cable)], .all), ([defaultIPv4, .rule(isRemoval: false)], .all),
+            ([defaultIPv4, .overrun], .all), ([.addressRemoved(held("192.0.2.10/24"), interface: 2)], .all),
         ]
         for (events, families) in cases {
-            let plan = core.receive(NetworkEventBatch(events, now: BootInstant(sinceBoot: now), wallTime: .zero))
-            #expect(plan.questions.first?.scope == .internet && plan.questions.first?.families == families, "\(events)")
-            let table = plan.needsInterfaces ? InterfaceTable([.loopback, .cable]) : nil
-            _ = core.conclude(plan, answers(plan.questions.map(\.scope), table))
+            let evaluation = core.begin(NetworkEventBatch(events, now: BootInstant(sinceBoot: now), wallTime: .zero))
+            #expect(evaluation.scopes.first?.scope == .internet && evaluation.scopes.first?.families == families, "\(events)")
+            let dumped = evaluation.dump == .needed ? table : nil
+            _ = core.conclude(evaluation.answered(evaluation.questions, table: dumped))
             now += .seconds(1)
-            while let wait = core.conclude(
-                core.receive(NetworkEventBatch(now: BootInstant(sinceBoot: now), wallTime: .zero)), answers([.internet])
-            ).wait,
-                wait < .seconds(1)
-            {
-                now += wait
-            }
+            while let wait = core.conclude(core.begin(at: now).answered([.internet])).wait, wait < .seconds(1) { now += wait }
         }
     }
 
-    @Test func theRemovalOfTheSourceAsksForAllAddresses() {
+    @Test func removalOfTheSourceNeedsADump() {
         var core = core()
-        let unused = NetworkEvent.addressRemoved(held("2001:db8::10/64"), interface: 2)
-        var plan = core.receive(NetworkEventBatch([unused], now: .seconds(1), wallTime: .zero))
-        #expect(!plan.needsInterfaces && !plan.questions.isEmpty)
-        _ = core.conclude(plan, answers([.internet, other]))
-        let source = NetworkEvent.addressRemoved(held("192.0.2.10/24"), interface: 2)
-        plan = core.receive(NetworkEventBatch([source], now: .seconds(2), wallTime: .zero))
-        #expect(plan.needsInterfaces)
-        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        var evaluation = core.begin(.addressRemoved(held("2001:db8::10/64"), interface: 2), at: .seconds(1))
+        #expect(evaluation.dump == .none && !evaluation.scopes.isEmpty)
+        _ = core.conclude(evaluation.answered([.internet, other]))
+        evaluation = core.begin(.addressRemoved(held("192.0.2.10/24"), interface: 2), at: .seconds(2))
+        #expect(evaluation.dump == .needed)
+        _ = core.conclude(evaluation.answered([.internet, other], table: table))
         #expect(core.health.resyncs == 0)
     }
 
-    @Test func aFullBatchPutsOffTheVerdictForAMillisecondAtMost() {
+    @Test func fullBatchDelaysTheVerdictByOneMillisecond() {
         var core = core()
-        let route = NetworkEvent.route(RouteChange(.all(.ipv4), interface: 2))
-        var plan = core.receive(NetworkEventBatch([route], now: .microseconds(500), wallTime: .zero, hasMore: true))
-        #expect(plan.questions.isEmpty)
-        _ = core.conclude(plan, MonitorCore.Answers())
-        plan = core.receive(NetworkEventBatch([], now: .milliseconds(1), wallTime: .zero, hasMore: true))
-        #expect(plan.questions.count == 2)
-        var lost = MonitorCore.Answers()
-        lost.paths = [MonitorCore.Answers.Verdict(.internet, .offline(.noRoute))]
-        let outcome = core.conclude(plan, lost)
-        #expect(outcome.transitions.first?.transition.cause.kind == .routeAdded)
+        var evaluation = core.begin(defaultIPv4, at: .microseconds(500), hasMore: true)
+        #expect(evaluation.scopes.isEmpty)
+        _ = core.conclude(evaluation)
+        evaluation = core.begin(at: .milliseconds(1), hasMore: true)
+        #expect(evaluation.scopes.count == 2)
+        let finished = core.conclude(evaluation.answered([.internet], .offline(.noRoute)))
+        #expect(finished.transitions.first?.transition.cause.kind == .routeAdded)
     }
 
-    @Test func afterADumpThatCannotConfirmAChangeEverythingWaitsForTheNext() {
+    @Test func failedConfirmationWaitsForTheNextDump() {
         var core = core()
-        func receive(_ milliseconds: Int, _ events: NetworkEvent...) -> MonitorCore.Plan {
-            core.receive(NetworkEventBatch(events, now: .milliseconds(milliseconds), wallTime: .zero))
-        }
-        var plan = receive(1000, .overrun)
-        #expect(plan.needsInterfaces && !plan.isTableDoubtful)
-        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
-        plan = receive(1001, .overrun)
-        #expect(plan.isTableDoubtful && !plan.needsInterfaces && plan.questions.count == 2)
-        var failed = MonitorCore.Answers()
-        failed.failures = [ReachabilityError(.requestFailed, errno: 105, operation: "RTM_GETLINK")]
-        _ = core.conclude(plan, failed)
-        plan = receive(1002, .rule(isRemoval: false))
-        #expect(plan.questions.isEmpty && !plan.needsInterfaces)
-        _ = core.conclude(plan, MonitorCore.Answers())
-        plan = receive(1051)
-        #expect(plan.needsInterfaces && plan.questions.count == 2)
-        _ = core.conclude(plan, answers([.internet, other], InterfaceTable([.loopback, .cable])))
+        var evaluation = core.begin(.overrun, at: .milliseconds(1000))
+        #expect(evaluation.dump == .needed)
+        _ = core.conclude(evaluation.answered([.internet, other], table: table))
+        evaluation = core.begin(.overrun, at: .milliseconds(1001))
+        #expect(evaluation.dump == .toConfirm && evaluation.scopes.count == 2)
+        _ = core.conclude(evaluation.answered(failure: failure(105, "RTM_GETLINK")))
+        evaluation = core.begin(.rule(isRemoval: false), at: .milliseconds(1002))
+        #expect(evaluation.scopes.isEmpty && evaluation.dump == .none)
+        _ = core.conclude(evaluation)
+        evaluation = core.begin(at: .milliseconds(1051))
+        #expect(evaluation.dump == .needed && evaluation.scopes.count == 2)
+        _ = core.conclude(evaluation.answered([.internet, other], table: table))
         #expect(core.health.mode == .live && core.health.resyncs == 2)
     }
 
-    @Test func dropsAndNewSocketsAreCounted() {
+    @Test func changesAreMarkedUntilALossIsMadeUpFor() throws {
+        var core = core()
+        let lost = core.begin(.overrun, at: .seconds(1)).answered([.internet, other], .offline(), table: table)
+        #expect(core.conclude(lost).transitions.allSatisfy { $0.transition.kinds == [.offline, .resynced] })
+        let regained = core.begin(defaultIPv4, at: .seconds(2)).answered([.internet, other])
+        let transition = try #require(core.conclude(regained).transitions.first?.transition)
+        #expect(transition.kinds == .online)
+    }
+
+    @Test func countsOfBatchesSaturate() {
         var core = core()
         #expect(core.health.drops == 0 && core.health.reopens == 0)
-        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: 7, reopens: 1))
+        _ = core.begin(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: 7, reopens: 1))
         #expect(core.health.drops == 7 && core.health.reopens == 1)
-        _ = core.receive(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: .max, reopens: .max))
+        _ = core.begin(NetworkEventBatch(now: .seconds(1), wallTime: .zero, drops: .max, reopens: .max))
         #expect(core.health.drops == .max && core.health.reopens == .max)
+    }
+}
+
+extension MonitorCore {
+    fileprivate mutating func begin(_ events: NetworkEvent..., at now: Duration, hasMore: Bool = false) -> Evaluation {
+        begin(NetworkEventBatch(events, now: BootInstant(sinceBoot: now), wallTime: .zero, hasMore: hasMore))
     }
 }

@@ -4,8 +4,8 @@ import Testing
 @Suite struct ScheduleTests {
     private var schedule = Schedule(auditInterval: .seconds(30), auditIntervalWhileUnsatisfied: .seconds(5))
 
-    @Test mutating func aHintIsFollowedByTwoMoreLooks() {
-        schedule.noteHint(at: .seconds(1))
+    @Test mutating func earlyEventIsFollowedByTwoReevaluations() {
+        schedule.noteEarlyEvent(at: .seconds(1))
         schedule.noteEvaluation(at: .seconds(1))
         #expect(schedule.next(unsatisfied: false) == .milliseconds(1002) && !schedule.isSettled)
         #expect(!schedule.isReevaluationDue(at: .milliseconds(1001)) && schedule.isReevaluationDue(at: .milliseconds(1002)))
@@ -15,14 +15,14 @@ import Testing
         #expect(schedule.isSettled && schedule.next(unsatisfied: false) == nil)
     }
 
-    @Test mutating func theLastHintCounts() {
-        schedule.noteHint(at: .seconds(1))
-        schedule.noteHint(at: .milliseconds(1040))
+    @Test mutating func lastEarlyEventCounts() {
+        schedule.noteEarlyEvent(at: .seconds(1))
+        schedule.noteEarlyEvent(at: .milliseconds(1040))
         schedule.noteEvaluation(at: .milliseconds(1040))
         #expect(schedule.next(unsatisfied: false) == .milliseconds(1042))
     }
 
-    @Test mutating func auditsComeOftenerWhileUnsatisfied() {
+    @Test mutating func auditsAreMoreFrequentWhileUnsatisfied() {
         #expect(schedule.next(unsatisfied: true) == nil)
         schedule.noteAudit(at: .seconds(100))
         #expect(schedule.next(unsatisfied: false) == .seconds(130) && schedule.next(unsatisfied: true) == .seconds(105))
@@ -74,6 +74,45 @@ import Testing
     }
 }
 
+/// The interface table's part of the schedule.
+@Suite struct DumpScheduleTests {
+    private var schedule = Schedule(auditInterval: nil, auditIntervalWhileUnsatisfied: nil)
+
+    @Test mutating func tableIsStaleUntilTheFirstDump() {
+        #expect(schedule.needsDump && schedule.mayDump(at: .zero))
+        #expect(!schedule.noteDump(at: .zero) && !schedule.needsDump)
+    }
+
+    @Test mutating func failedDumpWaitsForItsRetry() {
+        schedule.noteFailedDump(isTotal: true)
+        schedule.noteFailure(at: .zero, isTotal: true)
+        schedule.requestDump()
+        #expect(schedule.needsDump && !schedule.mayDump(at: .milliseconds(49)) && schedule.mayDump(at: .milliseconds(50)))
+        #expect(!schedule.noteDump(at: .milliseconds(50)) && schedule.mayDump(at: .milliseconds(50)))
+    }
+
+    @Test mutating func totalFailureLeavesOnlyTheRetry() {
+        schedule.noteEarlyEvent(at: .zero)
+        schedule.noteFailure(at: .zero, isTotal: true)
+        #expect(schedule.next(unsatisfied: false) == .milliseconds(50))
+        schedule.noteFailure(at: .zero)
+        #expect(schedule.next(unsatisfied: false) == .milliseconds(2))
+    }
+
+    @Test mutating func dumpMakesUpForAResumeAndALoss() {
+        _ = schedule.noteDump(at: .zero)
+        schedule.noteResume()
+        #expect(schedule.needsDump && schedule.noteDump(at: .zero) && !schedule.noteDump(at: .zero))
+        schedule.noteLoss(at: .seconds(1))
+        #expect(!schedule.needsDump && schedule.losses.explainsChanges)
+        schedule.notePublication()
+        #expect(schedule.losses.explainsChanges, "the table was not read yet")
+        #expect(schedule.noteDump(at: .seconds(1)) && schedule.losses.explainsChanges)
+        schedule.notePublication()
+        #expect(!schedule.losses.explainsChanges)
+    }
+}
+
 @Suite struct ResyncBackoffTests {
     private var backoff = ResyncBackoff()
 
@@ -92,7 +131,7 @@ import Testing
         return times
     }
 
-    @Test mutating func theFirstLossAsksAtOnce() {
+    @Test mutating func firstLossIsDumpedAtOnce() {
         #expect(backoff.due == nil && !backoff.isPending)
         backoff.noteLoss(at: .seconds(100))
         #expect(backoff.isPending && backoff.isDue(at: .seconds(100)))
@@ -100,13 +139,13 @@ import Testing
         #expect(backoff.due == nil && !backoff.isDue(at: .seconds(1000)))
     }
 
-    @Test mutating func whileLossesGoOnThePauseDoublesUpToFiveSeconds() {
+    @Test mutating func repeatedLossesDoubleThePauseToFiveSeconds() {
         let times = flood(from: .seconds(1), dumps: 11)
         let pauses = zip(times, times.dropFirst()).map { $1 - $0 }
         #expect(pauses == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000].map { Duration.milliseconds($0) })
     }
 
-    @Test mutating func aQuietPauseEndsTheFlood() {
+    @Test mutating func quietPauseEndsTheFlood() {
         let last = flood(from: .zero, dumps: 5)[4]
         let quiet = last + .milliseconds(800)
         backoff.noteLoss(at: quiet)
@@ -116,7 +155,7 @@ import Testing
         #expect(backoff.due == quiet + .milliseconds(50))
     }
 
-    @Test mutating func aDumpForAnotherReasonServesAsWell() {
+    @Test mutating func everyDumpMakesUpForALoss() {
         backoff.noteDump(at: .zero)
         backoff.noteLoss(at: .milliseconds(1))
         #expect(backoff.isDue(at: .milliseconds(1)))
@@ -129,7 +168,7 @@ import Testing
         #expect(backoff.due == .milliseconds(110))
     }
 
-    @Test mutating func timeEndsWithoutATrap() {
+    @Test mutating func latestTimeDoesNotTrap() {
         backoff.noteLoss(at: .longest)
         backoff.noteDump(at: .longest)
         backoff.noteLoss(at: .longest)

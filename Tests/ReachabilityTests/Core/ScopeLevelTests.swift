@@ -41,16 +41,16 @@ import Testing
 
     @Test func aCarrierThatWentAndCameBackUnseenIsABlink() {
         var level = level(.online())
-        let observation = level.observe(.online(), table(2), resumed: false)
-        #expect(observation.blinked && observation.conditionChanged && !observation.lost && level.epoch == 2)
+        let change = level.observe(.online(), table(2), resumed: false)
+        #expect(change.blinked && change.conditionChanged && !change.lost && level.epoch == 2)
         let repeated = level.observe(.online(), table(2), resumed: false)
         #expect(!repeated.blinked && level.epoch == 2)
     }
 
     @Test func aCounterThatMovedDuringAnOutageIsNoBlink() {
         var level = level(.online(), .offline())
-        let observation = level.observe(.online(), table(2), resumed: false)
-        #expect(!observation.blinked && level.epoch == 2)
+        let change = level.observe(.online(), table(2), resumed: false)
+        #expect(!change.blinked && level.epoch == 2)
     }
 
     @Test func resumingGrowsTheEpochByOneWhateverElseCame() {

@@ -3,8 +3,9 @@ import Testing
 
 @Suite struct TransitionReducerTests {
     private let cause = Cause(.linkDown, "cable0 lost carrier")
+    private let stamp = TransitionReducer.Stamp(at: .zero)
 
-    /// A reducer that has told its baseline.
+    /// A reducer with a baseline.
     private func reducer(grace: Duration = .milliseconds(250), from path: NetworkPath = .online()) -> TransitionReducer {
         var reducer = TransitionReducer(lossGrace: grace)
         _ = reduce(&reducer, path, at: .zero)
@@ -14,51 +15,53 @@ import Testing
     private func reduce(
         _ reducer: inout TransitionReducer, _ path: NetworkPath, at now: Duration, blinked: Bool = false, resumed: Bool = false,
         resynced: Bool = false, cause: Cause? = nil
-    ) -> TransitionReducer.Publication? {
-        reducer.reduce(path, blinked: blinked, resumed: resumed, resynced: resynced, at: now, cause: cause ?? self.cause)
+    ) -> Transition? {
+        let change = ScopeChange(blinked: blinked, resumed: resumed)
+        let stamp = TransitionReducer.Stamp(at: BootInstant(sinceBoot: now))
+        return reducer.reduce(path, change, resynced: resynced, stamp, cause: cause ?? self.cause)
     }
 
-    @Test func theFirstPathIsTheBaselineAndNoTransition() {
+    @Test func firstPathIsTheBaseline() {
         let reducer = reducer()
         #expect(reducer.published == .online() && reducer.sequence == 0)
     }
 
-    @Test func aLossIsHeldBackForItsGraceAndKeepsItsCause() throws {
+    @Test func lossIsHeldForItsGraceWithItsCause() throws {
         var reducer = reducer()
         #expect(reduce(&reducer, .offline(), at: .seconds(1)) == nil)
         #expect(reducer.deadline == .milliseconds(1250))
         #expect(reduce(&reducer, .offline(.noAddress), at: .milliseconds(1249), cause: Cause(.audit, "later")) == nil)
-        let publication = try #require(
+        let transition = try #require(
             reduce(&reducer, .offline(.noAddress), at: .milliseconds(1250), cause: Cause(.audit, "later")))
-        #expect(publication.kinds == .offline && publication.cause == cause && publication.sequence == 1)
-        #expect(publication.previous == .online() && publication.current == .offline(.noAddress))
+        #expect(transition.kinds == .offline && transition.cause == cause && transition.sequence == 1)
+        #expect(transition.previous == .online() && transition.current == .offline(.noAddress))
         #expect(reducer.deadline == nil)
     }
 
-    @Test func aLossThatEndsWithinItsGraceIsAReestablishment() throws {
+    @Test func shortLossIsAReestablishment() throws {
         var reducer = reducer()
         _ = reduce(&reducer, .offline(), at: .seconds(1))
-        let publication = try #require(reduce(&reducer, .online(), at: .milliseconds(1100)))
-        #expect(publication.kinds == .reestablished)
+        let transition = try #require(reduce(&reducer, .online(), at: .milliseconds(1100)))
+        #expect(transition.kinds == .reestablished)
         _ = reduce(&reducer, .offline(), at: .seconds(2))
         let moved = try #require(reduce(&reducer, .online("cable1", index: 3, source: "192.0.2.11"), at: .milliseconds(2100)))
         #expect(moved.kinds == [.reestablished, .interfaceChanged, .sourceChanged] && moved.sequence == 2)
     }
 
-    @Test func aFindingIsToldOnceAndOnlyOfAPathThatIsThere() {
+    @Test func validationIsPublishedOnceForASatisfiedPath() {
         var reducer = reducer()
-        let publication = reducer.revalidate(.validated, cause)
-        #expect(publication?.kinds == .validationChanged && publication?.sequence == 1)
-        #expect(publication?.previous?.validation == nil && publication?.current.validation == .validated)
-        let repeated = reducer.revalidate(.validated, cause)
+        let transition = reducer.revalidate(.validated, stamp, cause)
+        #expect(transition?.kinds == .validationChanged && transition?.sequence == 1)
+        #expect(transition?.previous?.validation == nil && transition?.current.validation == .validated)
+        let repeated = reducer.revalidate(.validated, stamp, cause)
         _ = reduce(&reducer, .offline(), at: .seconds(1))
-        let held = reducer.revalidate(.captivePortal(nil), cause)
+        let held = reducer.revalidate(.captivePortal(nil), stamp, cause)
         #expect(reduce(&reducer, .offline(), at: .seconds(2))?.kinds == .offline)
-        let offline = reducer.revalidate(.captivePortal(nil), cause)
+        let offline = reducer.revalidate(.captivePortal(nil), stamp, cause)
         #expect(repeated == nil && held == nil && offline == nil && reducer.sequence == 2)
     }
 
-    @Test func withoutGraceALossIsToldAtOnce() {
+    @Test func lossWithoutGraceIsPublishedAtOnce() {
         var reducer = reducer(grace: .zero)
         #expect(reduce(&reducer, .offline(), at: .zero)?.kinds == .offline)
         #expect(reduce(&reducer, .online(), at: .zero)?.kinds == .online)
@@ -67,11 +70,11 @@ import Testing
     @Test(arguments: [Duration.seconds(-1), .longest, Duration(attoseconds: .min)])
     func anyGraceIsAccepted(grace: Duration) {
         var reducer = reducer(grace: grace)
-        let publication = reduce(&reducer, .offline(), at: .seconds(1))
-        #expect((publication != nil) == (grace <= .zero))
+        let transition = reduce(&reducer, .offline(), at: .seconds(1))
+        #expect((transition != nil) == (grace <= .zero))
     }
 
-    @Test func becomingSatisfiedIsNeverHeldBack() {
+    @Test func becomingSatisfiedIsNeverHeld() {
         var reducer = reducer(from: .offline())
         #expect(reduce(&reducer, .online(), at: .zero)?.kinds == .online)
     }
@@ -96,18 +99,18 @@ import Testing
         #expect(reducer.published == .online(metric: 50) && reducer.sequence == 0)
     }
 
-    @Test func anotherReasonIsToldWhileUnsatisfied() {
+    @Test func otherReasonIsPublishedWhileUnsatisfied() {
         var reducer = reducer(from: .offline(.noCarrier))
         #expect(reduce(&reducer, .offline(.noCarrier), at: .zero) == nil)
         #expect(reduce(&reducer, .offline(.noAddress), at: .zero)?.kinds == .reasonChanged)
     }
 
-    @Test func aBlinkIsAReestablishment() {
+    @Test func blinkIsAReestablishment() {
         var reducer = reducer()
         #expect(reduce(&reducer, .online(), at: .zero, blinked: true)?.kinds == .reestablished)
     }
 
-    @Test func aSuspensionIsToldEvenIfNothingChanged() {
+    @Test func resumeIsPublishedWithoutOtherChanges() {
         var reducer = reducer()
         #expect(reduce(&reducer, .online(), at: .zero, resumed: true)?.kinds == .resumed)
         #expect(reduce(&reducer, .online(), at: .zero) == nil)
@@ -115,26 +118,26 @@ import Testing
         #expect(reduce(&offline, .offline(), at: .zero, resumed: true)?.kinds == .resumed)
     }
 
-    @Test func aSuspensionDuringAHeldLossIsToldWithIt() {
+    @Test func resumeDuringAHeldLossIsPublishedWithIt() {
         var reducer = reducer()
         _ = reduce(&reducer, .offline(), at: .zero)
         #expect(reduce(&reducer, .offline(), at: .milliseconds(1), resumed: true) == nil)
         #expect(reduce(&reducer, .offline(), at: .seconds(1))?.kinds == [.offline, .resumed])
     }
 
-    @Test func aResyncIsMarkedOnlyWhereSomethingChanged() {
+    @Test func resyncIsMarkedOnlyOnChanges() {
         var reducer = reducer(grace: .zero)
         #expect(reduce(&reducer, .online(), at: .zero, resynced: true) == nil)
         #expect(reduce(&reducer, .offline(), at: .zero)?.kinds == .offline)
         #expect(reduce(&reducer, .online(), at: .zero, resynced: true)?.kinds == [.online, .resynced])
     }
 
-    @Test func theEndIsToldOnce() {
+    @Test func endIsPublishedOnce() {
         var reducer = reducer()
-        let end = reducer.end(Cause(.ended, "over"))
+        let end = reducer.end(stamp, Cause(.ended, "over"))
         #expect(end?.current == .unknown && end?.kinds == [] && end?.sequence == 1)
-        #expect(reducer.end(Cause(.ended, "over")) == nil)
+        #expect(reducer.end(stamp, Cause(.ended, "over")) == nil)
         var fresh = TransitionReducer(lossGrace: .zero)
-        #expect(fresh.end(Cause(.ended, "over")) == nil)
+        #expect(fresh.end(stamp, Cause(.ended, "over")) == nil)
     }
 }

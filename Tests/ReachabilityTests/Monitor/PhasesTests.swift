@@ -121,24 +121,22 @@ import Testing
         }
     }
 
-    @Test func aScopeThatWasReleasedAndWatchedAgainBetweenThePhasesIsAskedAboutAnew() {
+    @Test func scopeReleasedBetweenThePhasesStartsAgain() {
         let other = Scope.address(ip("192.0.2.77"))
         var core = MonitorCore(.init())
         core.retain(other)
-        var plan = core.receive(NetworkEventBatch(now: .zero, wallTime: .zero))
-        var answers = MonitorCore.Answers()
-        answers.table = InterfaceTable([.loopback, .cable])
-        answers.paths = [MonitorCore.Answers.Verdict(.internet, .online()), MonitorCore.Answers.Verdict(other, .online())]
-        let settlement = core.settle(plan, answers)
+        var evaluation = core.begin(NetworkEventBatch(now: .zero, wallTime: .zero))
+            .answered([.internet, other], table: InterfaceTable([.loopback, .cable]))
+        core.applyVerdicts(to: &evaluation)
         #expect(core.condition(other).epoch == 1)
         core.release(other)
         core.retain(other)
-        let outcome = core.conclude(plan, answers, settlement)
-        #expect(outcome.transitions.isEmpty && core.path(other) == nil && core.path(.internet) != nil)
+        core.finish(&evaluation)
+        #expect(evaluation.transitions.isEmpty && core.path(other) == nil && core.path(.internet) != nil)
         let key = StreamKey(scope: other, isRaw: true)
         #expect(core.baseline(key, now: .zero, wallTime: .zero) == nil)
-        plan = core.receive(NetworkEventBatch(now: .milliseconds(1), wallTime: .zero))
-        #expect(plan.questions.map(\.scope) == [other])
+        evaluation = core.begin(NetworkEventBatch(now: .milliseconds(1), wallTime: .zero))
+        #expect(evaluation.questions == [other])
     }
 }
 

@@ -213,9 +213,8 @@ import Testing
     /// What it costs those who have none: no state, no wake-up, no effect.
     @Test func withoutAValidatorTheCoreHasNothingToDo() {
         var core = MonitorCore(ReachabilityMonitor.Configuration())
-        let plan = core.receive(NetworkEventBatch(now: .zero, wallTime: .zero))
-        let settlement = core.settle(plan, .init())
-        #expect(core.conclude(plan, .init(), settlement).validation == nil && core.validation == nil)
+        let evaluation = core.conclude(core.begin(NetworkEventBatch(now: .zero, wallTime: .zero)))
+        #expect(evaluation.validation == nil && core.validation == nil)
     }
 
     /// Tells when its call has ended, and whether it was cancelled.
