@@ -4,7 +4,7 @@ internal import DequeModule
 ///
 /// Events are put down under the bus's lock and delivered outside of it, each kind of reader by one thread at a time, so that they
 /// come in order. What a reader that blocks leaves behind is bounded.
-struct Newsroom: Sendable {
+struct EventBroadcaster: Sendable {
     typealias Listener = AsyncStream<RetryEvent>.Continuation
 
     /// Events for one kind of reader.
@@ -22,7 +22,7 @@ struct Newsroom: Sendable {
 
         /// Puts an event down, or drops it if there are too many.
         mutating func put(_ event: RetryEvent) {
-            if events.count < Newsroom.limit { events.append(event) } else { dropped += 1 }
+            if events.count < EventBroadcaster.limit { events.append(event) } else { dropped += 1 }
         }
     }
 
@@ -51,7 +51,7 @@ struct Newsroom: Sendable {
     /// Whether anybody wants to know.
     var hasReaders: Bool { isMeasured || isLogged || !listeners.isEmpty }
     var listenerCount: Int { listeners.count }
-    var hasNews: Bool {
+    var hasUnreadWait: Bool {
         !forListeners.events.isEmpty || !forMetrics.events.isEmpty || !forLog.events.isEmpty || jobs != toldJobs
     }
 
@@ -84,7 +84,7 @@ struct Newsroom: Sendable {
     // MARK: - Delivering
 
     /// What one thread delivers to the streams at once.
-    struct Edition: Sendable {
+    struct EventBatch: Sendable {
         var events: [RetryEvent]
         var listeners: [Listener]
         /// Whether nothing follows.
@@ -92,7 +92,7 @@ struct Newsroom: Sendable {
     }
 
     /// What one thread delivers to instruments at once.
-    struct Report: Sendable {
+    struct InstrumentBatch: Sendable {
         var events: [RetryEvent]
         /// By how many jobs there are more.
         var moreJobs = 0
@@ -101,29 +101,29 @@ struct Newsroom: Sendable {
     }
 
     /// What is left to tell the streams; `nil` if nothing is or if another thread tells it.
-    mutating func takeForListeners(isContinuing: Bool) -> Edition? {
+    mutating func takeForListeners(isContinuing: Bool) -> EventBatch? {
         guard isContinuing || !forListeners.isBusy else { return nil }
         forListeners.isBusy = !forListeners.events.isEmpty || (isClosed && !listeners.isEmpty)
         guard forListeners.isBusy else { return nil }
         defer { if isClosed { listeners = [:] } }
-        return Edition(events: forListeners.takeAll(), listeners: Array(listeners.values), isLast: isClosed)
+        return EventBatch(events: forListeners.takeAll(), listeners: Array(listeners.values), isLast: isClosed)
     }
 
     /// What is left to count; `nil` if nothing is or if another thread counts it.
-    mutating func takeForMetrics(isContinuing: Bool) -> Report? {
+    mutating func takeForMetrics(isContinuing: Bool) -> InstrumentBatch? {
         guard isContinuing || !forMetrics.isBusy else { return nil }
         forMetrics.isBusy = !forMetrics.events.isEmpty || jobs != toldJobs
         guard forMetrics.isBusy else { return nil }
         defer { toldJobs = jobs }
-        return Report(events: forMetrics.takeAll(), moreJobs: jobs - toldJobs)
+        return InstrumentBatch(events: forMetrics.takeAll(), moreJobs: jobs - toldJobs)
     }
 
     /// What is left to log; `nil` if nothing is or if another thread logs it.
-    mutating func takeForLog(isContinuing: Bool) -> Report? {
+    mutating func takeForLog(isContinuing: Bool) -> InstrumentBatch? {
         guard isContinuing || !forLog.isBusy else { return nil }
         forLog.isBusy = !forLog.events.isEmpty
         guard forLog.isBusy else { return nil }
         defer { forLog.dropped = 0 }
-        return Report(events: forLog.takeAll(), dropped: forLog.dropped)
+        return InstrumentBatch(events: forLog.takeAll(), dropped: forLog.dropped)
     }
 }

@@ -17,7 +17,7 @@ struct BusInstruments: Sendable {
     /// Counts events.
     ///
     /// Not under a lock: it is not known whose code is called here.
-    func measure(_ report: Newsroom.Report) {
+    func measure(_ report: EventBroadcaster.InstrumentBatch) {
         metrics?.count(jobs: report.moreJobs)
         for event in report.events { metrics?.count(event) }
     }
@@ -25,7 +25,7 @@ struct BusInstruments: Sendable {
     /// Logs events.
     ///
     /// Not under a lock: it is not known whose code is called here.
-    func log(_ report: Newsroom.Report) {
+    func log(_ report: EventBroadcaster.InstrumentBatch) {
         for event in report.events { log?.tell(event) }
         if report.dropped > 0 { log?.tell(ofDropped: report.dropped) }
     }

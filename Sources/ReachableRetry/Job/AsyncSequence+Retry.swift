@@ -29,8 +29,8 @@ extension AsyncSequence where Self: Sendable {
         _ policy: RetryPolicy = .default, on bus: RetryBus = .shared, to scope: Scope = .internet,
         options: JobOptions = JobOptions(), resetsAfterElement: Bool = false
     ) -> RetryingSequence<Self> {
-        let order = RetryBus.Order(policy: policy, scope: scope, options: options)
-        return RetryingSequence(base: self, bus: bus, order: order, resetsAfterElement: resetsAfterElement)
+        let request = JobRequest(policy: policy, scope: scope, options: options)
+        return RetryingSequence(base: self, bus: bus, request: request, resetsAfterElement: resetsAfterElement)
     }
 }
 
@@ -38,7 +38,7 @@ extension AsyncSequence where Self: Sendable {
 public struct RetryingSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable {
     let base: Base
     let bus: RetryBus
-    let order: RetryBus.Order
+    let request: JobRequest
     let resetsAfterElement: Bool
 
     /// Begins an iteration; its job is submitted when the first element is asked for.
@@ -65,8 +65,8 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
     private enum Stage {
         case unborn
         /// It waits until it may iterate.
-        case waiting(Ticket)
-        case iterating(Ticket, Attempt, Iteration)
+        case waiting(JobHandle)
+        case iterating(JobHandle, Attempt, Iteration)
         case over
     }
 
@@ -86,7 +86,7 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
 
     deinit {
         switch stage {
-        case .waiting(let ticket), .iterating(let ticket, _, _): sequence.bus.abandon(ticket)
+        case .waiting(let handle), .iterating(let handle, _, _): sequence.bus.abandon(handle)
         case .unborn, .over: break
         }
     }
@@ -98,47 +98,47 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
             case .over: return nil
             case .unborn:
                 try Task.checkCancellation()
-                var order = sequence.order
-                order.isPulled = true
-                stage = .waiting(try sequence.bus.submit(order))
-            case .waiting(let ticket):
-                try await wait(ticket, isolation: isolation)
-            case .iterating(let ticket, let attempt, let iteration):
-                let result = await element(ticket, attempt, iteration, isolation: isolation)
-                if let element = settle(result, ticket, attempt, iteration) { return element }
+                var request = sequence.request
+                request.isPulled = true
+                stage = .waiting(try sequence.bus.submit(request))
+            case .waiting(let handle):
+                try await wait(handle, isolation: isolation)
+            case .iterating(let handle, let attempt, let iteration):
+                let result = await element(handle, attempt, iteration, isolation: isolation)
+                if let element = settle(result, handle, attempt, iteration) { return element }
             }
         }
     }
 
     /// Suspends until the sequence may be iterated.
-    private func wait(_ ticket: Ticket, isolation: isolated (any Actor)?) async throws {
+    private func wait(_ handle: JobHandle, isolation: isolated (any Actor)?) async throws {
         let bus = sequence.bus
         let step = await withTaskCancellationHandler(
-            operation: { await bus.nextStep(ticket) }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
+            operation: { await bus.nextStep(handle) }, onCancel: { bus.cancel(handle) }, isolation: isolation)
         switch step {
         case .waiting, .left: break
-        case .start(let attempt): stage = .iterating(ticket, attempt, Iteration(sequence.base.makeAsyncIterator()))
+        case .start(let attempt): stage = .iterating(handle, attempt, Iteration(sequence.base.makeAsyncIterator()))
         case .end(let end):
             stage = .over
-            throw bus.conclude(end, ticket, sequence.order.policy).error
+            throw bus.conclude(end, handle, sequence.request.policy).error
         }
     }
 
     private func element(
-        _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration, isolation: isolated (any Actor)?
+        _ handle: JobHandle, _ attempt: Attempt, _ iteration: Iteration, isolation: isolated (any Actor)?
     ) async -> Result<Base.Element?, any Error> {
         let bus = sequence.bus
         return await withTaskCancellationHandler(
             operation: {
-                await bus.perform(attempt, ticket, isolation: isolation) { _ in
+                await bus.perform(attempt, handle, isolation: isolation) { _ in
                     try await iteration.iterator.next(isolation: isolation)
                 }
-            }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
+            }, onCancel: { bus.cancel(handle) }, isolation: isolation)
     }
 
     /// Takes in what the sequence said; `nil` if it is over, or failed.
     private func settle(
-        _ result: Result<Base.Element?, any Error>, _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration
+        _ result: Result<Base.Element?, any Error>, _ handle: JobHandle, _ attempt: Attempt, _ iteration: Iteration
     ) -> Base.Element? {
         let bus = sequence.bus
         switch result {
@@ -147,22 +147,22 @@ final class SequenceLife<Base: AsyncSequence & Sendable> {
                 let isFirst = !iteration.hasBegun
                 iteration.hasBegun = true
                 bus.noteProgress(
-                    ticket, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
+                    handle, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
             }
             return element
         // A stream that the bus has cancelled returns `nil`, which is not the end of its source.
-        case .success(nil) where bus.isInterrupted(ticket): fail(ticket, CancellationError())
+        case .success(nil) where bus.isInterrupted(handle): fail(handle, CancellationError())
         case .success(nil):
-            bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
+            bus.change { state, now in state.core.succeed(handle.key, at: now) }
             stage = .over
-        case .failure(let error): fail(ticket, error)
+        case .failure(let error): fail(handle, error)
         }
         return nil
     }
 
-    private func fail(_ ticket: Ticket, _ error: any Error) {
+    private func fail(_ handle: JobHandle, _ error: any Error) {
         // Before it is tried again: what the iteration held is free.
-        stage = .waiting(ticket)
-        sequence.bus.failed(ticket, sequence.order.policy, error)
+        stage = .waiting(handle)
+        sequence.bus.failed(handle, sequence.request.policy, error)
     }
 }

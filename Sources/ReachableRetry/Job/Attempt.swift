@@ -43,12 +43,12 @@ extension RetryBus {
     /// Not a child task: a group resumes its parent through the executor even if all is done, which is a detour of tens of
     /// microseconds on the main actor. The caller's cancellation comes here through the bus, its priority through a handler.
     func perform<Value>(
-        _ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+        _ attempt: Attempt, _ handle: JobHandle, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
     ) async -> Result<Value, any Error> {
         let attemptTask = AttemptTask()
-        guard attemptBegins(ticket, attemptTask) else { return .failure(CancellationError()) }
-        let trace = beginTrace(ticket, attempt)
-        let running = RunningAttempt(bus: ObjectIdentifier(self), attempt: ParentAttempt(ticket.key, attempt.number))
+        guard attemptBegins(handle, attemptTask) else { return .failure(CancellationError()) }
+        let trace = beginTrace(handle, attempt)
+        let running = RunningAttempt(bus: ObjectIdentifier(self), attempt: ParentAttempt(handle.key, attempt.number))
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             // Starts here and now: an operation that does not suspend costs no switch of tasks.

@@ -9,15 +9,15 @@ final class JobLife<Value: Sendable> {
     private enum Stage {
         /// Nobody has asked yet, or the life before has ended; when the next one begins.
         case unborn(notBefore: BusTime)
-        case living(Ticket)
+        case living(JobHandle)
         /// An attempt may run, as was told.
-        case starting(Ticket, Attempt)
+        case starting(JobHandle, Attempt)
         /// It has a value that was told as an attempt's, and not yet as the job's.
         case done(Value)
         case over
     }
 
-    private let plan: JobPlan<Value>
+    private let definition: JobDefinition<Value>
     /// Whether it goes on only when it is asked.
     private let isPulled: Bool
     /// Whether it ends when there is nothing to do, and leaves the job to the bus.
@@ -29,29 +29,29 @@ final class JobLife<Value: Sendable> {
     /// Whether the bus waits until the end was told.
     private var isAwaited = false
 
-    init(_ plan: JobPlan<Value>, isPulled: Bool) {
-        self.plan = plan
+    init(_ definition: JobDefinition<Value>, isPulled: Bool) {
+        self.definition = definition
         self.isPulled = isPulled
         mayLeave = false
         stage = .unborn(notBefore: .past)
-        instance = plan.makeInstance()
+        instance = definition.makeInstance()
     }
 
     /// A life of a job that was submitted, which goes on by itself.
-    init(_ plan: JobPlan<Value>, _ ticket: Ticket, mayLeave: Bool) {
-        self.plan = plan
+    init(_ definition: JobDefinition<Value>, _ handle: JobHandle, mayLeave: Bool) {
+        self.definition = definition
         isPulled = false
         self.mayLeave = mayLeave
-        stage = .living(ticket)
-        instance = plan.makeInstance()
+        stage = .living(handle)
+        instance = definition.makeInstance()
     }
 
     deinit {
         switch stage {
-        case .living(let ticket), .starting(let ticket, _):
-            plan.bus.abandon(ticket)
-            plan.tell(.cancelled)
-        case .done(let value): plan.tell(.succeeded(value))
+        case .living(let handle), .starting(let handle, _):
+            definition.bus.abandon(handle)
+            definition.tell(.cancelled)
+        case .done(let value): definition.tell(.succeeded(value))
         case .unborn, .over: break
         }
     }
@@ -62,10 +62,10 @@ final class JobLife<Value: Sendable> {
             stage = .over
             return nil
         }
-        plan.tell(event)
+        definition.tell(event)
         switch event {
         case .succeeded, .gaveUp, .cancelled:
-            if isAwaited { plan.bus.noteTold() }
+            if isAwaited { definition.bus.noteTold() }
             isAwaited = false
         case .waiting, .attemptStarted, .attemptSucceeded, .attemptFailed, .backingOff: break
         }
@@ -76,81 +76,81 @@ final class JobLife<Value: Sendable> {
         switch stage {
         case .over: return nil
         case .done(let value):
-            stage = plan.interval.map { .unborn(notBefore: plan.bus.clock.now() + $0) } ?? .over
-            if plan.interval != nil { instance = plan.makeInstance() }
+            stage = definition.interval.map { .unborn(notBefore: definition.bus.clock.now() + $0) } ?? .over
+            if definition.interval != nil { instance = definition.makeInstance() }
             return .succeeded(value)
         case .unborn(let notBefore):
             if Task.isCancelled { return nil }
             do {
-                let ticket = try begin(notBefore)
-                return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
+                let handle = try begin(notBefore)
+                return await cancellable(handle, isolation: isolation) { await step(handle, isolation: isolation) }
             } catch {
                 stage = .over
                 return .gaveUp(error, nil)
             }
-        case .living(let ticket):
-            let delay = plan.bus.goOn(ticket, isPulled: isPulled)
+        case .living(let handle):
+            let delay = definition.bus.goOn(handle, isPulled: isPulled)
             let isNews = !hasToldOfDelay
             hasToldOfDelay = true
             if isNews, let delay {
-                if isPulled { plan.bus.pauseForReader(ticket) }
+                if isPulled { definition.bus.pauseForReader(handle) }
                 return .backingOff(delay)
             }
-            return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
-        case .starting(let ticket, let attempt):
-            stage = .living(ticket)
-            return await cancellable(ticket, isolation: isolation) { await run(attempt, ticket, isolation: isolation) }
+            return await cancellable(handle, isolation: isolation) { await step(handle, isolation: isolation) }
+        case .starting(let handle, let attempt):
+            stage = .living(handle)
+            return await cancellable(handle, isolation: isolation) { await run(attempt, handle, isolation: isolation) }
         }
     }
 
-    private func begin(_ notBefore: BusTime) throws(RetryError) -> Ticket {
-        var order = plan.order
-        (order.notBefore, order.wantsNews, order.isPulled) = (notBefore, true, isPulled)
-        let ticket = try plan.bus.submit(order)
-        (stage, hasToldOfDelay) = (.living(ticket), true)
-        return ticket
+    private func begin(_ notBefore: BusTime) throws(RetryError) -> JobHandle {
+        var request = definition.request
+        (request.notBefore, request.wantsWaits, request.isPulled) = (notBefore, true, isPulled)
+        let handle = try definition.bus.submit(request)
+        (stage, hasToldOfDelay) = (.living(handle), true)
+        return handle
     }
 
     /// Cancels the job with the calling task.
     private func cancellable(
-        _ ticket: Ticket, isolation: isolated (any Actor)?, _ body: () async -> JobEvent<Value>?
+        _ handle: JobHandle, isolation: isolated (any Actor)?, _ body: () async -> JobEvent<Value>?
     ) async -> JobEvent<Value>? {
-        let bus = plan.bus
-        return await withTaskCancellationHandler(operation: body, onCancel: { bus.cancel(ticket) }, isolation: isolation)
+        let bus = definition.bus
+        return await withTaskCancellationHandler(operation: body, onCancel: { bus.cancel(handle) }, isolation: isolation)
     }
 
-    private func step(_ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        switch await plan.bus.nextStep(ticket, isPulled: isPulled, leaving: mayLeave ? plan : nil) {
+    private func step(_ handle: JobHandle, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+        switch await definition.bus.nextStep(handle, isPulled: isPulled, leaving: mayLeave ? definition : nil) {
         case .left:
             stage = .over
             return nil
         case .waiting(let unmet): return .waiting(for: unmet)
         case .start(let attempt):
-            stage = .starting(ticket, attempt)
+            stage = .starting(handle, attempt)
             return .attemptStarted(attempt.number)
         case .end(let end):
             (stage, isAwaited) = (.over, !end.isPulled)
-            let (error, report) = plan.bus.conclude(end, ticket, instance.policy)
+            let (error, report) = definition.bus.conclude(end, handle, instance.policy)
             return report.map { .gaveUp(error, $0) } ?? .cancelled
         }
     }
 
-    private func run(_ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        let bus = plan.bus
-        switch await bus.perform(attempt, ticket, isolation: isolation, instance.operation) {
+    private func run(_ attempt: Attempt, _ handle: JobHandle, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+        let bus = definition.bus
+        switch await bus.perform(attempt, handle, isolation: isolation, instance.operation) {
         case .success(let value):
-            bus.change { guarded, now in
+            bus.change { state, now in
                 // A shutdown waits until the end was told.
-                if !isPulled { guarded.untold += 1 }
-                return guarded.core.succeed(ticket.key, at: now)
+                if !isPulled { state.untold += 1 }
+                return state.core.succeed(handle.key, at: now)
             }
             (stage, isAwaited) = (.done(value), !isPulled)
             return .attemptSucceeded(value)
         case .failure(let error):
-            let failure = bus.failed(ticket, instance.policy, error, isPaused: isPulled)
+            let failure = bus.failed(handle, instance.policy, error, isPaused: isPulled)
             hasToldOfDelay = false
             // Without a verdict it was cancelled, and that is all that is left to hear.
-            guard let failure else { return await step(ticket, isolation: isolation) }
+            guard let failure else { return await step(handle, isolation: isolation) }
             return .attemptFailed(failure)
         }
     }
@@ -158,31 +158,31 @@ final class JobLife<Value: Sendable> {
 
 extension RetryBus {
     /// Somebody asks for what comes next; returns for how long the job only waits for a time.
-    fileprivate func goOn(_ ticket: Ticket, isPulled: Bool) -> Duration? {
+    fileprivate func goOn(_ handle: JobHandle, isPulled: Bool) -> Duration? {
         var delay: Duration?
-        change { guarded, now in
-            let effects = isPulled ? guarded.core.resume(ticket.key, by: .reader, at: now) : []
-            delay = guarded.core.delay(of: ticket.key, at: now)
+        change { state, now in
+            let effects = isPulled ? state.core.resume(handle.key, by: .reader, at: now) : []
+            delay = state.core.delay(of: handle.key, at: now)
             return effects
         }
         return delay
     }
 
-    fileprivate func pauseForReader(_ ticket: Ticket) {
-        change { guarded, now in guarded.core.pause(ticket.key, by: .reader, at: now) }
+    fileprivate func pauseForReader(_ handle: JobHandle) {
+        change { state, now in state.core.pause(handle.key, by: .reader, at: now) }
     }
 
     /// Nobody will ask for a job any more: it ends, and nothing of it is left.
-    func abandon(_ ticket: Ticket) {
-        change { guarded, now in
-            let cancelled = guarded.cancel(ticket.key, at: now)
+    func abandon(_ handle: JobHandle) {
+        change { state, now in
+            let cancelled = state.cancel(handle.key, at: now)
             // It may have been let go without anybody starting it.
-            let (_, failed) = guarded.core.fail(
-                ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
+            let (_, failed) = state.core.fail(
+                handle.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
             return cancelled + failed
         }
         // Its error is released outside of the lock.
-        _ = guarded.withLock { $0.desk.takeEnd(of: ticket.key) }
+        _ = state.withLock { $0.table.takeEnd(of: handle.key) }
     }
 }
 
@@ -202,87 +202,87 @@ extension RetryBus {
     /// - Parameters:
     ///   - isPulled: Pauses the job before its reader is told that it waits.
     ///   - plan: Returns ``Step/left`` instead of suspending; this plan makes the next driver.
-    func nextStep(_ ticket: Ticket, isPulled: Bool = false, leaving plan: AnyJobPlan? = nil) async -> Step {
+    func nextStep(_ handle: JobHandle, isPulled: Bool = false, leaving definition: AnyJobDefinition? = nil) async -> Step {
         while true {
-            if let step = takeStep(ticket, isPulled: isPulled) {
-                if case .start = step { watchSources(ticket) }
+            if let step = takeStep(handle, isPulled: isPulled) {
+                if case .start = step { watchSources(handle) }
                 return step
             }
-            if let plan {
-                if leave(ticket, plan) { return .left }
+            if let definition {
+                if leave(handle, definition) { return .left }
             } else {
-                await suspend(ticket)
+                await suspend(handle)
             }
         }
     }
 
-    private func takeStep(_ ticket: Ticket, isPulled: Bool) -> Step? {
+    private func takeStep(_ handle: JobHandle, isPulled: Bool) -> Step? {
         var step: Step?
         guard isPulled else {
             let reading = clock.now()
-            let (step, witnesses) = guarded.withLock { guarded in
-                (guarded.takeStep(ticket, self, at: guarded.time(reading)), guarded.takeQuietWitnesses())
+            let (step, parkedWaiters) = state.withLock { state in
+                (state.takeStep(handle, self, at: state.time(reading)), state.takeQuietWaiters())
             }
-            for witness in witnesses { witness.resume() }
+            for waiter in parkedWaiters { waiter.resume() }
             return step
         }
-        change { guarded, now in
-            step = guarded.takeStep(ticket, self, at: now)
-            if case .waiting = step { return guarded.core.pause(ticket.key, by: .reader, at: now) }
+        change { state, now in
+            step = state.takeStep(handle, self, at: now)
+            if case .waiting = step { return state.core.pause(handle.key, by: .reader, at: now) }
             return []
         }
         return step
     }
 
     /// Whether the running attempt was cut by the bus.
-    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { $0.desk[ticket.key]?.interruption != nil } }
+    func isInterrupted(_ handle: JobHandle) -> Bool { state.withLock { $0.table[handle.key]?.interruption != nil } }
 
     /// Has an attempt be cancellable that is about to run; returns `false` if it was cut already.
-    func attemptBegins(_ ticket: Ticket, _ task: AttemptTask) -> Bool {
-        let (isInterrupted, _) = guarded.withLock { guarded in
-            let old = guarded.desk[ticket.key]?.record.attempt
-            guarded.desk[ticket.key]?.record.attempt = task
+    func attemptBegins(_ handle: JobHandle, _ task: AttemptTask) -> Bool {
+        let (isInterrupted, _) = state.withLock { state in
+            let old = state.table[handle.key]?.record.attempt
+            state.table[handle.key]?.record.attempt = task
             // The old one is released outside of the lock.
-            return (guarded.desk[ticket.key]?.interruption != nil, old)
+            return (state.table[handle.key]?.interruption != nil, old)
         }
         return !isInterrupted
     }
 
     /// Follows the addresses that a new attempt's connections will come from, if its policy heeds them.
-    private func watchSources(_ ticket: Ticket) {
-        guard let scope = guarded.withLock({ $0.scopeOfSources(ticket.key) }) else { return }
+    private func watchSources(_ handle: JobHandle) {
+        guard let scope = state.withLock({ $0.scopeOfSources(handle.key) }) else { return }
         // Not under the lock: the monitor has its own. A verdict may be older than the addresses: one that is gone is no source.
         let sources = monitor.sources(to: scope).map(monitor.condition(holding:)).filter(\.state.isSatisfied)
         guard !sources.isEmpty else { return }
-        change { guarded, now in
-            let indices = sources.map { guarded.index(of: $0, self, at: now) }
-            let effects = guarded.core.setSources(indices, of: ticket.key, at: now)
-            return effects + indices.flatMap { guarded.refresh($0, at: now) }
+        change { state, now in
+            let indices = sources.map { state.index(of: $0, self, at: now) }
+            let effects = state.core.setSources(indices, of: handle.key, at: now)
+            return effects + indices.flatMap { state.refresh($0, at: now) }
         }
     }
 
-    private func suspend(_ ticket: Ticket) async {
+    private func suspend(_ handle: JobHandle) async {
         await withUnsafeContinuation { continuation in
-            if !sleep(ticket, .task(continuation)) { continuation.resume() }
+            if !sleep(handle, .task(continuation)) { continuation.resume() }
         }
     }
 
-    private func leave(_ ticket: Ticket, _ plan: AnyJobPlan) -> Bool { sleep(ticket, .plan(plan)) }
+    private func leave(_ handle: JobHandle, _ definition: AnyJobDefinition) -> Bool { sleep(handle, .definition(definition)) }
 
     /// Leaves what wakes a job, unless there is something to do.
-    private func sleep(_ ticket: Ticket, _ waiter: JobDesk.Waiter) -> Bool {
+    private func sleep(_ handle: JobHandle, _ waiter: JobTable.Waiter) -> Bool {
         let reading = clock.now()
-        let (isAsleep, parked, witnesses) = guarded.withLock { guarded in
+        let (isAsleep, parked, parkedWaiters) = state.withLock { state in
             // One that has ended is not there any more.
-            guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
-                return (false, [(ParkingWitness, PendingJob)](), [UnsafeContinuation<Void, Never>]())
+            guard let entry = state.table[handle.key], !entry.mayStart, !entry.hasUnreadWait else {
+                return (false, [(ParkedWaiter, PendingJob)](), [UnsafeContinuation<Void, Never>]())
             }
-            guarded.desk[ticket.key]?.waiter = waiter
-            let parked = guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: guarded.time(reading))
-            return (true, parked, guarded.takeQuietWitnesses())
+            state.table[handle.key]?.waiter = waiter
+            let parked = state.parkedWaiters.isEmpty ? [] : state.takeParkedWaiters(at: state.time(reading))
+            return (true, parked, state.takeQuietWaiters())
         }
-        for witness in witnesses { witness.resume() }
-        for (witness, job) in parked { witness.continuation.resume(returning: job) }
+        for waiter in parkedWaiters { waiter.resume() }
+        for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
         return isAsleep
     }
 
@@ -291,42 +291,42 @@ extension RetryBus {
     /// - Parameters:
     ///   - forgives: Forgets the failures before: charged attempts and the growth of delays.
     ///   - leavesLimits: Counts no more for the limits of the bus.
-    func noteProgress(_ ticket: Ticket, of attempt: Int, forgives: Bool = false, leavesLimits: Bool = false) {
-        change { guarded, now in
-            if forgives { guarded.core.forgive(ticket.key) }
-            let freed = leavesLimits ? guarded.core.leaveLimits(ticket.key, at: now) : []
-            return freed + guarded.core.noteProgress(ticket.key, of: attempt, at: now)
+    func noteProgress(_ handle: JobHandle, of attempt: Int, forgives: Bool = false, leavesLimits: Bool = false) {
+        change { state, now in
+            if forgives { state.core.forgive(handle.key) }
+            let freed = leavesLimits ? state.core.leaveLimits(handle.key, at: now) : []
+            return freed + state.core.noteProgress(handle.key, of: attempt, at: now)
         }
     }
 
     /// The handlers of an ended life have been called.
     func noteTold() {
-        let ends = guarded.withLock { guarded in
-            guarded.untold -= 1
-            return guarded.takeEnds()
+        let ends = state.withLock { state in
+            state.untold -= 1
+            return state.takeEnds()
         }
         for end in ends { end.resume() }
     }
 }
 
-extension RetryBus.Guarded {
-    fileprivate mutating func takeStep(_ ticket: Ticket, _ bus: RetryBus, at now: BusTime) -> RetryBus.Step? {
-        let key = ticket.key
-        if let end = desk.takeEnd(of: key) {
+extension RetryBus.State {
+    fileprivate mutating func takeStep(_ handle: JobHandle, _ bus: RetryBus, at now: BusTime) -> RetryBus.Step? {
+        let key = handle.key
+        if let end = table.takeEnd(of: key) {
             if !end.isPulled { untold += 1 }
             return .end(end)
         }
-        if desk[key]?.hasNews == true {
-            desk[key]?.hasNews = false
+        if table[key]?.hasUnreadWait == true {
+            table[key]?.hasUnreadWait = false
             // A wait that is over already is not told of.
-            let unmet = desk[key]?.mayStart == false ? self.unmet(of: key) : []
+            let unmet = table[key]?.mayStart == false ? self.unmet(of: key) : []
             if !unmet.isEmpty { return .waiting(unmet) }
         }
-        guard desk[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
-        desk[key]?.mayStart = false
+        guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
+        table[key]?.mayStart = false
         var attempt = Attempt(
-            number: start.number, previousFailure: desk[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
-        attempt.progress = { [weak bus] in bus?.noteProgress(ticket, of: start.number) }
+            number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
+        attempt.progress = { [weak bus] in bus?.noteProgress(handle, of: start.number) }
         return .start(attempt)
     }
 

@@ -35,10 +35,10 @@ public enum JobEvent<Value: Sendable>: Sendable {
 ///
 /// The operation runs in the isolation of whoever iterates, unless it has one of its own.
 public struct JobEvents<Value: Sendable>: AsyncSequence, Sendable {
-    let plan: JobPlan<Value>
+    let definition: JobDefinition<Value>
 
     /// Begins an iteration; the job is submitted when its first event is asked for.
-    public func makeAsyncIterator() -> Iterator { Iterator(life: JobLife(plan, isPulled: true)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(life: JobLife(definition, isPulled: true)) }
 
     /// One iteration, to be used by one task at a time.
     public struct Iterator: AsyncIteratorProtocol {

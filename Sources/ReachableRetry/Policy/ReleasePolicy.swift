@@ -102,7 +102,7 @@ package struct ReleaseRules: Hashable, Sendable {
     var isRandom: Bool { hasCanaries && (isJittered || spread > .zero) }
 
     /// The delay after so many failures in a row.
-    func delay(afterFailure number: Int, isOverload: Bool = false, _ chance: inout SplitMix64) -> Duration {
+    func delay(afterFailure number: Int, isOverload: Bool = false, _ random: inout SplitMix64) -> Duration {
         let maximumBackoff = isOverload ? max(maximumBackoff, Self.longestPause) : maximumBackoff
         var delay = min(backoff, maximumBackoff)
         var doublings = number - 1
@@ -110,7 +110,7 @@ package struct ReleaseRules: Hashable, Sendable {
             delay = delay > maximumBackoff / 2 ? maximumBackoff : delay * 2
             doublings -= 1
         }
-        return isJittered ? delay / 2 + (delay / 2).scaled(by: Backoff.chance(chance.next())) : delay
+        return isJittered ? delay / 2 + (delay / 2).scaled(by: Backoff.random(random.next())) : delay
     }
 }
 
