@@ -8,7 +8,7 @@ struct EffectRunner {
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkedWaiter, PendingJob)] = []
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
-    private(set) var hasUnreadWait = false
+    private(set) var hasEvents = false
     /// If true, this machine has run out of something.
     private(set) var hasShortage = false
     /// What is released outside of the lock, for with it go errors and closures of callers.
@@ -19,7 +19,7 @@ struct EffectRunner {
     init(_ effects: [Effect], _ now: BusTime, _ state: inout RetryBus.State) {
         for effect in effects { take(effect, now, &state) }
         state.broadcaster.note(jobs: state.core.count)
-        hasUnreadWait = state.broadcaster.hasUnreadWait
+        hasEvents = state.broadcaster.hasEvents
         for index in state.core.takeIdleConditions() where state.followed[index]?.scope != .internet {
             if state.core.removeCondition(index), let followed = state.followed.remove(index) { unfollowed.append(followed) }
         }
@@ -44,7 +44,7 @@ struct EffectRunner {
         case .publish(let subject, let change):
             trace(subject, change, now, &state)
             if state.broadcaster.hasReaders, let record = state.table[subject.key]?.record {
-                let old = state.broadcaster.put(state.event(subject, record, change, at: now))
+                let old = state.broadcaster.append(state.event(subject, record, change, at: now))
                 if let old { dropped.append(old) }
             }
             noteUnfinished(subject.key, change, &state)

@@ -27,48 +27,6 @@ extension RetryBus {
         return jobs
     }
 
-    /// What happens to all jobs, from now on, in order.
-    ///
-    /// Each access makes a stream of its own, for one iteration, which misses what happened before. A listener that is slow loses
-    /// the oldest events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
-    public var events: AsyncStream<RetryEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
-        guard let id = state.withLock({ $0.broadcaster.add(continuation) }) else {
-            continuation.finish()
-            return stream
-        }
-        // What the listener has not read is released outside of the lock.
-        continuation.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.broadcaster.remove(id) } }
-        return stream
-    }
-
-    /// Delivers the events that were put down, unless another thread does.
-    ///
-    /// Listeners, metrics and the log each have a queue of their own: a logger that blocks keeps no listener waiting.
-    func publish() {
-        var isContinuing = false
-        while let batch = state.withLock({ $0.broadcaster.takeForListeners(isContinuing: isContinuing) }) {
-            isContinuing = true
-            for event in batch.events {
-                for listener in batch.listeners { listener.yield(event) }
-            }
-            guard batch.isLast else { continue }
-            for listener in batch.listeners { listener.finish() }
-        }
-        guard let instruments else { return }
-        isContinuing = false
-        while let batch = state.withLock({ $0.broadcaster.takeForMetrics(isContinuing: isContinuing) }) {
-            isContinuing = true
-            instruments.measure(batch)
-        }
-        isContinuing = false
-        while let batch = state.withLock({ $0.broadcaster.takeForLog(isContinuing: isContinuing) }) {
-            isContinuing = true
-            instruments.log(batch)
-        }
-    }
-
     /// What is kept, for tests that look for leaks: jobs, what their tasks have to pick up, conditions, listeners, timers.
     package var usage: [Int] {
         state.withLock { state in

@@ -64,8 +64,8 @@ public final class RetryBus: Sendable {
         var ends: [UnsafeContinuation<Void, Never>] = []
         /// The jobs that had not ended when the shutdown began, and that it has ended or still may.
         var unfinished: [JobKey: (number: Int, job: PendingJob)] = [:]
-        /// How many ended lives whose handlers have not been called yet.
-        var untold = 0
+        /// The number of ended jobs whose handlers have not returned yet.
+        var runningEndHandlers = 0
         /// The latest time that was read: two threads may come here in another order than they looked at the clock.
         fileprivate var latest = BusTime.past
 
@@ -76,7 +76,7 @@ public final class RetryBus: Sendable {
         }
 
         /// Whether no job is left, and all handlers were told.
-        var isOver: Bool { core.count == 0 && table.unclaimedEnds == 0 && untold == 0 }
+        var isOver: Bool { core.count == 0 && table.unclaimedEnds == 0 && runningEndHandlers == 0 }
 
         /// The callers that have waited for the end, if it has come.
         mutating func takeEnds() -> [UnsafeContinuation<Void, Never>] {
@@ -257,7 +257,7 @@ public final class RetryBus: Sendable {
             configuration.logger?.warning(
                 "this machine has run out of descriptors, memory or ports: fewer attempts run at a time until there are more")
         }
-        if runner.hasUnreadWait { publish() }
+        if runner.hasEvents { publish() }
     }
 
     private func timeCame(_ time: BusTime) {
@@ -324,98 +324,23 @@ extension RetryBus {
     ) async throws -> Value {
         try Task.checkCancellation()
         let request = JobRequest(policy: policy, scope: scope, options: options)
-        let handle = try submit(request)
-        return try await withTaskCancellationHandler(
-            operation: { try await live(handle, policy, isolation: isolation, operation) },
-            onCancel: { cancel(handle) }, isolation: isolation)
-    }
-
-    /// The job's life, from one attempt to the next.
-    private func live<Value>(
-        _ handle: JobHandle, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
-    ) async throws -> Value {
-        while true {
-            switch await nextStep(handle) {
-            case .start(let attempt):
-                switch await perform(attempt, handle, isolation: isolation, operation) {
-                case .success(let value):
-                    change { state, now in state.core.succeed(handle.key, at: now) }
-                    return value
-                case .failure(let error): failed(handle, policy, error)
+        let driver = JobDriver(bus: self, handle: try submit(request), policy: policy)
+        return try await driver.cancellable(isolation: isolation) {
+            while true {
+                switch await driver.next() {
+                case .start(let attempt):
+                    if case .succeeded(let value) = await driver.run(attempt, isolation: isolation, operation) { return value }
+                case .ended(let end):
+                    defer { noteEndHandled() }
+                    throw driver.conclude(end).error
+                case .waiting, .left: continue
                 }
-            case .waiting, .left: continue
-            case .end(let end):
-                defer { noteTold() }
-                throw conclude(end, handle, policy).error
             }
         }
     }
 
-    /// Tells how a job ended, and returns what its caller gets, with the report if it gave up.
-    func conclude(_ end: JobEnd, _ handle: JobHandle, _ policy: RetryPolicy) -> (error: any Error, report: GiveUp?) {
-        guard case .gaveUp(let reason, let tally, let isCut) = end.ending else { return (CancellationError(), nil) }
-        let report = GiveUp(handle.id, reason, tally, end.lastError)
-        for handler in policy.rules.giveUpHandlers { handler(report) }
-        if policy.rules.throwsReport { return (report, report) }
-        if !isCut, let lastError = report.lastError { return (lastError, report) }
-        return (RetryError(RetryError.Code(rawValue: reason.rawValue)), report)
-    }
-
-    /// Decides what becomes of a job whose attempt failed; returns how the failure was seen, unless the job was cancelled.
-    ///
-    /// - Parameter isPaused: Has the job wait until its reader asks for what comes next.
-    @discardableResult
-    func failed(_ handle: JobHandle, _ policy: RetryPolicy, _ error: any Error, isPaused: Bool = false) -> RetryEvent.Failure? {
-        let key = handle.key
-        let (interruption, trace) = state.withLock { ($0.table[key]?.interruption, $0.table[key]?.record.trace) }
-        let cut: RetryError? =
-            switch interruption {
-            case .timeout: .attemptTimedOut
-            case .loss: .attemptInterrupted
-            case .deadline, .cancelled, nil: nil
-            }
-        let report = policy.rules.classification.report(error, cut: cut)
-        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
-        // An attempt that the bus cut and repeats counts for nothing: its end is not the reason that the caller gets later.
-        let countsForNothing = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
-        trace?.fail(error)
-        let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
-        var outcome = FailureOutcome.settled
-        var failure: RetryEvent.Failure?
-        // Released outside of the lock.
-        var old: (failure: (any Error)?, lastError: (any Error)?)
-        change { state, now in
-            let refreshed = state.refresh(key, at: now)
-            let effects: [Effect]
-            let paused = isPaused ? state.core.pause(key, by: .reader, at: now) : []
-            old = (state.table[key]?.record.failure, state.table[key]?.record.lastError)
-            state.table[key]?.record.failure = error
-            if !countsForNothing { state.table[key]?.record.lastError = error }
-            (outcome, effects) = state.core.fail(
-                key, report, interruption: interruption, isGone: isGone, id: handle.id, at: now)
-            failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
-            return refreshed + paused + effects
-        }
-        withExtendedLifetime(old) {}
-        guard case .backOff(let index, let previousDelay) = outcome else { return failure }
-        let backoff = policy.rules.backoff
-        let delay = backoff.delay(afterFailure: index, previous: previousDelay, random: backoff.isRandom ? draw() : 0)
-        change { state, now in
-            // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
-            state.refresh(key, at: now) + state.core.park(key, for: delay, at: now)
-        }
-        return failure
-    }
-
-    private func draw() -> Double { Backoff.random(random.withLock { $0.next() }) }
-}
-
-extension RetryEvent.Failure {
-    /// What an effect tells of a failure.
-    fileprivate init?(_ effect: Effect, _ error: any Error) {
-        guard case .publish(_, .failed(let failure, let isCharged)) = effect else { return nil }
-        self.init(error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
-    }
+    /// A random number for a delay.
+    func draw() -> Double { Backoff.random(random.withLock { $0.next() }) }
 }
 
 /// Runs an operation until it succeeds, for work that needs no bus of its own.

@@ -19,8 +19,6 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.phase = .failed
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }
-        // Others that have run for long by now limit nobody any more.
-        retireLongRuns(of: job.gate, at: now)
         noteEndOfAttempt(key.index, job)
         let outcome = outcome(key.index, job, report, isGone: isGone, id, at: now)
         releaseJobs(at: now)

@@ -139,7 +139,7 @@ extension RetryBusCore {
     }
 
     /// Attempts that have run for long make room, and prove nothing: packets that are dropped look the same.
-    mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Not a call of a subscript of the whole: that would be used twice at a time.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]

@@ -104,7 +104,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.limit = now + job.longestWait
         }
         reportWaiting(index)
-        if isUnknown || job.waitsForScope && jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
+        if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
         arm(index)
         dirtyGates.append(job.gate)
     }

@@ -42,127 +42,112 @@ public struct RetryingSequence<Base: AsyncSequence & Sendable>: AsyncSequence, S
     let resetsAfterElement: Bool
 
     /// Begins an iteration; its job is submitted when the first element is asked for.
-    public func makeAsyncIterator() -> Iterator { Iterator(life: SequenceLife(self)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(iteration: SequenceIteration(self)) }
 
     /// One iteration, to be used by one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
-        let life: SequenceLife<Base>
+        let iteration: SequenceIteration<Base>
 
         /// The next element; `nil` when the sequence has ended.
-        public mutating func next() async throws -> Base.Element? { try await life.next(isolation: #isolation) }
+        public mutating func next() async throws -> Base.Element? { try await iteration.next(isolation: #isolation) }
 
         /// The next element; `nil` when the sequence has ended.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> Base.Element? {
-            try await life.next(isolation: actor)
+            try await iteration.next(isolation: actor)
         }
     }
 }
 
-/// The life of a job whose attempts are iterations of a sequence, for one who asks for elements.
+/// The elements of a retried sequence: each attempt of its job is one iteration of the sequence.
 ///
-/// Used by one task at a time; who drops it has no job any more.
-final class SequenceLife<Base: AsyncSequence & Sendable> {
+/// Used by one task at a time. Dropping it cancels the job.
+final class SequenceIteration<Base: AsyncSequence & Sendable> {
     private enum Stage {
-        case unborn
-        /// It waits until it may iterate.
-        case waiting(JobHandle)
-        case iterating(JobHandle, Attempt, Iteration)
+        case idle
+        /// The job waits until it may iterate.
+        case waiting(JobDriver)
+        case iterating(JobDriver, Attempt, Iteration)
         case over
     }
 
     /// An iteration of the sequence, which each element changes.
     private final class Iteration {
         var iterator: Base.AsyncIterator
-        /// Whether it has given an element.
+        /// True after its first element.
         var hasBegun = false
 
         init(_ iterator: Base.AsyncIterator) { self.iterator = iterator }
     }
 
     private let sequence: RetryingSequence<Base>
-    private var stage = Stage.unborn
+    private var stage = Stage.idle
 
     init(_ sequence: RetryingSequence<Base>) { self.sequence = sequence }
 
     deinit {
         switch stage {
-        case .waiting(let handle), .iterating(let handle, _, _): sequence.bus.abandon(handle)
-        case .unborn, .over: break
+        case .waiting(let driver), .iterating(let driver, _, _): driver.abandon()
+        case .idle, .over: break
         }
     }
 
-    /// The next element; `nil` when the sequence has ended.
+    /// Returns the next element; `nil` when the sequence has ended.
     func next(isolation: isolated (any Actor)?) async throws -> Base.Element? {
         while true {
             switch stage {
             case .over: return nil
-            case .unborn:
+            case .idle:
                 try Task.checkCancellation()
                 var request = sequence.request
-                request.isPulled = true
-                stage = .waiting(try sequence.bus.submit(request))
-            case .waiting(let handle):
-                try await wait(handle, isolation: isolation)
-            case .iterating(let handle, let attempt, let iteration):
-                let result = await element(handle, attempt, iteration, isolation: isolation)
-                if let element = settle(result, handle, attempt, iteration) { return element }
+                request.reader = .ofElements
+                let handle = try sequence.bus.submit(request)
+                stage = .waiting(
+                    JobDriver(bus: sequence.bus, handle: handle, policy: request.policy, reader: .ofElements))
+            case .waiting(let driver):
+                switch await driver.cancellable(isolation: isolation, { await driver.next() }) {
+                case .waiting, .left: break
+                case .start(let attempt): stage = .iterating(driver, attempt, Iteration(sequence.base.makeAsyncIterator()))
+                case .ended(let end):
+                    stage = .over
+                    throw driver.conclude(end).error
+                }
+            case .iterating(let driver, let attempt, let iteration):
+                let result = await driver.cancellable(isolation: isolation) {
+                    await driver.perform(attempt, isolation: isolation) { _ in
+                        try await iteration.iterator.next(isolation: isolation)
+                    }
+                }
+                if let element = settle(result, driver, attempt, iteration) { return element }
             }
         }
     }
 
-    /// Suspends until the sequence may be iterated.
-    private func wait(_ handle: JobHandle, isolation: isolated (any Actor)?) async throws {
-        let bus = sequence.bus
-        let step = await withTaskCancellationHandler(
-            operation: { await bus.nextStep(handle) }, onCancel: { bus.cancel(handle) }, isolation: isolation)
-        switch step {
-        case .waiting, .left: break
-        case .start(let attempt): stage = .iterating(handle, attempt, Iteration(sequence.base.makeAsyncIterator()))
-        case .end(let end):
-            stage = .over
-            throw bus.conclude(end, handle, sequence.request.policy).error
-        }
-    }
-
-    private func element(
-        _ handle: JobHandle, _ attempt: Attempt, _ iteration: Iteration, isolation: isolated (any Actor)?
-    ) async -> Result<Base.Element?, any Error> {
-        let bus = sequence.bus
-        return await withTaskCancellationHandler(
-            operation: {
-                await bus.perform(attempt, handle, isolation: isolation) { _ in
-                    try await iteration.iterator.next(isolation: isolation)
-                }
-            }, onCancel: { bus.cancel(handle) }, isolation: isolation)
-    }
-
-    /// Takes in what the sequence said; `nil` if it is over, or failed.
+    /// Reports the result of one step of an iteration to the bus; returns the element, if there is one.
     private func settle(
-        _ result: Result<Base.Element?, any Error>, _ handle: JobHandle, _ attempt: Attempt, _ iteration: Iteration
+        _ result: Result<Base.Element?, any Error>, _ driver: JobDriver, _ attempt: Attempt, _ iteration: Iteration
     ) -> Base.Element? {
-        let bus = sequence.bus
         switch result {
         case .success(let element?):
             if !iteration.hasBegun || sequence.resetsAfterElement {
                 let isFirst = !iteration.hasBegun
                 iteration.hasBegun = true
-                bus.noteProgress(
-                    handle, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
+                driver.bus.noteProgress(
+                    driver.handle, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
             }
             return element
         // A stream that the bus has cancelled returns `nil`, which is not the end of its source.
-        case .success(nil) where bus.isInterrupted(handle): fail(handle, CancellationError())
+        case .success(nil) where driver.isInterrupted: fail(driver, CancellationError())
         case .success(nil):
-            bus.change { state, now in state.core.succeed(handle.key, at: now) }
+            driver.succeed()
             stage = .over
-        case .failure(let error): fail(handle, error)
+        case .failure(let error): fail(driver, error)
         }
         return nil
     }
 
-    private func fail(_ handle: JobHandle, _ error: any Error) {
-        // Before it is tried again: what the iteration held is free.
-        stage = .waiting(handle)
-        sequence.bus.failed(handle, sequence.request.policy, error)
+    private func fail(_ driver: JobDriver, _ error: any Error) {
+        // First, so that the iteration is released before the next attempt.
+        stage = .waiting(driver)
+        driver.fail(error)
     }
 }

@@ -33,8 +33,8 @@ public struct Job<Value: Sendable>: Sendable {
     public var value: Value {
         get async throws {
             try Task.checkCancellation()
-            let life = JobLife(definition, isPulled: false)
-            while let event = await life.next(isolation: #isolation) {
+            let iteration = JobIteration(definition)
+            while let event = await iteration.next(isolation: #isolation) {
                 switch event {
                 case .succeeded(let value): return value
                 case .gaveUp(let error, _): throw error
@@ -132,8 +132,8 @@ public struct RepeatingJob<Value: Sendable>: Sendable {
     ///
     /// - Throws: What a caller of ``Job/value`` would get; `CancellationError` if the task or the job was cancelled.
     public func run() async throws {
-        let life = JobLife(definition, isPulled: false)
-        while let event = await life.next(isolation: #isolation) {
+        let iteration = JobIteration(definition)
+        while let event = await iteration.next(isolation: #isolation) {
             if case .gaveUp(let error, _) = event { throw error }
             if case .cancelled = event { throw CancellationError() }
         }
@@ -206,23 +206,23 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
         JobDefinition(bus, request, handlers: handlers, interval: max(.zero, interval), makeInstance)
     }
 
-    func tell(_ event: JobEvent<Value>) {
+    func callHandlers(with event: JobEvent<Value>) {
         for handler in handlers { handler(event) }
     }
 
     override func launch(_ handle: JobHandle, _ priority: TaskPriority) {
         // Detached: what made the bus look has nothing to do with the job.
         Task.detached(executorPreference: bus.configuration.executor, priority: priority) { [self] in
-            let life = JobLife(self, handle, mayLeave: true)
-            while await life.next(isolation: nil) != nil {}
+            let iteration = JobIteration(self, handle, mayLeave: true)
+            while await iteration.next(isolation: nil) != nil {}
         }
     }
 
     /// Drives a submitted job in a task of its submitter's priority and task-local values, which lasts as long as the job.
     func drive(_ handle: JobHandle) {
         Task(executorPreference: bus.configuration.executor) { [self] in
-            let life = JobLife(self, handle, mayLeave: false)
-            while await life.next(isolation: nil) != nil {}
+            let iteration = JobIteration(self, handle, mayLeave: false)
+            while await iteration.next(isolation: nil) != nil {}
         }
     }
 }

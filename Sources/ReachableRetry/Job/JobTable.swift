@@ -18,7 +18,7 @@ struct JobTable: Sendable {
         static let mayStart = Flags(rawValue: 1)
         static let wantsWaits = Flags(rawValue: 2)
         static let hasUnreadWait = Flags(rawValue: 4)
-        static let isPulled = Flags(rawValue: 8)
+        static let hasReader = Flags(rawValue: 8)
 
         mutating func set(_ flag: Flags, _ isSet: Bool) {
             if isSet { insert(flag) } else { remove(flag) }
@@ -45,7 +45,7 @@ struct JobTable: Sendable {
             taskPriority = request.taskPriority
             flags = []
             flags.set(.wantsWaits, request.wantsWaits)
-            flags.set(.isPulled, request.isPulled)
+            flags.set(.hasReader, request.reader != .none)
             if let name = handle.name { records = [JobRecord(name: name)] }
         }
 
@@ -64,8 +64,8 @@ struct JobTable: Sendable {
             set { flags.set(.hasUnreadWait, newValue) }
         }
 
-        /// Whether its driver goes on only when a reader asks.
-        var isPulled: Bool { flags.contains(.isPulled) }
+        /// True if a reader comes for the end; otherwise a driver comes for it by itself.
+        var hasReader: Bool { flags.contains(.hasReader) }
 
         /// Whether it has a task that may have something to do.
         var isAwake: Bool { if case .nobody = waiter { true } else { false } }
@@ -137,8 +137,8 @@ struct JobTable: Sendable {
         entryCount -= 1
         if entryCount == 0 { entries = [] }
         if let ending {
-            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, isPulled: entry.isPulled)
-            if !entry.isPulled { unclaimedEnds += 1 }
+            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, hasReader: entry.hasReader)
+            if !entry.hasReader { unclaimedEnds += 1 }
         }
         return entry
     }
@@ -147,7 +147,7 @@ struct JobTable: Sendable {
     mutating func takeEnd(of key: JobKey) -> JobEnd? {
         guard !ends.isEmpty, let end = ends.removeValue(forKey: key) else { return nil }
         if ends.isEmpty { ends = [:] }
-        if !end.isPulled { unclaimedEnds -= 1 }
+        if !end.hasReader { unclaimedEnds -= 1 }
         return end
     }
 
@@ -166,7 +166,7 @@ struct JobEnd: Sendable {
     var ending: Ending
     /// What its last attempt threw that counts.
     var lastError: (any Error)?
-    var isPulled: Bool
+    var hasReader: Bool
 }
 
 /// What is known of a job's attempts, and its name if the caller chose one.
@@ -213,8 +213,8 @@ struct JobRequest {
     var definition: AnyJobDefinition?
     /// Whether its driver wants to hear that it waits.
     var wantsWaits = false
-    /// Whether its driver goes on only when a reader asks.
-    var isPulled = false
+    /// The way in which the job's user follows it.
+    var reader = JobDriver.Reader.none
     /// The priority of the tasks that the bus makes for it.
     var taskPriority = TaskPriority.medium
 }
