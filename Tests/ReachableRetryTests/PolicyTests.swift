@@ -133,7 +133,7 @@ struct PolicyTests {
         "giveUp": { $0.giveUpOnErrors { _ in false } },
         "retry": { $0.retryOnErrors { _ in true } },
         "classifiers": { $0.classify { _ in nil } },
-        "errno": { $0.errno { _ in nil } },
+        "errnoReaders": { $0.errno { _ in nil } },
         "giveUpHandlers": { $0.onGiveUp { _ in } },
         "throwsReport": { $0.throwsReport() },
     ]

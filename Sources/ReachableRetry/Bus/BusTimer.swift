@@ -4,8 +4,8 @@ internal import Synchronization
 ///
 /// Whoever changes what the bus waits for sets it anew, outside the bus's lock. Of several threads one does it for all: so the
 /// last word counts, whichever thread comes last.
-final class AlarmClock: Sendable {
-    private struct Guarded {
+final class BusTimer: Sendable {
+    private struct State {
         var wanted = BusTime.never
         var revision: UInt64 = 0
         var armed = BusTime.never
@@ -15,22 +15,22 @@ final class AlarmClock: Sendable {
     }
 
     private let clock: BusClock
-    private let guarded = Mutex(Guarded())
+    private let state = Mutex(State())
 
     init(_ clock: BusClock) { self.clock = clock }
 
-    deinit { guarded.withLock { $0.takeBack }?() }
+    deinit { state.withLock { $0.takeBack }?() }
 
     /// The time that it is set to.
-    var time: BusTime { guarded.withLock(\.armed) }
+    var time: BusTime { state.withLock(\.armed) }
 
     /// Calls `ring` with the time that it was set to, once, at that time.
     ///
     /// Replaces what was set before by a lower revision; threads may come here in another order than they decided in.
     func set(to time: BusTime, revision: UInt64, _ ring: @escaping @Sendable (BusTime) -> Void) {
-        guarded.withLock { guarded in
-            guard revision > guarded.revision else { return }
-            (guarded.wanted, guarded.revision) = (time, revision)
+        state.withLock { state in
+            guard revision > state.revision else { return }
+            (state.wanted, state.revision) = (time, revision)
         }
         while let (old, generation, time) = nextStep() {
             old?()
@@ -47,33 +47,33 @@ final class AlarmClock: Sendable {
 
     /// What is left to do, or `nil` if nothing is or another thread does it.
     private func nextStep() -> ((@Sendable () -> Void)?, UInt64, BusTime)? {
-        guarded.withLock { guarded in
-            guard !guarded.isArming, guarded.wanted != guarded.armed else { return nil }
-            guarded.isArming = true
-            guarded.generation += 1
-            guarded.armed = guarded.wanted
-            defer { guarded.takeBack = nil }
-            return (guarded.takeBack, guarded.generation, guarded.wanted)
+        state.withLock { state in
+            guard !state.isArming, state.wanted != state.armed else { return nil }
+            state.isArming = true
+            state.generation += 1
+            state.armed = state.wanted
+            defer { state.takeBack = nil }
+            return (state.takeBack, state.generation, state.wanted)
         }
     }
 
     private func finishStep(_ generation: UInt64, _ takeBack: (@Sendable () -> Void)?) {
-        guarded.withLock { guarded in
-            guarded.isArming = false
+        state.withLock { state in
+            state.isArming = false
             // It may have rung already.
-            if guarded.armed.isNever == false { guarded.takeBack = takeBack }
+            if state.armed.isNever == false { state.takeBack = takeBack }
         }
     }
 
     /// Whether a time that came is the one that was wanted.
     private func hasRung(_ generation: UInt64) -> Bool {
         // What would have taken it back is released outside of the lock, and with it the clock's task.
-        let (hasRung, _) = guarded.withLock { guarded -> (Bool, (@Sendable () -> Void)?) in
-            guard guarded.generation == generation, !guarded.armed.isNever else { return (false, nil) }
-            guarded.armed = .never
-            guarded.wanted = .never
-            defer { guarded.takeBack = nil }
-            return (true, guarded.takeBack)
+        let (hasRung, _) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            guard state.generation == generation, !state.armed.isNever else { return (false, nil) }
+            state.armed = .never
+            state.wanted = .never
+            defer { state.takeBack = nil }
+            return (true, state.takeBack)
         }
         return hasRung
     }

@@ -1,104 +1,104 @@
 internal import Reachability
 
 /// What is to be done after a change, outside the lock.
-struct Consequences {
+struct EffectRunner {
     private var continuations: [UnsafeContinuation<Void, Never>] = []
-    private var launches: [(AnyJobPlan, Ticket, TaskPriority)] = []
+    private var launches: [(AnyJobDefinition, JobHandle, TaskPriority)] = []
     private var cancelled: [AttemptTask] = []
     private var unfollowed: [FollowedCondition] = []
-    private var parked: [(ParkingWitness, PendingJob)] = []
+    private var parked: [(ParkedWaiter, PendingJob)] = []
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
-    private(set) var hasNews = false
+    private(set) var hasEvents = false
     /// If true, this machine has run out of something.
     private(set) var hasShortage = false
     /// What is released outside of the lock, for with it go errors and closures of callers.
-    private var released: [JobDesk.Entry] = []
+    private var released: [JobTable.Entry] = []
     private var dropped: [RetryEvent] = []
 
     /// Lays down what the tasks and listeners are to get.
-    init(_ effects: [Effect], _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
-        for effect in effects { take(effect, now, &guarded) }
-        guarded.newsroom.note(jobs: guarded.core.count)
-        hasNews = guarded.newsroom.hasNews
-        for index in guarded.core.takeIdleConditions() where guarded.followed[index]?.scope != .internet {
-            if guarded.core.removeCondition(index), let followed = guarded.followed.remove(index) { unfollowed.append(followed) }
+    init(_ effects: [Effect], _ now: BusTime, _ state: inout RetryBus.State) {
+        for effect in effects { take(effect, now, &state) }
+        state.broadcaster.note(jobs: state.core.count)
+        hasEvents = state.broadcaster.hasEvents
+        for index in state.core.takeIdleConditions() where state.followed[index]?.scope != .internet {
+            if state.core.removeCondition(index), let followed = state.followed.remove(index) { unfollowed.append(followed) }
         }
-        continuations += guarded.takeEnds()
-        if !guarded.witnesses.isEmpty { parked = guarded.takeWitnesses(at: now) }
-        continuations += guarded.takeQuietWitnesses()
+        continuations += state.takeEnds()
+        if !state.parkedWaiters.isEmpty { parked = state.takeParkedWaiters(at: now) }
+        continuations += state.takeQuietWaiters()
     }
 
-    private mutating func take(_ effect: Effect, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
+    private mutating func take(_ effect: Effect, _ now: BusTime, _ state: inout RetryBus.State) {
         switch effect {
         case .start(let key):
-            guard guarded.desk[key] != nil else { return }
-            guarded.desk[key]?.mayStart = true
-            guarded.desk[key]?.interruption = nil
-            wake(key, guarded.core[key]?.number, &guarded)
+            guard state.table[key] != nil else { return }
+            state.table[key]?.mayStart = true
+            state.table[key]?.interruption = nil
+            wake(key, state.core[key]?.number, &state)
         case .interrupt(let key, let interruption):
-            guarded.desk[key]?.interruption = interruption
-            if let attempt = guarded.desk[key]?.record.attempt { cancelled.append(attempt) }
+            state.table[key]?.interruption = interruption
+            if let attempt = state.table[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
-            if let entry = guarded.desk.remove(key, ending) { released.append(entry) }
+            if let entry = state.table.remove(key, ending) { released.append(entry) }
         case .warnOfShortage: hasShortage = true
-        case .tell(let subject, let news):
-            trace(subject, news, now, &guarded)
-            if guarded.newsroom.hasReaders, let record = guarded.desk[subject.key]?.record {
-                let old = guarded.newsroom.put(guarded.event(subject, record, news, at: now))
+        case .publish(let subject, let change):
+            trace(subject, change, now, &state)
+            if state.broadcaster.hasReaders, let record = state.table[subject.key]?.record {
+                let old = state.broadcaster.append(state.event(subject, record, change, at: now))
                 if let old { dropped.append(old) }
             }
-            noteUnfinished(subject.key, news, &guarded)
-            switch news {
-            case .waiting: tellOfWaiting(subject.key, &guarded)
+            noteUnfinished(subject.key, change, &state)
+            switch change {
+            case .waiting: reportWaiting(subject.key, &state)
             // Its task has its result, and asks no more.
-            case .succeeded: if let entry = guarded.desk.remove(subject.key, nil) { released.append(entry) }
+            case .succeeded: if let entry = state.table.remove(subject.key, nil) { released.append(entry) }
             // How it ended is laid down before anybody comes: that effect follows.
-            case .ended: wake(subject.key, subject.number, &guarded)
+            case .ended: wake(subject.key, subject.number, &state)
             case .started, .failed, .backingOff: break
             }
         }
     }
 
     /// Notes what a job's span has to be told; only if it has one.
-    private mutating func trace(_ subject: Subject, _ news: News, _ now: BusTime, _ guarded: inout RetryBus.Guarded) {
+    private mutating func trace(_ subject: Subject, _ change: JobChange, _ now: BusTime, _ state: inout RetryBus.State) {
         let key = subject.key
-        guard let record = guarded.desk[key]?.record, let trace = record.trace else { return }
-        let id = Ticket(key: key, number: subject.number, name: record.name).id
-        switch news {
-        case .started(_, let departure): guarded.desk[key]?.record.trace?.noteStart(departure.trigger, at: now)
-        case .failed: guarded.desk[key]?.record.trace?.noteFailure(at: now)
+        guard let record = state.table[key]?.record, let trace = record.trace else { return }
+        let id = JobHandle(key: key, number: subject.number, name: record.name).id
+        switch change {
+        case .started(_, let startReason): state.table[key]?.record.trace?.noteStart(startReason.trigger, at: now)
+        case .failed: state.table[key]?.record.trace?.noteFailure(at: now)
         case .succeeded: traced.append((trace, id, nil))
         case .ended(let ending): traced.append((trace, id, ending))
         case .waiting, .backingOff: break
         }
     }
 
-    private mutating func wake(_ key: JobKey, _ number: UInt64?, _ guarded: inout RetryBus.Guarded) {
-        guard let entry = guarded.desk[key] else { return }
+    private mutating func wake(_ key: JobKey, _ number: UInt64?, _ state: inout RetryBus.State) {
+        guard let entry = state.table[key] else { return }
         switch entry.waiter {
         case .nobody: return
         case .task(let continuation): continuations.append(continuation)
-        case .plan(let plan):
-            let ticket = Ticket(key: key, number: number ?? guarded.core[key]?.number ?? 0, name: entry.record.name)
-            launches.append((plan, ticket, entry.taskPriority))
+        case .definition(let definition):
+            let handle = JobHandle(key: key, number: number ?? state.core[key]?.number ?? 0, name: entry.record.name)
+            launches.append((definition, handle, entry.taskPriority))
         }
-        guarded.desk[key]?.waiter = .nobody
+        state.table[key]?.waiter = .nobody
     }
 
     /// Has a job's own handlers and readers hear that it waits.
-    private mutating func tellOfWaiting(_ key: JobKey, _ guarded: inout RetryBus.Guarded) {
-        guard guarded.desk[key]?.wantsNews == true else { return }
-        guarded.desk[key]?.hasNews = true
-        wake(key, nil, &guarded)
+    private mutating func reportWaiting(_ key: JobKey, _ state: inout RetryBus.State) {
+        guard state.table[key]?.wantsWaits == true else { return }
+        state.table[key]?.hasUnreadWait = true
+        wake(key, nil, &state)
     }
 
     /// Keeps account of what a shutdown ends.
-    private func noteUnfinished(_ key: JobKey, _ news: News, _ guarded: inout RetryBus.Guarded) {
-        guard guarded.core.isShutDown, guarded.unfinished[key] != nil else { return }
-        switch news {
-        case .succeeded: guarded.unfinished[key] = nil
-        case .ended(.gaveUp(let reason, _, _)) where reason != .shutDown: guarded.unfinished[key] = nil
-        case .ended: guarded.unfinished[key]?.job.lastError = guarded.desk[key]?.record.lastError
+    private func noteUnfinished(_ key: JobKey, _ change: JobChange, _ state: inout RetryBus.State) {
+        guard state.core.isShutDown, state.unfinished[key] != nil else { return }
+        switch change {
+        case .succeeded: state.unfinished[key] = nil
+        case .ended(.gaveUp(let reason, _, _)) where reason != .shutDown: state.unfinished[key] = nil
+        case .ended: state.unfinished[key]?.job.lastError = state.table[key]?.record.lastError
         case .waiting, .started, .failed, .backingOff: break
         }
     }
@@ -106,7 +106,7 @@ struct Consequences {
     /// A job that may start is worth more than anything else.
     func wake() {
         for continuation in continuations { continuation.resume() }
-        for (plan, ticket, priority) in launches { plan.launch(ticket, priority) }
+        for (definition, handle, priority) in launches { definition.launch(handle, priority) }
     }
 
     /// What runs code of callers, which may take its time.
@@ -114,25 +114,25 @@ struct Consequences {
         for attempt in cancelled { attempt.cancel() }
         for end in traced { end.trace.end(end.id, end.ending) }
         for followed in unfollowed { followed.close() }
-        for (witness, job) in parked { witness.continuation.resume(returning: job) }
+        for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
     }
 }
 
-extension RetryBus.Guarded {
+extension RetryBus.State {
     /// What happened to a job, for those who listen.
-    fileprivate func event(_ subject: Subject, _ record: JobRecord, _ news: News, at now: BusTime) -> RetryEvent {
-        let id = Ticket(key: subject.key, number: subject.number, name: record.name).id
+    fileprivate func event(_ subject: Subject, _ record: JobRecord, _ change: JobChange, at now: BusTime) -> RetryEvent {
+        let id = JobHandle(key: subject.key, number: subject.number, name: record.name).id
         var event = RetryEvent(
             kind: .succeeded, job: id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
             attempt: subject.started, waited: subject.waited, at: now.duration)
-        switch news {
+        switch change {
         case .waiting(let condition):
             event.kind = .waiting
             let unmet = self.unmet(of: subject.key)
             event.unmet = unmet.isEmpty ? [self.unmet(condition)].compactMap(\.self) : unmet
-        case .started(_, let departure):
+        case .started(_, let startReason):
             event.kind = .attemptStarted
-            (event.trigger, event.saved, event.sinceReconnect) = (departure.trigger, departure.saved, departure.sinceEdge)
+            (event.trigger, event.saved, event.sinceReconnect) = (startReason.trigger, startReason.saved, startReason.sinceEdge)
         case .failed(let failure, let isCharged):
             event.kind = .attemptFailed
             if let error = record.failure {

@@ -1,32 +1,37 @@
 internal import DequeModule
+internal import Synchronization
 
-/// Events on their way to those who listen.
+/// Delivers a bus's events to listeners, metrics and the log.
 ///
-/// Events are put down under the bus's lock and delivered outside of it, each kind of reader by one thread at a time, so that they
-/// come in order. What a reader that blocks leaves behind is bounded.
-struct Newsroom: Sendable {
+/// The bus appends events under its lock and delivers them outside of it. Each kind of reader has its own queue, with one
+/// delivering thread at a time: events arrive in order, and a logger that blocks delays no listener. All queues are bounded.
+struct EventBroadcaster: Sendable {
     typealias Listener = AsyncStream<RetryEvent>.Continuation
 
-    /// Events for one kind of reader.
+    /// The events for one kind of reader.
     private struct Queue: Sendable {
         var events: Deque<RetryEvent> = []
-        /// How many events had no room since the last delivery.
+        /// The number of events that were dropped since the last delivery.
         var dropped = 0
-        /// Whether a thread is delivering.
-        var isBusy = false
+        /// True while a thread delivers; other threads leave their events to it.
+        private var isBusy = false
 
-        mutating func takeAll() -> [RetryEvent] {
+        /// Takes everything, unless another thread delivers; returns `nil` and ends the delivery if there is nothing.
+        mutating func takeAll(isContinuing: Bool, orIf hasOtherWork: Bool = false) -> [RetryEvent]? {
+            guard isContinuing || !isBusy else { return nil }
+            isBusy = !events.isEmpty || hasOtherWork
+            guard isBusy else { return nil }
             defer { events = [] }
             return Array(events)
         }
 
-        /// Puts an event down, or drops it if there are too many.
-        mutating func put(_ event: RetryEvent) {
-            if events.count < Newsroom.limit { events.append(event) } else { dropped += 1 }
+        /// Appends an event, or drops it if the queue is full.
+        mutating func append(_ event: RetryEvent) {
+            if events.count < EventBroadcaster.limit { events.append(event) } else { dropped += 1 }
         }
     }
 
-    /// How many events wait for instruments that block; those that come later are dropped.
+    /// The most events that wait for instruments that block; later ones are dropped.
     static let limit = 4096
 
     private var listeners: [UInt64: Listener] = [:]
@@ -38,9 +43,9 @@ struct Newsroom: Sendable {
     private let isMeasured: Bool
     private let isLogged: Bool
     private(set) var isClosed = false
-    /// How many jobs there are, and how many the metrics know of.
+    /// The number of jobs, and the number that the metrics know.
     private var jobs = 0
-    private var toldJobs = 0
+    private var measuredJobs = 0
 
     init(listenerLimit: Int = 0, isMeasured: Bool = false, isLogged: Bool = false) {
         self.listenerLimit = max(Self.limit, listenerLimit)
@@ -48,14 +53,13 @@ struct Newsroom: Sendable {
         self.isLogged = isLogged
     }
 
-    /// Whether anybody wants to know.
     var hasReaders: Bool { isMeasured || isLogged || !listeners.isEmpty }
     var listenerCount: Int { listeners.count }
-    var hasNews: Bool {
-        !forListeners.events.isEmpty || !forMetrics.events.isEmpty || !forLog.events.isEmpty || jobs != toldJobs
+    var hasEvents: Bool {
+        !forListeners.events.isEmpty || !forMetrics.events.isEmpty || !forLog.events.isEmpty || jobs != measuredJobs
     }
 
-    /// Returns `nil` if there is nothing more to hear.
+    /// Adds a listener; returns `nil` if the broadcaster is closed.
     mutating func add(_ listener: Listener) -> UInt64? {
         guard !isClosed else { return nil }
         nextID += 1
@@ -65,10 +69,10 @@ struct Newsroom: Sendable {
 
     mutating func remove(_ id: UInt64) -> Listener? { listeners.removeValue(forKey: id) }
 
-    /// Puts an event down for all readers; returns the oldest one if it has no room any more, to be released outside of the lock.
-    mutating func put(_ event: RetryEvent) -> RetryEvent? {
-        if isMeasured { forMetrics.put(event) }
-        if isLogged { forLog.put(event) }
+    /// Appends an event for all readers; returns the oldest one if it was dropped, to be released outside of the lock.
+    mutating func append(_ event: RetryEvent) -> RetryEvent? {
+        if isMeasured { forMetrics.append(event) }
+        if isLogged { forLog.append(event) }
         guard !listeners.isEmpty else { return nil }
         forListeners.events.append(event)
         return forListeners.events.count > listenerLimit ? forListeners.events.popFirst() : nil
@@ -78,52 +82,87 @@ struct Newsroom: Sendable {
         if isMeasured { self.jobs = jobs }
     }
 
-    /// Nothing more will be put down; those who listen get what is there, and the end.
+    /// Finishes the listeners' streams with the next delivery.
     mutating func close() { isClosed = true }
 
     // MARK: - Delivering
 
-    /// What one thread delivers to the streams at once.
-    struct Edition: Sendable {
+    /// The events that one thread delivers to the streams at once.
+    struct EventBatch: Sendable {
         var events: [RetryEvent]
         var listeners: [Listener]
-        /// Whether nothing follows.
+        /// True if no batch follows.
         var isLast: Bool
     }
 
-    /// What one thread delivers to instruments at once.
-    struct Report: Sendable {
+    /// The events that one thread delivers to the metrics or the log at once.
+    struct InstrumentBatch: Sendable {
         var events: [RetryEvent]
-        /// By how many jobs there are more.
+        /// The change in the number of jobs.
         var moreJobs = 0
-        /// How many events are missing behind these.
+        /// The number of events that were dropped after these.
         var dropped = 0
     }
 
-    /// What is left to tell the streams; `nil` if nothing is or if another thread tells it.
-    mutating func takeForListeners(isContinuing: Bool) -> Edition? {
-        guard isContinuing || !forListeners.isBusy else { return nil }
-        forListeners.isBusy = !forListeners.events.isEmpty || (isClosed && !listeners.isEmpty)
-        guard forListeners.isBusy else { return nil }
+    mutating func takeForListeners(isContinuing: Bool) -> EventBatch? {
+        guard let events = forListeners.takeAll(isContinuing: isContinuing, orIf: isClosed && !listeners.isEmpty)
+        else { return nil }
         defer { if isClosed { listeners = [:] } }
-        return Edition(events: forListeners.takeAll(), listeners: Array(listeners.values), isLast: isClosed)
+        return EventBatch(events: events, listeners: Array(listeners.values), isLast: isClosed)
     }
 
-    /// What is left to count; `nil` if nothing is or if another thread counts it.
-    mutating func takeForMetrics(isContinuing: Bool) -> Report? {
-        guard isContinuing || !forMetrics.isBusy else { return nil }
-        forMetrics.isBusy = !forMetrics.events.isEmpty || jobs != toldJobs
-        guard forMetrics.isBusy else { return nil }
-        defer { toldJobs = jobs }
-        return Report(events: forMetrics.takeAll(), moreJobs: jobs - toldJobs)
+    mutating func takeForMetrics(isContinuing: Bool) -> InstrumentBatch? {
+        guard let events = forMetrics.takeAll(isContinuing: isContinuing, orIf: jobs != measuredJobs) else { return nil }
+        defer { measuredJobs = jobs }
+        return InstrumentBatch(events: events, moreJobs: jobs - measuredJobs)
     }
 
-    /// What is left to log; `nil` if nothing is or if another thread logs it.
-    mutating func takeForLog(isContinuing: Bool) -> Report? {
-        guard isContinuing || !forLog.isBusy else { return nil }
-        forLog.isBusy = !forLog.events.isEmpty
-        guard forLog.isBusy else { return nil }
+    mutating func takeForLog(isContinuing: Bool) -> InstrumentBatch? {
+        guard let events = forLog.takeAll(isContinuing: isContinuing) else { return nil }
         defer { forLog.dropped = 0 }
-        return Report(events: forLog.takeAll(), dropped: forLog.dropped)
+        return InstrumentBatch(events: events, dropped: forLog.dropped)
+    }
+}
+
+extension RetryBus {
+    /// The events of all jobs from now on, in order.
+    ///
+    /// Each access makes a new stream, for one iteration. It does not repeat earlier events. A slow listener loses the oldest
+    /// events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus is shut down or released.
+    public var events: AsyncStream<RetryEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
+        guard let id = state.withLock({ $0.broadcaster.add(continuation) }) else {
+            continuation.finish()
+            return stream
+        }
+        // Unread events are released outside of the lock.
+        continuation.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.broadcaster.remove(id) } }
+        return stream
+    }
+
+    /// Delivers the events that were appended, unless another thread does.
+    func publish() {
+        deliver({ $0.takeForListeners(isContinuing: $1) }) { batch in
+            for event in batch.events {
+                for listener in batch.listeners { listener.yield(event) }
+            }
+            guard batch.isLast else { return }
+            for listener in batch.listeners { listener.finish() }
+        }
+        guard let instruments else { return }
+        deliver({ $0.takeForMetrics(isContinuing: $1) }, instruments.measure)
+        deliver({ $0.takeForLog(isContinuing: $1) }, instruments.log)
+    }
+
+    /// Delivers batches until there are no more, including those that other threads append meanwhile.
+    private func deliver<Batch: Sendable>(
+        _ take: (inout EventBroadcaster, _ isContinuing: Bool) -> Batch?, _ deliver: (Batch) -> Void
+    ) {
+        var isContinuing = false
+        while let batch = state.withLock({ take(&$0.broadcaster, isContinuing) }) {
+            isContinuing = true
+            deliver(batch)
+        }
     }
 }

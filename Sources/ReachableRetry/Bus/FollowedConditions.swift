@@ -3,68 +3,51 @@ internal import Reachability
 internal import Synchronization
 
 extension RetryBus {
-    /// What a caller asks for.
-    struct Order {
-        var policy: RetryPolicy
-        var scope: Scope
-        var options: JobOptions
-        /// When its life begins, if that is later than now.
-        var notBefore = BusTime.past
-        /// What makes its task when it may start; `nil` if it has one.
-        var plan: AnyJobPlan?
-        /// Whether its driver wants to hear that it waits.
-        var wantsNews = false
-        /// Whether its driver goes on only when a reader asks.
-        var isPulled = false
-        /// The priority of the tasks that the bus makes for it.
-        var taskPriority = TaskPriority.medium
-    }
-
     /// Takes in a job.
-    func submit(_ order: Order) throws(RetryError) -> Ticket {
+    func submit(_ request: JobRequest) throws(RetryError) -> JobHandle {
         // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
         // any moment, with its last job.
         var made: Condition?
-        let trace = JobTrace(order, configuration, at: clock.now())
+        let trace = JobTrace(request, configuration, at: clock.now())
         while true {
-            if let result = submit(order, made, monitor.stage, trace) {
+            if let result = submit(request, made, monitor.stage, trace) {
                 if case .failure = result { trace?.reject() }
                 return try result.get()
             }
-            made = monitor.condition(for: order.scope)
+            made = monitor.condition(for: request.scope)
         }
     }
 
     /// Takes in a job; `nil` if that needs the scope's condition.
     private func submit(
-        _ order: Order, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
-    ) -> Result<Ticket, RetryError>? {
-        var result: Result<Ticket, RetryError>?
+        _ request: JobRequest, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
+    ) -> Result<JobHandle, RetryError>? {
+        var result: Result<JobHandle, RetryError>?
         let running = RunningAttempt.current
         let parent = running?.bus == ObjectIdentifier(self) ? running?.attempt : nil
         var isUnwatched = false
-        change { guarded, now in
-            guard !guarded.core.isShutDown else {
+        change { state, now in
+            guard !state.core.isShutDown else {
                 result = .failure(.shutDown)
                 return []
             }
-            guard order.options.id.map({ guarded.desk.key(of: $0) == nil }) ?? true else {
+            guard request.options.id.map({ state.table.key(of: $0) == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
-            guard let scope = guarded.index(of: order.scope, made, self, stage, at: now) else { return [] }
-            let others = order.options.conditions.map { guarded.index(of: $0, self, at: now) }
-            let refreshed = ([scope] + others).flatMap { guarded.refresh($0, at: now) }
-            let (key, number, effects) = guarded.core.submit(
-                order.policy.rules, scope: scope, conditions: others, destination: order.options.destination,
-                priority: order.options.priority,
-                parent: parent, notBefore: order.notBefore, at: now)
-            let ticket = Ticket(key: key, number: number, name: order.options.id.flatMap { $0.isChosen ? $0 : nil })
-            guarded.desk.add(ticket, order)
-            if trace != nil { guarded.desk[key]?.record.trace = trace }
-            result = .success(ticket)
-            isUnwatched = stage == .idle && order.policy.rules.connectivity != .ignore && !guarded.hasWarned
-            if isUnwatched { guarded.hasWarned = true }
+            guard let scope = state.index(of: request.scope, made, self, stage, at: now) else { return [] }
+            let others = request.options.conditions.map { state.index(of: $0, self, at: now) }
+            let refreshed = ([scope] + others).flatMap { state.refresh($0, at: now) }
+            let (key, number, effects) = state.core.submit(
+                request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
+                priority: request.options.priority,
+                parent: parent, notBefore: request.notBefore, at: now)
+            let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
+            state.table.add(handle, request)
+            if trace != nil { state.table[key]?.record.trace = trace }
+            result = .success(handle)
+            isUnwatched = stage == .idle && request.policy.rules.connectivity != .ignore && !state.hasWarned
+            if isUnwatched { state.hasWarned = true }
             return refreshed + effects
         }
         if isUnwatched { warnOfIdleMonitor() }
@@ -78,10 +61,10 @@ extension RetryBus {
 
     /// A condition changed.
     fileprivate func conditionChanged(_ index: ConditionIndex, _ storage: ObjectIdentifier) {
-        change { guarded, now in
+        change { state, now in
             // The place may belong to another one by now.
-            guard let followed = guarded.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
-            return guarded.refresh(index, at: now)
+            guard let followed = state.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
+            return state.refresh(index, at: now)
         }
     }
 
@@ -89,14 +72,14 @@ extension RetryBus {
     ///
     /// `nil` if the answer would change nothing.
     func scopeToAskAbout(_ key: JobKey, _ report: FailureReport) -> Scope? {
-        guarded.withLock { guarded in
-            guard guarded.core.wouldCharge(key, report), let index = guarded.core.conditions(of: key).first else { return nil }
-            return guarded.followed[index]?.scope
+        state.withLock { state in
+            guard state.core.wouldCharge(key, report), let index = state.core.conditions(of: key).first else { return nil }
+            return state.followed[index]?.scope
         }
     }
 }
 
-extension RetryBus.Guarded {
+extension RetryBus.State {
     /// The place of a scope, which is followed from now on.
     fileprivate mutating func index(
         of scope: Scope, _ made: Condition?, _ bus: RetryBus, _ stage: ReachabilityMonitor.Stage, at now: BusTime

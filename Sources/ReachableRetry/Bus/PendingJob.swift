@@ -60,8 +60,8 @@ public struct PendingJob: Sendable, Identifiable {
     var isScopeUnmet = false
     var missing: String?
     /// What keeps it in line, and for how long if that is known.
-    var hold: Hold?
-    var holdDelay: Duration?
+    var queueReason: QueueReason?
+    var queueDelay: Duration?
     /// What numbers of the system its errors stand for.
     var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 }
@@ -76,7 +76,7 @@ extension PendingJob: CustomStringConvertible {
         case .running: "attempt \(attempts) is running"
         case .paused: "paused until it is resumed, or its reader asks for what comes next"
         case .waiting: "waits for " + needs.joined(separator: ", and for ")
-        case .queued: turn
+        case .queued: queueWords
         default: delays
         }
     }
@@ -94,9 +94,9 @@ extension PendingJob: CustomStringConvertible {
         return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
     }
 
-    private var turn: String {
-        let time = holdDelay?.words
-        switch hold {
+    private var queueWords: String {
+        let time = queueDelay?.words
+        switch queueReason {
         case .canary: return "waits for its turn: another job tries \(target) first"
         case .full(let count): return "waits for its turn: \(Self.attempts(count)) to \(target)"
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"

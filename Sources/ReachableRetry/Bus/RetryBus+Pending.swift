@@ -7,9 +7,9 @@ extension RetryBus {
     /// A snapshot, at a cost that grows with the number of jobs.
     public var pending: [PendingJob] {
         let reading = clock.now()
-        let jobs = guarded.withLock { guarded in
-            let now = guarded.time(reading)
-            return guarded.core.liveKeys.compactMap { guarded.pendingJob($0, at: now) }
+        let jobs = state.withLock { state in
+            let now = state.time(reading)
+            return state.core.liveKeys.compactMap { state.pendingJob($0, at: now) }
         }
         return withMissing(jobs)
     }
@@ -27,54 +27,12 @@ extension RetryBus {
         return jobs
     }
 
-    /// What happens to all jobs, from now on, in order.
-    ///
-    /// Each access makes a stream of its own, for one iteration, which misses what happened before. A listener that is slow loses
-    /// the oldest events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus was shut down, or is released.
-    public var events: AsyncStream<RetryEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))
-        guard let id = guarded.withLock({ $0.newsroom.add(continuation) }) else {
-            continuation.finish()
-            return stream
-        }
-        // What the listener has not read is released outside of the lock.
-        continuation.onTermination = { [weak self] _ in _ = self?.guarded.withLock { $0.newsroom.remove(id) } }
-        return stream
-    }
-
-    /// Delivers the events that were put down, unless another thread does.
-    ///
-    /// Listeners, metrics and the log each have a queue of their own: a logger that blocks keeps no listener waiting.
-    func publish() {
-        var isContinuing = false
-        while let edition = guarded.withLock({ $0.newsroom.takeForListeners(isContinuing: isContinuing) }) {
-            isContinuing = true
-            for event in edition.events {
-                for listener in edition.listeners { listener.yield(event) }
-            }
-            guard edition.isLast else { continue }
-            for listener in edition.listeners { listener.finish() }
-        }
-        guard let instruments else { return }
-        isContinuing = false
-        while let edition = guarded.withLock({ $0.newsroom.takeForMetrics(isContinuing: isContinuing) }) {
-            isContinuing = true
-            instruments.measure(edition)
-        }
-        isContinuing = false
-        while let edition = guarded.withLock({ $0.newsroom.takeForLog(isContinuing: isContinuing) }) {
-            isContinuing = true
-            instruments.log(edition)
-        }
-    }
-
     /// What is kept, for tests that look for leaks: jobs, what their tasks have to pick up, conditions, listeners, timers.
     package var usage: [Int] {
-        guarded.withLock { guarded in
+        state.withLock { state in
             [
-                guarded.core.count, guarded.desk.count, guarded.followed.count(where: { $0.scope != .internet }),
-                guarded.newsroom.listenerCount, guarded.core.timerCount,
+                state.core.count, state.table.count, state.followed.count(where: { $0.scope != .internet }),
+                state.broadcaster.listenerCount, state.core.timerCount,
             ]
         }
     }
@@ -86,27 +44,27 @@ extension RetryBus {
     }
 }
 
-extension RetryBus.Guarded {
+extension RetryBus.State {
     func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
-        guard let job = core[key], let record = desk[key]?.record, let description = core.description(of: key, at: now) else {
+        guard let job = core[key], let record = table[key]?.record, let description = core.description(of: key, at: now) else {
             return nil
         }
         let unmet = description.unmet.compactMap { index in
             followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
         }
         return PendingJob(
-            id: Ticket(key: key, number: job.number, name: record.name).id, state: description.state,
+            id: JobHandle(key: key, number: job.number, name: record.name).id, state: description.state,
             scope: followed[job.scope]?.scope ?? .internet,
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
-            lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, hold: description.hold,
-            holdDelay: description.holdDelay, errnoReaders: job.rules.classification.errnoReaders)
+            lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, queueReason: description.queueReason,
+            queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
     }
 }
 
 /// Somebody who waits for a job to wait.
-struct ParkingWitness: Sendable {
+struct ParkedWaiter: Sendable {
     let number: UInt64
     let id: JobID
     let continuation: CheckedContinuation<PendingJob, any Error>
@@ -120,75 +78,75 @@ extension RetryBus {
     /// - Throws: `CancellationError` when the task is cancelled.
     package func untilParked(_ id: JobID) async throws -> PendingJob {
         try Task.checkCancellation()
-        let number = guarded.withLock { guarded in
-            guarded.nextWitness += 1
-            return guarded.nextWitness
+        let number = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
         }
         var job = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let reading = clock.now()
-                let parked = guarded.withLock { guarded in
-                    guarded.witnesses.append(ParkingWitness(number: number, id: id, continuation: continuation))
-                    return guarded.takeWitnesses(at: guarded.time(reading))
+                let parked = state.withLock { state in
+                    state.parkedWaiters.append(ParkedWaiter(number: number, id: id, continuation: continuation))
+                    return state.takeParkedWaiters(at: state.time(reading))
                 }
-                for (witness, job) in parked { witness.continuation.resume(returning: job) }
-                if Task.isCancelled { cancelWitness(number) }
+                for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
+                if Task.isCancelled { cancelParkedWaiter(number) }
             }
         } onCancel: {
-            cancelWitness(number)
+            cancelParkedWaiter(number)
         }
         if job.isScopeUnmet { job.missing = monitor.missing(for: job.scope) }
         return job
     }
 
     /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
-    package var isQuiet: Bool { guarded.withLock { $0.isQuiet } }
+    package var isQuiet: Bool { state.withLock { $0.isQuiet } }
 
     /// Suspends until the bus is quiet.
     package func untilQuiet() async {
         await withUnsafeContinuation { continuation in
-            let isQuiet = guarded.withLock { guarded in
-                if !guarded.isQuiet { guarded.quietWitnesses.append(continuation) }
-                return guarded.isQuiet
+            let isQuiet = state.withLock { state in
+                if !state.isQuiet { state.quietWaiters.append(continuation) }
+                return state.isQuiet
             }
             if isQuiet { continuation.resume() }
         }
     }
 
-    private func cancelWitness(_ number: UInt64) {
-        let witness = guarded.withLock { guarded in
-            guarded.witnesses.firstIndex { $0.number == number }.map { guarded.witnesses.remove(at: $0) }
+    private func cancelParkedWaiter(_ number: UInt64) {
+        let waiter = state.withLock { state in
+            state.parkedWaiters.firstIndex { $0.number == number }.map { state.parkedWaiters.remove(at: $0) }
         }
-        witness?.continuation.resume(throwing: CancellationError())
+        waiter?.continuation.resume(throwing: CancellationError())
     }
 }
 
-extension RetryBus.Guarded {
+extension RetryBus.State {
     fileprivate var isQuiet: Bool {
-        desk.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
+        table.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
     }
 
     /// The tasks that waited until the bus is quiet, if it is.
-    mutating func takeQuietWitnesses() -> [UnsafeContinuation<Void, Never>] {
-        guard !quietWitnesses.isEmpty, isQuiet else { return [] }
-        defer { quietWitnesses = [] }
-        return quietWitnesses
+    mutating func takeQuietWaiters() -> [UnsafeContinuation<Void, Never>] {
+        guard !quietWaiters.isEmpty, isQuiet else { return [] }
+        defer { quietWaiters = [] }
+        return quietWaiters
     }
 
     /// The witnesses whose jobs wait now.
-    mutating func takeWitnesses(at now: BusTime) -> [(ParkingWitness, PendingJob)] {
-        var taken: [(ParkingWitness, PendingJob)] = []
-        var rest: [ParkingWitness] = []
-        for witness in witnesses {
-            if let key = desk.key(of: witness.id), desk[key]?.isAwake == false, let job = pendingJob(key, at: now),
+    mutating func takeParkedWaiters(at now: BusTime) -> [(ParkedWaiter, PendingJob)] {
+        var taken: [(ParkedWaiter, PendingJob)] = []
+        var rest: [ParkedWaiter] = []
+        for waiter in parkedWaiters {
+            if let key = table.key(of: waiter.id), table[key]?.isAwake == false, let job = pendingJob(key, at: now),
                 job.state != .running
             {
-                taken.append((witness, job))
+                taken.append((waiter, job))
             } else {
-                rest.append(witness)
+                rest.append(waiter)
             }
         }
-        witnesses = rest
+        parkedWaiters = rest
         return taken
     }
 }

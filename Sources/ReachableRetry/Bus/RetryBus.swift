@@ -44,28 +44,28 @@ public final class RetryBus: Sendable {
     /// How late a timer may be before the bus asks the kernel whether the world is still the same.
     static let suspiciousLateness = Duration.milliseconds(500)
 
-    struct Guarded {
+    struct State {
         var core: RetryBusCore
-        var desk = JobDesk()
+        var table = JobTable()
         var followed = FollowedConditions()
-        var newsroom = Newsroom()
+        var broadcaster = EventBroadcaster()
         /// Tests that wait for a job to wait.
-        var witnesses: [ParkingWitness] = []
-        var nextWitness: UInt64 = 0
+        var parkedWaiters: [ParkedWaiter] = []
+        var nextWaiter: UInt64 = 0
         /// Whether the log was told that the monitor does not run.
         var hasWarned = false
         /// Tests that wait until the bus is quiet.
-        var quietWitnesses: [UnsafeContinuation<Void, Never>] = []
+        var quietWaiters: [UnsafeContinuation<Void, Never>] = []
         /// Counts the changes, so that the alarm clock knows the latest.
         var revision: UInt64 = 0
         /// The jobs that several callers share.
-        var joints: [JobID: AnyJoint] = [:]
+        var sharedJobs: [JobID: AnySharedJob] = [:]
         /// Callers that wait until no job is left.
         var ends: [UnsafeContinuation<Void, Never>] = []
         /// The jobs that had not ended when the shutdown began, and that it has ended or still may.
         var unfinished: [JobKey: (number: Int, job: PendingJob)] = [:]
-        /// How many ended lives whose handlers have not been called yet.
-        var untold = 0
+        /// The number of ended jobs whose handlers have not returned yet.
+        var runningEndHandlers = 0
         /// The latest time that was read: two threads may come here in another order than they looked at the clock.
         fileprivate var latest = BusTime.past
 
@@ -76,7 +76,7 @@ public final class RetryBus: Sendable {
         }
 
         /// Whether no job is left, and all handlers were told.
-        var isOver: Bool { core.count == 0 && desk.unheardEnds == 0 && untold == 0 }
+        var isOver: Bool { core.count == 0 && table.unclaimedEnds == 0 && runningEndHandlers == 0 }
 
         /// The callers that have waited for the end, if it has come.
         mutating func takeEnds() -> [UnsafeContinuation<Void, Never>] {
@@ -90,10 +90,10 @@ public final class RetryBus: Sendable {
     let configuration: Configuration
     let instruments: BusInstruments?
     let clock: BusClock
-    let guarded: Mutex<Guarded>
-    let alarm: AlarmClock
+    let state: Mutex<State>
+    let alarm: BusTimer
     private let lookups = RecentLookups()
-    let chance: Mutex<any RandomNumberGenerator & Sendable>
+    let random: Mutex<any RandomNumberGenerator & Sendable>
 
     /// Makes a bus.
     ///
@@ -116,21 +116,21 @@ public final class RetryBus: Sendable {
         var generator = generator
         // Drawn only if it matters: a generator of the caller's may be made for the delays.
         let seed = configuration.releasePolicy.rules.isRandom ? generator.next() : 0
-        guarded = Mutex(
-            Guarded(
+        state = Mutex(
+            State(
                 core: RetryBusCore(
                     release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent,
                     maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed),
-                newsroom: Newsroom(
+                broadcaster: EventBroadcaster(
                     listenerLimit: configuration.bufferedEvents, isMeasured: configuration.metrics != nil,
                     isLogged: configuration.logger != nil)))
-        alarm = AlarmClock(self.clock)
-        chance = Mutex(generator)
+        alarm = BusTimer(self.clock)
+        random = Mutex(generator)
     }
 
     deinit {
-        for condition in guarded.withLock({ $0.followed.removeAll() }) { condition.close() }
-        guarded.withLock { $0.newsroom.close() }
+        for condition in state.withLock({ $0.followed.removeAll() }) { condition.close() }
+        state.withLock { $0.broadcaster.close() }
         publish()
     }
 
@@ -147,10 +147,10 @@ public final class RetryBus: Sendable {
     ///   - ignoringServerDelays: Also ends delays ordered by servers, those of single jobs and those of whole destinations. For a
     ///     person who insists. An interval of ``Job/repeating(every:)`` is not cut short.
     public func retryNow(_ scope: Scope? = nil, ignoringServerDelays: Bool = false) {
-        change { guarded, now in
-            guard let scope else { return guarded.core.nudge(nil, ignoringOrders: ignoringServerDelays, at: now) }
-            guard let index = guarded.followed.index(of: scope) else { return [] }
-            return guarded.core.nudge(index, ignoringOrders: ignoringServerDelays, at: now)
+        change { state, now in
+            guard let scope else { return state.core.retryNow(nil, ignoringServerDelays: ignoringServerDelays, at: now) }
+            guard let index = state.followed.index(of: scope) else { return [] }
+            return state.core.retryNow(index, ignoringServerDelays: ignoringServerDelays, at: now)
         }
     }
 
@@ -159,12 +159,12 @@ public final class RetryBus: Sendable {
     /// If that attempt succeeds all the same, the caller gets its value. Returns at once, and does nothing if there is no such
     /// job. The same happens when the task that called `retry` is cancelled.
     public func cancel(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.cancel($0, at: now) } ?? [] }
+        change { state, now in state.table.key(of: id).map { state.cancel($0, at: now) } ?? [] }
     }
 
     /// Cancels a job whose caller no longer wants it.
-    func cancel(_ ticket: Ticket) {
-        change { guarded, now in guarded.cancel(ticket.key, at: now) }
+    func cancel(_ handle: JobHandle) {
+        change { state, now in state.cancel(handle.key, at: now) }
     }
 
     /// Lets a job start no attempt until ``resume(_:)``.
@@ -172,7 +172,7 @@ public final class RetryBus: Sendable {
     /// A running attempt goes on; if it fails the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` counts on. Returns at once, and
     /// does nothing if there is no such job, or if it is paused.
     public func pause(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.pause($0, at: now) } ?? [] }
+        change { state, now in state.table.key(of: id).map { state.core.pause($0, at: now) } ?? [] }
     }
 
     /// Lets a paused job go on.
@@ -180,7 +180,7 @@ public final class RetryBus: Sendable {
     /// Its delays have passed meanwhile, and a reconnect that came ends them as if it came now. Returns at once, and does nothing
     /// if there is no such job, or if it is not paused.
     public func resume(_ id: JobID) {
-        change { guarded, now in guarded.desk.key(of: id).map { guarded.core.resume($0, at: now) } ?? [] }
+        change { state, now in state.table.key(of: id).map { state.core.resume($0, at: now) } ?? [] }
     }
 
     /// Replaces the conditions that a job needs besides its scope, and looks at once whether it may start.
@@ -189,11 +189,11 @@ public final class RetryBus: Sendable {
     /// ``RetryPolicy/interruptsAttempt(_:)`` says otherwise. Returns at once, and does nothing if there is no
     /// such job.
     public func setConditions(_ conditions: [Condition], of id: JobID) {
-        change { guarded, now in
-            guard let key = guarded.desk.key(of: id) else { return [] }
-            let indices = conditions.map { guarded.index(of: $0, self, at: now) }
-            let refreshed = indices.flatMap { guarded.refresh($0, at: now) }
-            return refreshed + guarded.core.setConditions(indices, of: key, at: now)
+        change { state, now in
+            guard let key = state.table.key(of: id) else { return [] }
+            let indices = conditions.map { state.index(of: $0, self, at: now) }
+            let refreshed = indices.flatMap { state.refresh($0, at: now) }
+            return refreshed + state.core.setConditions(indices, of: key, at: now)
         }
     }
 
@@ -212,15 +212,15 @@ public final class RetryBus: Sendable {
     public func shutdown(drain: Duration?) async -> [PendingJob] {
         beginShutdown(drain: drain)
         await withUnsafeContinuation { continuation in
-            let isOver = guarded.withLock { guarded in
-                if !guarded.isOver { guarded.ends.append(continuation) }
-                return guarded.isOver
+            let isOver = state.withLock { state in
+                if !state.isOver { state.ends.append(continuation) }
+                return state.isOver
             }
             if isOver { continuation.resume() }
         }
-        let jobs = guarded.withLock { guarded in
-            guarded.newsroom.close()
-            return guarded.unfinished.values.sorted { $0.number < $1.number }.map(\.job)
+        let jobs = state.withLock { state in
+            state.broadcaster.close()
+            return state.unfinished.values.sorted { $0.number < $1.number }.map(\.job)
         }
         publish()
         return withMissing(jobs)
@@ -228,49 +228,49 @@ public final class RetryBus: Sendable {
 
     /// Lets no attempt start any more.
     func beginShutdown(drain: Duration?) {
-        change { guarded, now in
-            if !guarded.core.isShutDown {
-                for (number, key) in guarded.core.liveKeys.enumerated() {
-                    guarded.unfinished[key] = guarded.pendingJob(key, at: now).map { (number, $0) }
+        change { state, now in
+            if !state.core.isShutDown {
+                for (number, key) in state.core.liveKeys.enumerated() {
+                    state.unfinished[key] = state.pendingJob(key, at: now).map { (number, $0) }
                 }
             }
-            return guarded.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
+            return state.core.shutDown(drainEnd: drain.map { now + max(.zero, $0) } ?? .never, at: now)
         }
     }
 
     // MARK: - Changing
 
     /// Changes the state, and does what follows from it: wakes tasks first, then sets the timer, then calls what may block.
-    func change(_ body: (inout Guarded, BusTime) -> [Effect]) {
+    func change(_ body: (inout State, BusTime) -> [Effect]) {
         let reading = clock.now()
-        let (consequences, next, revision) = guarded.withLock { guarded in
-            let now = guarded.time(reading)
-            let effects = body(&guarded, now)
-            let consequences = Consequences(effects, now, &guarded)
-            guarded.revision += 1
-            return (consequences, guarded.core.nextTime(), guarded.revision)
+        let (runner, next, revision) = state.withLock { state in
+            let now = state.time(reading)
+            let effects = body(&state, now)
+            let runner = EffectRunner(effects, now, &state)
+            state.revision += 1
+            return (runner, state.core.nextTime(), state.revision)
         }
-        consequences.wake()
+        runner.wake()
         alarm.set(to: next, revision: revision) { [weak self] in self?.timeCame($0) }
-        consequences.perform()
-        if consequences.hasShortage {
+        runner.perform()
+        if runner.hasShortage {
             configuration.logger?.warning(
                 "this machine has run out of descriptors, memory or ports: fewer attempts run at a time until there are more")
         }
-        if consequences.hasNews { publish() }
+        if runner.hasEvents { publish() }
     }
 
     private func timeCame(_ time: BusTime) {
         // Time that passed in a suspended machine does not tell what became of the network.
         if clock.now() - time > Self.suspiciousLateness { lookAgain() }
-        change { guarded, now in guarded.core.tick(at: now) }
+        change { state, now in state.core.tick(at: now) }
     }
 
     /// Asks the kernel about the scopes of the jobs that are about to start.
     private func lookAgain() {
         let reading = clock.now()
-        let scopes = guarded.withLock { guarded in
-            guarded.core.dueScopes(at: guarded.time(reading)).compactMap { index in guarded.followed[index]?.scope }
+        let scopes = state.withLock { state in
+            state.core.dueScopes(at: state.time(reading)).compactMap { index in state.followed[index]?.scope }
         }
         for scope in scopes { _ = isGone(scope) }
     }
@@ -280,14 +280,14 @@ public final class RetryBus: Sendable {
     /// A scope that is gone counts as unsatisfied from now on, until the evaluation that this requests: no attempt starts.
     func isGone(_ scope: Scope) -> Bool {
         guard lookups.isGone(scope, monitor, at: clock.now()) else { return false }
-        change { guarded, now in guarded.followed.index(of: scope).map { guarded.core.lose($0, at: now) } ?? [] }
+        change { state, now in state.followed.index(of: scope).map { state.core.lose($0, at: now) } ?? [] }
         // After the loss was noted: what this evaluation finds ends it.
         monitor.reevaluate(scope)
         return true
     }
 }
 
-extension RetryBus.Guarded {
+extension RetryBus.State {
     /// Cancels a job that its owner no longer wants: the shutdown has not ended it.
     mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
         unfinished[key] = nil
@@ -323,99 +323,24 @@ extension RetryBus {
         isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
-        let order = Order(policy: policy, scope: scope, options: options)
-        let ticket = try submit(order)
-        return try await withTaskCancellationHandler(
-            operation: { try await live(ticket, policy, isolation: isolation, operation) },
-            onCancel: { cancel(ticket) }, isolation: isolation)
-    }
-
-    /// The job's life, from one attempt to the next.
-    private func live<Value>(
-        _ ticket: Ticket, _ policy: RetryPolicy, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
-    ) async throws -> Value {
-        while true {
-            switch await nextStep(ticket) {
-            case .start(let attempt):
-                switch await perform(attempt, ticket, isolation: isolation, operation) {
-                case .success(let value):
-                    change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
-                    return value
-                case .failure(let error): failed(ticket, policy, error)
+        let request = JobRequest(policy: policy, scope: scope, options: options)
+        let driver = JobDriver(bus: self, handle: try submit(request), policy: policy)
+        return try await driver.cancellable(isolation: isolation) {
+            while true {
+                switch await driver.next() {
+                case .start(let attempt):
+                    if case .succeeded(let value) = await driver.run(attempt, isolation: isolation, operation) { return value }
+                case .ended(let end):
+                    defer { noteEndHandled() }
+                    throw driver.conclude(end).error
+                case .waiting, .left: continue
                 }
-            case .waiting, .left: continue
-            case .end(let end):
-                defer { noteTold() }
-                throw conclude(end, ticket, policy).error
             }
         }
     }
 
-    /// Tells how a job ended, and returns what its caller gets, with the report if it gave up.
-    func conclude(_ end: JobEnd, _ ticket: Ticket, _ policy: RetryPolicy) -> (error: any Error, report: GiveUp?) {
-        guard case .gaveUp(let reason, let tally, let isCut) = end.ending else { return (CancellationError(), nil) }
-        let report = GiveUp(ticket.id, reason, tally, end.lastError)
-        for handler in policy.rules.giveUpHandlers { handler(report) }
-        if policy.rules.throwsReport { return (report, report) }
-        if !isCut, let lastError = report.lastError { return (lastError, report) }
-        return (RetryError(RetryError.Code(rawValue: reason.rawValue)), report)
-    }
-
-    /// Decides what becomes of a job whose attempt failed; returns how the failure was seen, unless the job was cancelled.
-    ///
-    /// - Parameter isPaused: Has the job wait until its reader asks for what comes next.
-    @discardableResult
-    func failed(_ ticket: Ticket, _ policy: RetryPolicy, _ error: any Error, isPaused: Bool = false) -> RetryEvent.Failure? {
-        let key = ticket.key
-        let (interruption, trace) = guarded.withLock { ($0.desk[key]?.interruption, $0.desk[key]?.record.trace) }
-        let cut: RetryError? =
-            switch interruption {
-            case .timeout: .attemptTimedOut
-            case .loss: .attemptInterrupted
-            case .deadline, .cancelled, nil: nil
-            }
-        let report = policy.rules.classification.report(error, cut: cut)
-        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
-        // An attempt that the bus cut and repeats counts for nothing: its end is not the reason that the caller gets later.
-        let countsForNothing = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
-        trace?.fail(error)
-        let isGone = scopeToAskAbout(key, report).map(isGone) ?? false
-        var judgement = Judgement.settled
-        var failure: RetryEvent.Failure?
-        // Released outside of the lock.
-        var old: (failure: (any Error)?, lastError: (any Error)?)
-        change { guarded, now in
-            let refreshed = guarded.refresh(key, at: now)
-            let effects: [Effect]
-            let paused = isPaused ? guarded.core.pause(key, by: .reader, at: now) : []
-            old = (guarded.desk[key]?.record.failure, guarded.desk[key]?.record.lastError)
-            guarded.desk[key]?.record.failure = error
-            if !countsForNothing { guarded.desk[key]?.record.lastError = error }
-            (judgement, effects) = guarded.core.fail(
-                key, report, interruption: interruption, isGone: isGone, id: ticket.id, at: now)
-            failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
-            return refreshed + paused + effects
-        }
-        withExtendedLifetime(old) {}
-        guard case .backOff(let index, let previousDelay) = judgement else { return failure }
-        let backoff = policy.rules.backoff
-        let delay = backoff.delay(afterFailure: index, previous: previousDelay, chance: backoff.isRandom ? draw() : 0)
-        change { guarded, now in
-            // Under the lock that parks the job: an edge that comes later finds it, one that came before is seen here.
-            guarded.refresh(key, at: now) + guarded.core.park(key, for: delay, at: now)
-        }
-        return failure
-    }
-
-    private func draw() -> Double { Backoff.chance(chance.withLock { $0.next() }) }
-}
-
-extension RetryEvent.Failure {
-    /// What an effect tells of a failure.
-    fileprivate init?(_ effect: Effect, _ error: any Error) {
-        guard case .tell(_, .failed(let failure, let isCharged)) = effect else { return nil }
-        self.init(error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
-    }
+    /// A random number for a delay.
+    func draw() -> Double { Backoff.random(random.withLock { $0.next() }) }
 }
 
 /// Runs an operation until it succeeds, for work that needs no bus of its own.

@@ -26,11 +26,11 @@ extension RetryBus {
         try Task.checkCancellation()
         var named = options
         named.id = id
-        let (joint, number, isFirst) = try enter(id, Value.self)
+        let (shared, number, isFirst) = try enter(id, Value.self)
         if isFirst {
             let task = Task(executorPreference: configuration.executor) { [self, named] in
                 // The one that all have left may still be ending.
-                await joint.predecessor?.value
+                await shared.predecessor?.value
                 let result: Result<Value, any Error>
                 do {
                     let value = try await retry(
@@ -39,60 +39,60 @@ extension RetryBus {
                 } catch {
                     result = .failure(error)
                 }
-                end(joint, id, result)
+                end(shared, id, result)
             }
             // Before the first caller can leave, which its handler below does.
-            guarded.withLock { _ in joint.task = task }
+            state.withLock { _ in shared.task = task }
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { wait(joint, number, $0) }
+            try await withCheckedThrowingContinuation { wait(shared, number, $0) }
         } onCancel: {
-            leave(joint, number)
+            leave(shared, number)
         }
     }
 
     /// How many callers share a job, for tests.
-    package func sharers(of id: JobID) -> Int { guarded.withLock { $0.joints[id]?.callers ?? 0 } }
+    package func sharers(of id: JobID) -> Int { state.withLock { $0.sharedJobs[id]?.callers ?? 0 } }
 
     /// Finds the job of that name, or makes the place for one.
-    private func enter<Value: Sendable>(_ id: JobID, _ type: Value.Type) throws(RetryError) -> (Joint<Value>, UInt64, Bool) {
-        let place = guarded.withLock { guarded -> (Joint<Value>, UInt64, Bool)? in
-            if let known = guarded.joints[id], !known.isAbandoned {
-                guard let joint = known as? Joint<Value> else { return nil }
-                return (joint, joint.enter(), false)
+    private func enter<Value: Sendable>(_ id: JobID, _ type: Value.Type) throws(RetryError) -> (SharedJob<Value>, UInt64, Bool) {
+        let place = state.withLock { state -> (SharedJob<Value>, UInt64, Bool)? in
+            if let known = state.sharedJobs[id], !known.isAbandoned {
+                guard let shared = known as? SharedJob<Value> else { return nil }
+                return (shared, shared.enter(), false)
             }
-            let joint = Joint<Value>(after: guarded.joints[id]?.task)
-            guarded.joints[id] = joint
-            return (joint, joint.enter(), true)
+            let shared = SharedJob<Value>(after: state.sharedJobs[id]?.task)
+            state.sharedJobs[id] = shared
+            return (shared, shared.enter(), true)
         }
         guard let place else { throw .duplicateID }
         return place
     }
 
     private func wait<Value: Sendable>(
-        _ joint: Joint<Value>, _ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>
+        _ shared: SharedJob<Value>, _ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>
     ) {
-        let result = guarded.withLock { _ in joint.wait(number, continuation) }
+        let result = state.withLock { _ in shared.wait(number, continuation) }
         if let result { continuation.resume(with: result) }
     }
 
-    private func leave<Value: Sendable>(_ joint: Joint<Value>, _ number: UInt64) {
-        let (continuation, task) = guarded.withLock { _ in (joint.leave(number), joint.isAbandoned ? joint.task : nil) }
+    private func leave<Value: Sendable>(_ shared: SharedJob<Value>, _ number: UInt64) {
+        let (continuation, task) = state.withLock { _ in (shared.leave(number), shared.isAbandoned ? shared.task : nil) }
         task?.cancel()
         continuation?.resume(throwing: CancellationError())
     }
 
-    private func end<Value: Sendable>(_ joint: Joint<Value>, _ id: JobID, _ result: Result<Value, any Error>) {
-        let waiting = guarded.withLock { guarded in
-            if guarded.joints[id] === joint { guarded.joints[id] = nil }
-            return joint.end(result)
+    private func end<Value: Sendable>(_ shared: SharedJob<Value>, _ id: JobID, _ result: Result<Value, any Error>) {
+        let waiting = state.withLock { state in
+            if state.sharedJobs[id] === shared { state.sharedJobs[id] = nil }
+            return shared.end(result)
         }
         for continuation in waiting { continuation.resume(with: result) }
     }
 }
 
 /// A job that several callers share, whatever its value is.
-class AnyJoint: @unchecked Sendable {
+class AnySharedJob: @unchecked Sendable {
     // Unchecked: what varies is read and written under the lock of the job's bus only.
 
     /// The task that runs the job.
@@ -104,7 +104,7 @@ class AnyJoint: @unchecked Sendable {
 }
 
 /// A job that several callers share.
-final class Joint<Value: Sendable>: AnyJoint, @unchecked Sendable {
+final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
     /// The one before, which all have left.
     let predecessor: Task<Void, Never>?
     private var waiting: [UInt64: CheckedContinuation<Value, any Error>?] = [:]

@@ -22,7 +22,7 @@ package struct ConditionRecord: Sendable {
     /// The epoch at which the condition became known, which is no edge for jobs that had not waited for it.
     private var firstEpoch: UInt64 = 0
     /// How often somebody asked to retry now.
-    var nudges: UInt64 = 0
+    var retryNows: UInt64 = 0
     /// How many attempts of its jobs were answered.
     var answers: UInt64 = 0
     /// How many jobs depend on it.
@@ -75,7 +75,7 @@ package struct ConditionRecord: Sendable {
     func closedTime(at now: BusTime) -> BusTime { .start + closedBefore + (isOpen ? .zero : now - unchangedSince) }
 
     /// Does what may open or close it.
-    private mutating func turn(at now: BusTime, _ change: (inout Self) -> Void) {
+    private mutating func apply(at now: BusTime, _ change: (inout Self) -> Void) {
         let (wasOpen, wasKnown) = (isOpen, level.isKnown)
         change(&self)
         guard isOpen != wasOpen || level.isKnown != wasKnown else { return }
@@ -86,7 +86,7 @@ package struct ConditionRecord: Sendable {
     /// Takes over a new level.
     mutating func update(_ new: Level, at now: BusTime) {
         guard new != level else { return }
-        turn(at: now) { $0.replace(new, at: now) }
+        apply(at: now) { $0.replace(new, at: now) }
     }
 
     private mutating func replace(_ new: Level, at now: BusTime) {
@@ -108,15 +108,15 @@ package struct ConditionRecord: Sendable {
     /// The kernel says that it is gone, before its monitor has seen that.
     mutating func lose(at now: BusTime) {
         guard isReachability, isLive, isSatisfied else { return }
-        turn(at: now) { $0.lostUntil = now + Self.lossTime }
+        apply(at: now) { $0.lostUntil = now + Self.lossTime }
     }
 
     /// No evaluation came in time.
-    mutating func endLoss(at now: BusTime) { turn(at: now) { $0.lostUntil = .past } }
+    mutating func endLoss(at now: BusTime) { apply(at: now) { $0.lostUntil = .past } }
 
     /// Nobody has looked in time: jobs go ahead.
     mutating func stopWaitingForTheFirstLook(at now: BusTime) {
-        turn(at: now) { record in
+        apply(at: now) { record in
             record.unknownUntil = .never
             if !record.level.isKnown { record.failsOpen = true }
         }

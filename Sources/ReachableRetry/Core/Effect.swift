@@ -7,7 +7,7 @@ package enum Effect: Sendable {
     /// Tell the job's caller that it is over.
     case end(JobKey, Ending)
     /// Tell those who listen.
-    case tell(Subject, News)
+    case publish(Subject, JobChange)
     /// Warn that this machine has run out of something; once until there are no jobs.
     case warnOfShortage
 }
@@ -52,10 +52,10 @@ package struct Tally: Hashable, Sendable {
 }
 
 /// What happened to a job.
-package enum News: Hashable, Sendable {
+package enum JobChange: Hashable, Sendable {
     /// It begins to wait for a condition, the first of those that are unmet.
     case waiting(ConditionIndex)
-    case started(Int, Departure)
+    case started(Int, StartReason)
     case failed(AttemptFailure, isCharged: Bool)
     case backingOff(Duration)
     case succeeded
@@ -63,7 +63,7 @@ package enum News: Hashable, Sendable {
 }
 
 /// What becomes of a job after its attempt failed.
-package enum Judgement: Hashable, Sendable {
+package enum FailureOutcome: Hashable, Sendable {
     /// All is decided: effects tell what comes next.
     case settled
     /// It waits: compute the delay after so many failures, and park the job with it.
@@ -71,7 +71,7 @@ package enum Judgement: Hashable, Sendable {
 }
 
 /// What let an attempt start, and what that was worth.
-package struct Departure: Hashable, Sendable {
+package struct StartReason: Hashable, Sendable {
     package var trigger: RetryEvent.Trigger
     /// How much later it would have started if nothing had voided its soft delay.
     package var saved: Duration?
@@ -81,24 +81,24 @@ package struct Departure: Hashable, Sendable {
 
 extension RetryBusCore {
     /// What lets a job start that is about to, before it is armed anew.
-    func departure(of job: JobState, at now: BusTime) -> Departure {
+    func startReason(of job: JobState, at now: BusTime) -> StartReason {
         let planned = job.history.voided == .past ? nil : max(job.history.voided, job.history.hard)
         let saved = planned.flatMap { $0 > now ? $0 - now : nil }
         let scopesEdge = job.heedsScope ? edge(of: job.scope) : .past
         let lastEdge = job.conditions.reduce(scopesEdge) { max($0, edge(of: $1)) }
         let isNew = job.history.started == 0
         let hasSeenEdge = epoch(of: job) != job.history.armedEpoch
-        let hasWaited = isNew ? job.toldOf >= 0 && lastEdge >= job.submitted : hasSeenEdge
+        let hasWaited = isNew ? job.reportedWait >= 0 && lastEdge >= job.submitted : hasSeenEdge
         // Otherwise a server's order had the last word.
         if hasWaited, job.history.hard <= lastEdge {
             let isScopes = lastEdge == scopesEdge
-            return Departure(
+            return StartReason(
                 trigger: isScopes ? .reconnect : .condition, saved: saved,
                 sinceEdge: isScopes && !job.history.sawEdge && lastEdge != .past ? now - lastEdge : nil)
         }
-        if isNew { return Departure(trigger: .first) }
-        let isNudged = saved != nil && !hasSeenEdge && nudges(of: job) != job.history.armedNudges
-        return Departure(trigger: isNudged ? .retryNow : .timer, saved: saved)
+        if isNew { return StartReason(trigger: .first) }
+        let isRetryNow = saved != nil && !hasSeenEdge && retryNows(of: job) != job.history.armedRetryNows
+        return StartReason(trigger: isRetryNow ? .retryNow : .timer, saved: saved)
     }
 
     private func edge(of condition: ConditionIndex) -> BusTime { conditions[Int(condition)]?.edgeAt ?? .past }

@@ -1,7 +1,7 @@
 internal import HeapModule
 
 /// Where jobs that may start stand in line.
-enum Lane: UInt8, CaseIterable {
+enum QueueClass: UInt8, CaseIterable {
     /// Jobs that were submitted by a running attempt: they use its place, or that attempt could wait for ever.
     case nested
     /// Jobs that do not wait for their scope: nothing but the bus's own limit holds them.
@@ -36,9 +36,9 @@ enum Lane: UInt8, CaseIterable {
 }
 
 /// A job's place in line: the most urgent and oldest first.
-struct Turn: Hashable, Comparable, Sendable {
+struct QueuePosition: Hashable, Comparable, Sendable {
     /// None yet: it is given when the job stands in line.
-    static let none = Turn(rawValue: .max)
+    static let none = QueuePosition(rawValue: .max)
 
     private let rawValue: UInt64
 
@@ -53,18 +53,18 @@ struct Turn: Hashable, Comparable, Sendable {
 
     var priority: JobPriority { JobPriority(rawValue: JobPriority.interactive.rawValue - Int(rawValue >> 56)) ?? .bulk }
 
-    static func < (left: Turn, right: Turn) -> Bool { left.rawValue < right.rawValue }
+    static func < (left: QueuePosition, right: QueuePosition) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// The jobs in one lane of a gate.
 ///
 /// To take a job out is to count it: what is left of it is thrown away when it comes up, or when it is more than half of all.
-struct Line: Sendable {
+struct GateQueue: Sendable {
     struct Entry: Comparable, Sendable {
-        var turn: Turn
+        var position: QueuePosition
         var job: JobIndex
 
-        static func < (left: Entry, right: Entry) -> Bool { left.turn < right.turn }
+        static func < (left: Entry, right: Entry) -> Bool { left.position < right.position }
     }
 
     private var heap = Heap<Entry>()

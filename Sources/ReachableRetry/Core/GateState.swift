@@ -79,12 +79,12 @@ package struct GateState: Sendable {
     private var runs: Deque<Run> = []
 
     /// The jobs in line, by lane.
-    var lines = Lines()
+    var queues = GateQueues()
     /// Whether somebody stands in line who was not told to wait for the network, because it was there, or whose wait has no limit
     /// yet, because nobody had looked.
-    var hasUntold = false
+    var hasUnreported = false
     /// The gate's place among those with a job to let go.
-    var ready = Turn.none
+    var ready = QueuePosition.none
 
     package init() {}
 
@@ -112,20 +112,22 @@ package struct GateState: Sendable {
     }
 
     /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
-    mutating func noteNudge() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
+    mutating func noteRetryNow() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
 
     /// The path has lasted.
     mutating func noteSteadiness() { isUnsteady = false }
 
     // MARK: - What becomes of attempts
 
-    mutating func noteStart(_ pass: Pass, _ lane: Lane, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime) {
-        guard lane.isGated else { return }
+    mutating func noteStart(
+        _ pass: Pass, _ queueClass: QueueClass, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime
+    ) {
+        guard queueClass.isGated else { return }
         // With canaries only while jobs are held back, and never a person's.
-        if let pace = rules.pace, !rules.hasCanaries || phase != .open && lane != .interactive {
+        if let pace = rules.pace, !rules.hasCanaries || phase != .open && queueClass != .interactive {
             dueAt = max(dueAt, now) + pace.interval
         }
-        sinceBulk = lane == .bulk ? 0 : min(sinceBulk + 1, ReleaseRules.bulkShare)
+        sinceBulk = queueClass == .bulk ? 0 : min(sinceBulk + 1, ReleaseRules.bulkShare)
         switch pass {
         case .free: return
         case .canary: hasCanary = true
@@ -167,16 +169,16 @@ package struct GateState: Sendable {
     ///
     /// - Returns: until when the job waits.
     mutating func noteNetworkFailure(
-        of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
+        of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) -> BusTime {
         // One outage fails many attempts: those that ran beside the first one wait as long as that.
         if phase == .probing, retryAt > now { return retryAt }
-        guard round == self.round else { return now + rules.delay(afterFailure: 1, &chance) }
+        guard round == self.round else { return now + rules.delay(afterFailure: 1, &random) }
         // If others have got through meanwhile it may be the job's own trouble: another one tries at once.
         let isFirst = failures == 0 && answerEpoch == epoch
         (phase, isOverloaded) = (.probing, false)
         failures += 1
-        let delay = rules.delay(afterFailure: failures, &chance)
+        let delay = rules.delay(afterFailure: failures, &random)
         if !isFirst { retryAt = now + delay }
         return now + delay
     }
@@ -195,7 +197,7 @@ package struct GateState: Sendable {
     ///
     /// - Parameter isShared: if true, it has failed so many others as well.
     mutating func noteOverload(
-        of round: UInt32, isShared: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime
+        of round: UInt32, isShared: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) {
         guard round == self.round else { return }
         if phase == .ramping, window > 1 {
@@ -204,19 +206,19 @@ package struct GateState: Sendable {
         } else if phase != .open || isShared {
             (phase, isOverloaded) = (.probing, true)
         }
-        pause(isOverload: true, rules, &chance, at: now)
+        pause(isOverload: true, rules, &random, at: now)
     }
 
     /// An attempt got no answer, for a reason that cannot be told: the next canary waits.
-    mutating func noteSilence(of round: UInt32, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
+    mutating func noteSilence(of round: UInt32, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime) {
         guard round == self.round else { return }
-        pause(isOverload: false, rules, &chance, at: now)
+        pause(isOverload: false, rules, &random, at: now)
     }
 
-    private mutating func pause(isOverload: Bool, _ rules: ReleaseRules, _ chance: inout SplitMix64, at now: BusTime) {
+    private mutating func pause(isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime) {
         guard phase == .probing, max(retryAt, pauseAt) <= now else { return }
         failures += 1
-        pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &chance)
+        pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &random)
     }
 
     /// The server wants to be left alone.
@@ -228,33 +230,33 @@ package struct GateState: Sendable {
     }
 
     /// A person insists: what the server ordered holds no more.
-    mutating func forgetOrder() { throttledUntil = .past }
+    mutating func forgetHardDelay() { throttledUntil = .past }
 
     // MARK: - What may go
 
     enum Permission: Equatable {
         case granted(Pass)
         /// Not before a time, or something happens.
-        case later(BusTime, Hold)
+        case later(BusTime, QueueReason)
     }
 
     /// Whether the next job of a lane may start.
     ///
     /// - Parameter hasPaused: whether it is alone here, and has waited for a delay of its own.
-    func permission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        if throttledUntil > now, lane != .bypass { return .later(throttledUntil, .throttled(by: throttledBy)) }
-        guard lane.isGated else { return .granted(.free) }
+    func permission(_ queueClass: QueueClass, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+        if throttledUntil > now, queueClass != .bypass { return .later(throttledUntil, .throttled(by: throttledBy)) }
+        guard queueClass.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
         if phase == .open { return .granted(.window) }
-        let usual = usualPermission(lane, hasPaused: hasPaused, rules, at: now)
-        if case .later = usual, lane == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
+        let usual = usualPermission(queueClass, hasPaused: hasPaused, rules, at: now)
+        if case .later = usual, queueClass == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
         return usual
     }
 
-    private func usualPermission(_ lane: Lane, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
+    private func usualPermission(_ queueClass: QueueClass, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         // Its end is told by the monitor, not by a timer.
-        if lane != .interactive, isUnsteady { return .later(.never, .unsteady) }
-        if lane == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
+        if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
+        if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest of those that run will soon have run for long.
         if isFull {
@@ -265,7 +267,7 @@ package struct GateState: Sendable {
             let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
             return earliest > now ? .later(earliest, .failed) : .granted(.canary)
         }
-        return lane == .interactive ? .granted(.window) : paced(.window, rules, at: now)
+        return queueClass == .interactive ? .granted(.window) : paced(.window, rules, at: now)
     }
 
     private func paced(_ pass: Pass, _ rules: ReleaseRules, at now: BusTime) -> Permission {
@@ -277,14 +279,14 @@ package struct GateState: Sendable {
     /// The lanes in the order in which they are asked.
     ///
     /// - Parameter isLimited: whether jobs may have to wait for others, so that bulk jobs need a share.
-    func lanes(isLimited: Bool) -> [Lane] {
+    func queueClasses(isLimited: Bool) -> [QueueClass] {
         let isBulksTurn =
-            isLimited && sinceBulk + 1 >= ReleaseRules.bulkShare && !lines[.bulk].isEmpty && lines[.interactive].isEmpty
-        return isBulksTurn ? Self.lanesWithBulkFirst : Self.usualLanes
+            isLimited && sinceBulk + 1 >= ReleaseRules.bulkShare && !queues[.bulk].isEmpty && queues[.interactive].isEmpty
+        return isBulksTurn ? Self.bulkFirstOrder : Self.usualOrder
     }
 
-    private static let usualLanes: [Lane] = [.unbound, .bypass, .interactive, .normal, .bulk]
-    private static let lanesWithBulkFirst: [Lane] = [.unbound, .bypass, .bulk, .normal]
+    private static let usualOrder: [QueueClass] = [.unbound, .bypass, .interactive, .normal, .bulk]
+    private static let bulkFirstOrder: [QueueClass] = [.unbound, .bypass, .bulk, .normal]
 
     /// The attempts that are counted, in the order of their starts; some have ended.
     var countedRuns: [Run] { Array(runs) }
@@ -310,17 +312,17 @@ package struct GateState: Sendable {
 }
 
 /// The lines of a gate, by lane.
-struct Lines: Sendable {
-    private var nested = Line()
-    private var unbound = Line()
-    private var bypass = Line()
-    private var interactive = Line()
-    private var normal = Line()
-    private var bulk = Line()
+struct GateQueues: Sendable {
+    private var nested = GateQueue()
+    private var unbound = GateQueue()
+    private var bypass = GateQueue()
+    private var interactive = GateQueue()
+    private var normal = GateQueue()
+    private var bulk = GateQueue()
 
-    subscript(lane: Lane) -> Line {
+    subscript(queueClass: QueueClass) -> GateQueue {
         _read {
-            switch lane {
+            switch queueClass {
             case .nested: yield nested
             case .unbound: yield unbound
             case .bypass: yield bypass
@@ -330,7 +332,7 @@ struct Lines: Sendable {
             }
         }
         _modify {
-            switch lane {
+            switch queueClass {
             case .nested: yield &nested
             case .unbound: yield &unbound
             case .bypass: yield &bypass

@@ -10,7 +10,7 @@ package struct JobState: Sendable {
         /// An attempt is running.
         case running
         /// An attempt failed, and its delay is being computed.
-        case judged
+        case failed
     }
 
     /// Why an attempt is being cancelled.
@@ -54,7 +54,7 @@ package struct JobState: Sendable {
     /// None, or one: an array is copied when it is changed, and takes no more than a pointer.
     private var pasts: [JobHistory] = []
     /// Its first place in line: jobs that may do something at the same time do so in this order.
-    let rank: Turn
+    let rank: QueuePosition
     let submitted: BusTime
     /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.
     var waitBegan = BusTime.never
@@ -63,19 +63,20 @@ package struct JobState: Sendable {
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
     /// The condition that listeners were last told it waits for, since its last attempt started.
-    var toldOf: ConditionIndex = -1
+    var reportedWait: ConditionIndex = -1
 
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
     /// Who has told it to wait until they tell it to go on.
     var pausers: Pausers = []
-    var isInLine = false
+    var isQueued = false
     var lastFault = LastFault.none
     var lastWasCharged = false
 
     init(
-        _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: Turn, submitted: BusTime
+        _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,
+        submitted: BusTime
     ) {
         self.rules = rules
         self.scope = scope
@@ -103,9 +104,9 @@ package struct JobState: Sendable {
     }
 
     /// Its place in line; none after a failure, until it stands in line again.
-    var turn: Turn {
-        get { history.turn ?? rank }
-        set { history.turn = newValue }
+    var position: QueuePosition {
+        get { history.position ?? rank }
+        set { history.position = newValue }
     }
 
     /// Of two jobs the older one has the smaller.
@@ -134,7 +135,7 @@ package struct JobState: Sendable {
         case .waiting: min(deadline, limit)
         case .backingOff: min(deadline, max(history.soft, history.hard))
         case .running: interruption == nil ? min(deadline, limit, history.interruptAt) : .never
-        case .judged: .never
+        case .failed: .never
         }
     }
 }
@@ -147,7 +148,7 @@ extension Int32 {
 /// What a job has been through since something first happened to it: most that wait have no history yet.
 package struct JobHistory: Sendable {
     /// Its place in line since its last failure; `nil` if its first still holds.
-    var turn: Turn?
+    var position: QueuePosition?
     /// How the running attempt was let go, and in which round of the gate.
     var pass = GateState.Pass.free
     var round: UInt32 = 0
@@ -187,7 +188,7 @@ package struct JobHistory: Sendable {
     /// What was seen when the last attempt started.
     var armedEpoch: UInt64 = 0
     var armedScopeEpoch: UInt64 = 0
-    var armedNudges: UInt64 = 0
+    var armedRetryNows: UInt64 = 0
     /// The scope's epoch in which the system last said that there is no network.
     var unreachableEpoch: UInt64?
     /// The number of answers that the scope's jobs had got when no name server answered this job.

@@ -11,20 +11,18 @@ extension RetryBusCore {
     package mutating func fail(
         _ key: JobKey, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, id: JobID? = nil,
         at now: BusTime
-    ) -> (Judgement, [Effect]) {
+    ) -> (FailureOutcome, [Effect]) {
         guard self[key]?.phase == .running else { return (.settled, []) }
         unregister(key.index)
         dropSources(key.index)
         timers.cancel(key.index)
-        jobs[Int(key.index)]?.phase = .judged
+        jobs[Int(key.index)]?.phase = .failed
         jobs[Int(key.index)]?.interruption = interruption
         guard let job = self[key] else { return (.settled, []) }
-        // Others that have run for long by now limit nobody any more.
-        retireLongRuns(of: job.gate, at: now)
         noteEndOfAttempt(key.index, job)
-        let judgement = judge(key.index, job, report, isGone: isGone, id, at: now)
-        letGo(at: now)
-        return (judgement, takeEffects())
+        let outcome = outcome(key.index, job, report, isGone: isGone, id, at: now)
+        releaseJobs(at: now)
+        return (outcome, takeEffects())
     }
 
     /// Whether a failure would be charged as things look, and might not be if the scope turned out to be gone.
@@ -42,7 +40,7 @@ extension RetryBusCore {
     ///
     /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
     package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .judged else { return [] }
+        guard let job = self[key], job.phase == .failed else { return [] }
         let least: Duration =
             switch job.lastFault {
             case .local: ReleaseRules.leastDelayAfterShortage
@@ -52,13 +50,13 @@ extension RetryBusCore {
         jobs[Int(key.index)]?.history.soft = now + max(least, delay)
         jobs[Int(key.index)]?.history.previousDelay = delay
         advance(key.index, at: now)
-        letGo(at: now)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
-    private mutating func judge(
+    private mutating func outcome(
         _ index: JobIndex, _ job: JobState, _ report: FailureReport, isGone: Bool, _ id: JobID?, at now: BusTime
-    ) -> Judgement {
+    ) -> FailureOutcome {
         if job.isCancelled {
             end(index, .cancelled, at: now)
             return .settled
@@ -73,11 +71,11 @@ extension RetryBusCore {
             }
         count(index, fault, report, isCharged: isCharged)
         if fault == .local { noteShortage(at: now) }
-        tellGate(key(index), job, fault, report, isCharged: isCharged, at: now)
+        noteFailureAtGate(key(index), job, fault, report, isCharged: isCharged, at: now)
         if case .overload(let delay?) = fault, delay > .zero, gates.destination(job.gate) != nil {
             gates[job.gate].throttle(until: now + delay, by: id, release.rules)
         }
-        tell(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
+        publish(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
         noteFailure(job, fault, report)
         if let reason = reasonToStop(index, report, fault, at: now) {
             giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
@@ -85,7 +83,7 @@ extension RetryBusCore {
         }
         guard let job = jobs[Int(index)] else { return .settled }
         // Behind those who have not had their turn: the next canary is another job.
-        if release.rules.hasCanaries { jobs[Int(index)]?.turn = .none }
+        if release.rules.hasCanaries { jobs[Int(index)]?.position = .none }
         if isCharged || fault == .local {
             return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay)
         }
@@ -95,13 +93,13 @@ extension RetryBusCore {
             advance(index, at: now)
             return .settled
         }
-        if release.rules.hasCanaries, Lane(job).isGated {
+        if release.rules.hasCanaries, QueueClass(job).isGated {
             let end = gates[job.gate].noteNetworkFailure(
-                of: job.history.round, epoch: job.history.armedScopeEpoch, release.rules, &chance, at: now)
+                of: job.history.round, epoch: job.history.armedScopeEpoch, release.rules, &random, at: now)
             // The gate's delay may be shorter, and then another job tries: each by itself fails twice a second at most.
             jobs[Int(index)]?.history.soft = max(end, now + ReleaseRules.leastDelay)
             // Somebody said to retry now while the attempt ran: that holds for what the gate makes of its failure, too.
-            if nudges(of: job) != job.history.armedNudges { gates[job.gate].noteNudge() }
+            if retryNows(of: job) != job.history.armedRetryNows { gates[job.gate].noteRetryNow() }
             advance(index, at: now)
             return .settled
         }
@@ -113,13 +111,13 @@ extension RetryBusCore {
     /// Has the gate draw its conclusions from a failure of which the network is not to blame.
     ///
     /// An answer proves the way, whatever it says; a failure without one proves nothing, also if it ends its job.
-    private mutating func tellGate(
+    private mutating func noteFailureAtGate(
         _ key: JobKey, _ job: JobState, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool, at now: BusTime
     ) {
         let isAnswer = report.evidence.isAnswer || report.evidence == .refused && fault == .server
         if isAnswer { noteAnswer(to: job) }
         let rules = release.rules
-        guard rules.hasCanaries, Lane(job).isGated else { return }
+        guard rules.hasCanaries, QueueClass(job).isGated else { return }
         let (gate, round) = (job.gate, job.history.round)
         // Of jobs that name no destination it is not known whether they share a server.
         let isShared = gates.destination(gate) != nil
@@ -129,15 +127,15 @@ extension RetryBusCore {
         case .server:
             if isAnswer { gates[gate].noteAnswer(of: round, rules) }
             if isShared, gates[gate].countsAsOverload(key) || gates[gate].isOverloaded {
-                gates[gate].noteOverload(of: round, isShared: true, rules, &chance, at: now)
+                gates[gate].noteOverload(of: round, isShared: true, rules, &random, at: now)
             } else if !isAnswer {
-                gates[gate].noteSilence(of: round, rules, &chance, at: now)
+                gates[gate].noteSilence(of: round, rules, &random, at: now)
             }
         case .overload:
             guard isShared else { return gates[gate].noteAnswer(of: round, rules) }
             let isOthers = gates[gate].countsAsOverload(key)
-            gates[gate].noteOverload(of: round, isShared: isOthers, rules, &chance, at: now)
-        case .network, .unknown: gates[gate].noteSilence(of: round, rules, &chance, at: now)
+            gates[gate].noteOverload(of: round, isShared: isOthers, rules, &random, at: now)
+        case .network, .unknown: gates[gate].noteSilence(of: round, rules, &random, at: now)
         }
     }
 

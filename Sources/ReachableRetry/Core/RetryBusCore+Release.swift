@@ -4,15 +4,15 @@ internal import HeapModule
 extension RetryBusCore {
     /// A gate with a job that may go.
     struct Candidate: Comparable, Sendable {
-        var turn: Turn
+        var position: QueuePosition
         var gate: Int32
 
-        static func < (left: Candidate, right: Candidate) -> Bool { left.turn < right.turn }
+        static func < (left: Candidate, right: Candidate) -> Bool { left.position < right.position }
     }
 
     /// The job that a gate lets go next.
     private struct Head {
-        var turn: Turn
+        var position: QueuePosition
         var job: JobIndex
         var pass: GateState.Pass
     }
@@ -21,8 +21,8 @@ extension RetryBusCore {
     ///
     /// Costs as much as there are such gates and jobs let go, however many stand in line. A destination that has its share goes
     /// last.
-    mutating func letGo(at now: BusTime) {
-        while let gate = stirred.popLast() {
+    mutating func releaseJobs(at now: BusTime) {
+        while let gate = dirtyGates.popLast() {
             startNested(of: gate, at: now)
             present(gate, at: now)
         }
@@ -30,14 +30,14 @@ extension RetryBusCore {
             var later: [Candidate] = []
             while running < limit(at: now), let candidate = candidates.popMin() {
                 // Left over: the gate has presented another job since, or has none.
-                guard gates[candidate.gate].ready == candidate.turn else { continue }
-                if mustShare, candidate.turn.priority != .interactive, hasItsShare(candidate.gate) {
+                guard gates[candidate.gate].ready == candidate.position else { continue }
+                if mustShare, candidate.position.priority != .interactive, hasItsShare(candidate.gate) {
                     later.append(candidate)
                     continue
                 }
                 gates[candidate.gate].ready = .none
                 guard let head = head(of: candidate.gate, at: now) else { continue }
-                if head.turn == candidate.turn { proceed(head.job, head.pass, at: now) }
+                if head.position == candidate.position { proceed(head.job, head.pass, at: now) }
                 present(candidate.gate, at: now)
             }
             if later.isEmpty { return }
@@ -66,8 +66,8 @@ extension RetryBusCore {
 
     /// Starts the jobs that running attempts wait for; those whose attempts have ended stand in line like others.
     private mutating func startNested(of gate: Int32, at now: BusTime) {
-        guard !gates[gate].lines[.nested].isEmpty, conditions[Int(gates.scope(gate))]?.isOpen == true else { return }
-        while let entry = gates[gate].lines[.nested].first(isCurrent: { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }) {
+        guard !gates[gate].queues[.nested].isEmpty, conditions[Int(gates.scope(gate))]?.isOpen == true else { return }
+        while let entry = gates[gate].queues[.nested].first(isCurrent: { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }) {
             guard let job = jobs[Int(entry.job)] else { return }
             if usesPlaceOfParent(job) {
                 proceed(entry.job, .free, at: now)
@@ -91,7 +91,7 @@ extension RetryBusCore {
     /// When one more may run, if a shortage holds jobs back.
     var timeOfNextPlace: BusTime {
         guard let shortage, running < maxConcurrent else { return .never }
-        let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0.turn }
+        let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0.position }
         return hasCandidate ? shortage.time(of: running) : .never
     }
 
@@ -102,34 +102,34 @@ extension RetryBusCore {
 
     /// Makes a gate's first job a candidate.
     private mutating func present(_ gate: Int32, at now: BusTime) {
-        guard let head = head(of: gate, at: now), head.turn != gates[gate].ready else { return }
-        gates[gate].ready = head.turn
-        candidates.insert(Candidate(turn: head.turn, gate: gate))
+        guard let head = head(of: gate, at: now), head.position != gates[gate].ready else { return }
+        gates[gate].ready = head.position
+        candidates.insert(Candidate(position: head.position, gate: gate))
     }
 
     /// The job that a gate may let go now; otherwise its timer is set.
     private mutating func head(of gate: Int32, at now: BusTime) -> Head? {
-        guard !gates[gate].lines.isEmpty, let record = conditions[Int(gates.scope(gate))] else {
+        guard !gates[gate].queues.isEmpty, let record = conditions[Int(gates.scope(gate))] else {
             gates[gate].noteIdle(at: now)
             return nil
         }
         retireLongRuns(of: gate, at: now)
-        if gates[gate].lines.gatedCount == 0 { gates[gate].noteIdle(at: now) }
+        if gates[gate].queues.gatedCount == 0 { gates[gate].noteIdle(at: now) }
         var earliest = BusTime.never
         var best: Head?
-        for lane in gates[gate].lanes(isLimited: isLimited) where !lane.waitsForScope || record.isOpen {
-            let entry = gates[gate].lines[lane].first { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
+        for queueClass in gates[gate].queueClasses(isLimited: isLimited) where !queueClass.waitsForScope || record.isOpen {
+            let entry = gates[gate].queues[queueClass].first { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             guard let entry else { continue }
             // The end of another attempt tells when there is a place.
             guard let job = jobs[Int(entry.job)], !isFull(gate, for: job) else { continue }
             // Alone, it has only its own delays to keep.
             let hasPaused = gates[gate].uses == 1 && job.lastWasCharged
-            switch gates[gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
+            switch gates[gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
             case .granted(let pass):
-                let head = Head(turn: entry.turn, job: entry.job, pass: pass)
+                let head = Head(position: entry.position, job: entry.job, pass: pass)
                 // Lanes that are not gated have jobs of all priorities.
-                if best.map({ head.turn < $0.turn }) ?? true { best = head }
-                if lane.isGated { return best }
+                if best.map({ head.position < $0.position }) ?? true { best = head }
+                if queueClass.isGated { return best }
             case .later(let time, _): earliest = min(earliest, time)
             }
         }
@@ -139,7 +139,7 @@ extension RetryBusCore {
     }
 
     /// Attempts that have run for long make room, and prove nothing: packets that are dropped look the same.
-    mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Not a call of a subscript of the whole: that would be used twice at a time.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]
@@ -162,7 +162,7 @@ extension RetryBusCore {
     mutating func noteEndOfAttempt(_ index: JobIndex, _ job: JobState) {
         givePlaceBack(index, job)
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
-        stirred.append(job.gate)
+        dirtyGates.append(job.gate)
     }
 
     mutating func takePlace(_ index: JobIndex, _ gate: Int32) {
@@ -190,32 +190,33 @@ extension RetryBusCore {
         var timeLeft: Duration?
         var destination: String?
         /// What it waits for in line, and for how long if it is a time.
-        var hold: Hold?
-        var holdDelay: Duration?
+        var queueReason: QueueReason?
+        var queueDelay: Duration?
     }
 
     func description(of key: JobKey, at now: BusTime) -> Description? {
         guard let job = self[key] else { return nil }
         let isWaiting = job.phase == .waiting
-        let isHeld = job.isInLine && allUnmet(job).isEmpty
+        let isHeld = job.isQueued && allUnmet(job).isEmpty
         let isResting = job.isPaused && job.phase != .running
-        let (hold, end) = isHeld ? hold(of: job, at: now) : (nil, .never)
+        let (queueReason, end) = isHeld ? queueReason(of: job, at: now) : (nil, .never)
         return Description(
             state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [],
             softDelay: isVoided(job) ? nil : delay(job, until: job.history.soft, at: now),
             hardDelay: delay(job, until: job.history.hard, at: now),
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
-            destination: gates.destination(job.gate), hold: hold, holdDelay: end.isNever || end <= now ? nil : end - now)
+            destination: gates.destination(job.gate), queueReason: queueReason,
+            queueDelay: end.isNever || end <= now ? nil : end - now)
     }
 
     /// Why a job in line has not been let go.
-    private func hold(of job: JobState, at now: BusTime) -> (Hold?, BusTime) {
-        let lane = Lane(job)
+    private func queueReason(of job: JobState, at now: BusTime) -> (QueueReason?, BusTime) {
+        let queueClass = QueueClass(job)
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
         if isFull(job.gate, for: job) { return (.destinationFull(gates[job.gate].running), .never) }
-        switch gates[job.gate].permission(lane, hasPaused: hasPaused, release.rules, at: now) {
-        case .later(let end, let hold): return (hold, end)
+        switch gates[job.gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
+        case .later(let end, let queueReason): return (queueReason, end)
         case .granted: return (running >= limit(at: now) ? .crowded(running) : nil, .never)
         }
     }
@@ -249,7 +250,7 @@ extension RetryBusCore {
 }
 
 /// What keeps a job in line that could start.
-package enum Hold: Hashable, Sendable {
+package enum QueueReason: Hashable, Sendable {
     /// Another job tries the way first.
     case canary
     /// So many run already, as many as have proved possible.

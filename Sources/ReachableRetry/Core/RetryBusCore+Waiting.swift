@@ -11,13 +11,13 @@ extension RetryBusCore {
 
     func scopeEpoch(of job: JobState) -> UInt64 { conditions[Int(job.scope)]?.epoch ?? 0 }
 
-    func nudges(of job: JobState) -> UInt64 { nudges &+ (conditions[Int(job.scope)]?.nudges ?? 0) }
+    func retryNows(of job: JobState) -> UInt64 { retryNows &+ (conditions[Int(job.scope)]?.retryNows ?? 0) }
 
     /// Whether an edge or a nudge came after the last attempt had started, which ends its delay.
     ///
     /// The next attempt is armed anew, so it counts once.
     func isVoided(_ job: JobState) -> Bool {
-        epoch(of: job) != job.history.armedEpoch || nudges(of: job) != job.history.armedNudges
+        epoch(of: job) != job.history.armedEpoch || retryNows(of: job) != job.history.armedRetryNows
     }
 
     /// The first condition that the job has to wait for; `nil` if none.
@@ -30,14 +30,14 @@ extension RetryBusCore {
 
     /// Decides what a job that is not running does now: ends, waits for a condition or for a time, or stands in line to start.
     ///
-    /// The one place where that is decided, whatever led here. Those in line are let go by ``letGo(at:)``.
+    /// The one place where that is decided, whatever led here. Those in line are let go by ``releaseJobs(at:)``.
     mutating func advance(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.phase != .running else { return }
         if endIfOver(index, job, at: now) { return }
         if job.isPaused { return rest(index, at: now) }
-        if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return standInLine(index, at: now) }
-        if hold(index, at: now) { return }
-        if usesPlaceOfParent(job) { start(index, .free, at: now) } else { standInLine(index, at: now) }
+        if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return enqueue(index, at: now) }
+        if holdBack(index, at: now) { return }
+        if usesPlaceOfParent(job) { start(index, .free, at: now) } else { enqueue(index, at: now) }
     }
 
     /// Waits for nothing but to be told to go on.
@@ -62,7 +62,7 @@ extension RetryBusCore {
     }
 
     /// Has a job wait for another condition than its scope, or for a time, if it has to.
-    private mutating func hold(_ index: JobIndex, at now: BusTime) -> Bool {
+    private mutating func holdBack(_ index: JobIndex, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
         if job.history.soft != .past, isVoided(job) {
             jobs[Int(index)]?.history.voided = job.history.soft
@@ -80,19 +80,19 @@ extension RetryBusCore {
     /// The first in line may go: it starts, unless there is something else that it has to wait for.
     mutating func proceed(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        if endIfOver(index, job, at: now) || hold(index, at: now) { return }
+        if endIfOver(index, job, at: now) || holdBack(index, at: now) { return }
         start(index, pass, at: now)
     }
 
     /// Waits for the scope, or for the turn.
-    private mutating func standInLine(_ index: JobIndex, at now: BusTime) {
+    private mutating func enqueue(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        if !job.isInLine {
+        if !job.isQueued {
             leave(index, at: now)
-            let turn = job.turn == .none ? takeTurn(job.priority) : job.turn
-            if turn != job.turn { jobs[Int(index)]?.turn = turn }
-            gates[job.gate].lines[Lane(job)].append(Line.Entry(turn: turn, job: index))
-            jobs[Int(index)]?.isInLine = true
+            let position = job.position == .none ? takePosition(job.priority) : job.position
+            if position != job.position { jobs[Int(index)]?.position = position }
+            gates[job.gate].queues[QueueClass(job)].append(GateQueue.Entry(position: position, job: index))
+            jobs[Int(index)]?.isQueued = true
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = job.scope
             jobs[Int(index)]?.limit = .never
@@ -103,16 +103,16 @@ extension RetryBusCore {
         if job.waitsForScope, jobs[Int(index)]?.limit == .never, !isUnknown {
             jobs[Int(index)]?.limit = now + job.longestWait
         }
-        tellOfWaiting(index)
-        if isUnknown || job.waitsForScope && jobs[Int(index)]?.toldOf != job.scope { gates[job.gate].hasUntold = true }
+        reportWaiting(index)
+        if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
         arm(index)
-        stirred.append(job.gate)
+        dirtyGates.append(job.gate)
     }
 
     /// Waits for another condition than the scope.
     private mutating func wait(_ index: JobIndex, for condition: ConditionIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        if job.isInLine || job.waitsFor != condition {
+        if job.isQueued || job.waitsFor != condition {
             leave(index, at: now)
             conditions[Int(condition)]?.waiting.insert(index)
             // Its wait for the network is limited, whatever else it waits for.
@@ -122,34 +122,34 @@ extension RetryBusCore {
             jobs[Int(index)]?.limit = .never
             jobs[Int(index)]?.waitBegan = now
         }
-        tellOfWaiting(index)
+        reportWaiting(index)
         arm(index)
     }
 
     /// A scope turned out to be gone: those who stand in line for another reason learn that they wait for it.
-    mutating func tellThoseInLine(of scope: ConditionIndex, at now: BusTime) {
-        for gate in Array(gates.all(of: scope)) where gates[gate].hasUntold {
-            gates[gate].hasUntold = false
-            let entries = Lane.allCases.filter(\.waitsForScope).flatMap { lane in
-                gates[gate].lines[lane].entries { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
+    mutating func reportWaitOfQueued(of scope: ConditionIndex, at now: BusTime) {
+        for gate in Array(gates.all(of: scope)) where gates[gate].hasUnreported {
+            gates[gate].hasUnreported = false
+            let entries = QueueClass.allCases.filter(\.waitsForScope).flatMap { queueClass in
+                gates[gate].queues[queueClass].entries { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             }
             for job in inOrder(entries.map(\.job)) { advance(job, at: now) }
         }
     }
 
     /// Tells what the job waits for, when that has changed, and not before it is known that it has to.
-    private mutating func tellOfWaiting(_ index: JobIndex) {
-        guard let job = jobs[Int(index)], let condition = unmet(job), job.toldOf != condition,
+    private mutating func reportWaiting(_ index: JobIndex) {
+        guard let job = jobs[Int(index)], let condition = unmet(job), job.reportedWait != condition,
             conditions[Int(condition)]?.level.isKnown == true
         else { return }
-        jobs[Int(index)]?.toldOf = condition
-        tell(index, .waiting(condition))
+        jobs[Int(index)]?.reportedWait = condition
+        publish(index, .waiting(condition))
     }
 
     private mutating func backOff(_ index: JobIndex, at now: BusTime) {
         leave(index, at: now)
         guard let job = jobs[Int(index)] else { return }
-        if job.phase == .judged { tell(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
+        if job.phase == .failed { publish(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
         for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
         arm(index)
@@ -159,7 +159,7 @@ extension RetryBusCore {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
-        let departure = departure(of: job, at: now)
+        let startReason = startReason(of: job, at: now)
         if epoch != job.history.armedEpoch {
             if job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
             job.history.connectivityIndex = 0
@@ -169,18 +169,18 @@ extension RetryBusCore {
         job.history.started = job.history.started.saturatingIncrement()
         job.history.armedEpoch = epoch
         job.history.armedScopeEpoch = scopeEpoch(of: job)
-        job.history.armedNudges = nudges(of: job)
+        job.history.armedRetryNows = retryNows(of: job)
         (job.history.soft, job.history.voided) = (.past, .past)
         job.limit = job.rules.attemptTimeout.map { now + $0 } ?? .never
         job.history.interruptAt = .never
         job.interruption = nil
-        job.toldOf = -1
+        job.reportedWait = -1
         jobs[Int(index)] = job
         if !usesPlaceOfParent(job) { takePlace(index, job.gate) }
-        gates[job.gate].noteStart(pass, Lane(job), key(index), job.history.started, release.rules, at: now)
+        gates[job.gate].noteStart(pass, QueueClass(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruption?.heedsConditions == true { watchForLosses(index) }
         arm(index)
-        tell(index, .started(Int(job.history.started), departure))
+        publish(index, .started(Int(job.history.started), startReason))
         effects.append(.start(key(index)))
     }
 
@@ -214,7 +214,7 @@ extension RetryBusCore {
     /// How long a job has waited for conditions: in line, as long as its scope was closed.
     private func waited(_ job: JobState, at now: BusTime) -> Duration {
         guard !job.waitBegan.isNever else { return job.history.waited }
-        return job.history.waited + ((job.isInLine ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
+        return job.history.waited + ((job.isQueued ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
     }
 
     private func closedTime(of scope: ConditionIndex, at now: BusTime) -> BusTime {
@@ -225,11 +225,11 @@ extension RetryBusCore {
     mutating func unregister(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
         switch job.phase {
-        case .waiting where job.isInLine:
-            jobs[Int(index)]?.isInLine = false
+        case .waiting where job.isQueued:
+            jobs[Int(index)]?.isQueued = false
             jobs[Int(index)]?.waitsFor = -1
-            gates[job.gate].lines[Lane(job)].remove { [jobs] in jobs[Int($0.job)]?.isIn($0) == true }
-            if gates[job.gate].lines.isEmpty {
+            gates[job.gate].queues[QueueClass(job)].remove { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
+            if gates[job.gate].queues.isEmpty {
                 gateTimers.cancel(job.gate)
                 gates[job.gate].ready = .none
             }
@@ -262,7 +262,7 @@ extension RetryBusCore {
 
 extension JobState {
     /// Whether it stands in line with this entry.
-    func isIn(_ entry: Line.Entry) -> Bool { isInLine && turn == entry.turn }
+    func isQueued(as entry: GateQueue.Entry) -> Bool { isQueued && position == entry.position }
 
     /// How long it waits for the network at most.
     var longestWait: Duration {
@@ -308,12 +308,12 @@ extension RetryBusCore {
         let concernsOthers = isEdge || new.isOpen != old.isOpen
         // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
         if isEdge { drawSpread(of: index, at: now) }
-        if isEdge || new.isUnsteady && !old.isUnsteady { tellGatesOfEdge(of: index) }
+        if isEdge || new.isUnsteady && !old.isUnsteady { noteEdgeAtGates(of: index) }
         if !new.isUnsteady && old.isUnsteady {
             for gate in gates.all(of: index) { gates[gate].noteSteadiness() }
         }
-        if isEdge || new.isOpen != old.isOpen || new.isUnsteady != old.isUnsteady { stirred += gates.all(of: index) }
-        if !new.isOpen && (isFirstLook || old.isOpen) { tellThoseInLine(of: index, at: now) }
+        if isEdge || new.isOpen != old.isOpen || new.isUnsteady != old.isUnsteady { dirtyGates += gates.all(of: index) }
+        if !new.isOpen && (isFirstLook || old.isOpen) { reportWaitOfQueued(of: index, at: now) }
         // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
         let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
         for job in inOrder(affected) { advance(job, at: now) }
@@ -323,17 +323,17 @@ extension RetryBusCore {
         if new.isHopeless && !old.isHopeless {
             for job in liveJobs where jobs[Int(job)]?.conditions.contains(index) == true { advance(job, at: now) }
         }
-        letGo(at: now)
+        releaseJobs(at: now)
     }
 
     /// One draw for all gates of a scope: it is the machine that must not come back with the others.
     private mutating func drawSpread(of scope: ConditionIndex, at now: BusTime) {
         guard release.rules.hasCanaries, release.rules.spread > .zero else { return }
-        conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.chance(chance.next()))
+        conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.random(random.next()))
     }
 
     /// The gates of a scope try the way anew.
-    private mutating func tellGatesOfEdge(of scope: ConditionIndex) {
+    private mutating func noteEdgeAtGates(of scope: ConditionIndex) {
         guard let record = conditions[Int(scope)] else { return }
         for gate in gates.all(of: scope) {
             gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
@@ -341,30 +341,30 @@ extension RetryBusCore {
     }
 
     /// Retries now: voids the delays of one scope's jobs, or of all, but not what a server ordered, unless that is to be ignored.
-    package mutating func nudge(_ scope: ConditionIndex?, ignoringOrders: Bool = false, at now: BusTime) -> [Effect] {
+    package mutating func retryNow(_ scope: ConditionIndex?, ignoringServerDelays: Bool = false, at now: BusTime) -> [Effect] {
         if let scope {
-            conditions[Int(scope)]?.nudges &+= 1
+            conditions[Int(scope)]?.retryNows &+= 1
         } else {
-            nudges &+= 1
+            retryNows &+= 1
         }
         let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
         // A job is registered with all of its conditions: once is enough.
         let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for scope in scopes {
             for gate in gates.all(of: scope) {
-                gates[gate].noteNudge()
-                if ignoringOrders { gates[gate].forgetOrder() }
-                stirred.append(gate)
+                gates[gate].noteRetryNow()
+                if ignoringServerDelays { gates[gate].forgetHardDelay() }
+                dirtyGates.append(gate)
             }
         }
-        if ignoringOrders { makeOrdersSoft(of: scope, at: now) }
+        if ignoringServerDelays { softenHardDelays(of: scope, at: now) }
         for job in inOrder(jobs) { advance(job, at: now) }
-        letGo(at: now)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
     /// Turns what servers ordered into delays that the nudge voids; the time before a job's first attempt is its owner's.
-    private mutating func makeOrdersSoft(of scope: ConditionIndex?, at now: BusTime) {
+    private mutating func softenHardDelays(of scope: ConditionIndex?, at now: BusTime) {
         for index in jobs.indices {
             guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,
                 job.history.started > 0, job.history.hard > now

@@ -26,7 +26,7 @@ package struct RetryBusCore: Sendable {
     /// The times at which scopes count as lost no more.
     var lossTimers = TimerQueue()
     /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
-    var stirred: [Int32] = []
+    var dirtyGates: [Int32] = []
     var candidates = Heap<Candidate>()
     /// How many attempts have a place, and how many may: in all, and of each destination.
     package internal(set) var running = 0
@@ -34,10 +34,10 @@ package struct RetryBusCore: Sendable {
     let maxConcurrentPerDestination: Int
     /// How many attempts may run since this machine ran out of something; `nil` if it has not.
     var shortage: Shortage?
-    var chance: SplitMix64
-    private var nextTurn: UInt64 = 0
+    var random: SplitMix64
+    private var nextPosition: UInt64 = 0
     var effects: [Effect] = []
-    var nudges: UInt64 = 0
+    var retryNows: UInt64 = 0
     /// How many jobs there are.
     package private(set) var count = 0
     /// Whether no job may start any more.
@@ -55,7 +55,7 @@ package struct RetryBusCore: Sendable {
         self.release = release
         self.maxConcurrent = max(1, maxConcurrent ?? .max)
         self.maxConcurrentPerDestination = max(1, maxConcurrentPerDestination ?? .max)
-        chance = SplitMix64(seed: seed)
+        random = SplitMix64(seed: seed)
     }
 
     // MARK: - Conditions
@@ -105,14 +105,14 @@ package struct RetryBusCore: Sendable {
         }
         let gate = useGate(scope, destination, at: now)
         // It may end here and now, and its place with it.
-        let (key, rank) = (key(index), takeTurn(priority))
+        let (key, rank) = (key(index), takePosition(priority))
         jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: max(now, notBefore))
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
         if let parent { jobs[Int(index)]?.history.parent = parent }
         count += 1
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
-        letGo(at: now)
+        releaseJobs(at: now)
         return (key, rank.number, takeEffects())
     }
 
@@ -136,9 +136,9 @@ package struct RetryBusCore: Sendable {
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
-        tell(key.index, .succeeded)
+        publish(key.index, .succeeded)
         remove(key.index)
-        letGo(at: now)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -150,8 +150,8 @@ package struct RetryBusCore: Sendable {
         noteAnswer(to: job)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
-        stirred.append(job.gate)
-        letGo(at: now)
+        dirtyGates.append(job.gate)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -159,8 +159,8 @@ package struct RetryBusCore: Sendable {
     package mutating func leaveLimits(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         givePlaceBack(key.index, job)
-        stirred.append(job.gate)
-        letGo(at: now)
+        dirtyGates.append(job.gate)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -183,15 +183,15 @@ package struct RetryBusCore: Sendable {
             interrupt(key.index, .cancelled)
         } else {
             end(key.index, .cancelled, at: now)
-            letGo(at: now)
+            releaseJobs(at: now)
         }
         return takeEffects()
     }
 
     /// A place behind all that have one of this priority.
-    mutating func takeTurn(_ priority: JobPriority) -> Turn {
-        nextTurn += 1
-        return Turn(priority, nextTurn)
+    mutating func takePosition(_ priority: JobPriority) -> QueuePosition {
+        nextPosition += 1
+        return QueuePosition(priority, nextPosition)
     }
 
     /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.
@@ -228,7 +228,7 @@ package struct RetryBusCore: Sendable {
     mutating func end(_ index: JobIndex, _ ending: Ending, at now: BusTime) {
         guard jobs[Int(index)] != nil else { return }
         leave(index, at: now)
-        tell(index, .ended(ending))
+        publish(index, .ended(ending))
         effects.append(.end(key(index), ending))
         remove(index)
     }
@@ -258,12 +258,12 @@ package struct RetryBusCore: Sendable {
         return idle
     }
 
-    mutating func tell(_ index: JobIndex, _ news: News) {
+    mutating func publish(_ index: JobIndex, _ change: JobChange) {
         guard let job = jobs[Int(index)] else { return }
         let subject = Subject(
             key: key(index), number: job.number, scope: job.scope, destination: gates.destination(job.gate),
             started: Int(job.history.started), waited: job.history.waited)
-        effects.append(.tell(subject, news))
+        effects.append(.publish(subject, change))
     }
 
     mutating func takeEffects() -> [Effect] {
@@ -292,8 +292,8 @@ extension RetryBusCore {
         guard let job = self[key], !job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.insert(pauser)
         // One whose delay is being computed comes here when it is parked.
-        if job.phase != .judged { advance(key.index, at: now) }
-        letGo(at: now)
+        if job.phase != .failed { advance(key.index, at: now) }
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -301,8 +301,8 @@ extension RetryBusCore {
     package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.remove(pauser)
-        if job.phase != .judged { advance(key.index, at: now) }
-        letGo(at: now)
+        if job.phase != .failed { advance(key.index, at: now) }
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -313,7 +313,7 @@ extension RetryBusCore {
         guard let job = self[key] else { return [] }
         let missed = epoch(of: job) &- job.history.armedEpoch
         // In line it is registered with nothing but its gate, and goes on waiting for as long as it has.
-        if !job.isInLine { leave(key.index, at: now) }
+        if !job.isQueued { leave(key.index, at: now) }
         for condition in new { conditions[Int(condition)]?.uses += 1 }
         for condition in job.conditions { release(condition) }
         jobs[Int(key.index)]?.conditions = new
@@ -328,9 +328,9 @@ extension RetryBusCore {
                 reconsiderInterruption(key.index, at: now)
             }
         case .waiting, .backingOff: advance(key.index, at: now)
-        case .judged: break
+        case .failed: break
         }
-        letGo(at: now)
+        releaseJobs(at: now)
         return takeEffects()
     }
 
@@ -376,11 +376,11 @@ extension RetryBusCore {
             for scope in found.sorted() { endLoss(of: scope, at: now) }
             var due: [JobIndex] = []
             while let job = timers.popDue(at: now) { due.append(job) }
-            while let gate = gateTimers.popDue(at: now) { stirred.append(gate) }
-            guard !due.isEmpty || !stirred.isEmpty || hasPlace(at: now) else { return takeEffects() }
+            while let gate = gateTimers.popDue(at: now) { dirtyGates.append(gate) }
+            guard !due.isEmpty || !dirtyGates.isEmpty || hasPlace(at: now) else { return takeEffects() }
             // Their times are all over: whose was the first does not matter any more.
             for job in inOrder(due) { timeCame(job, at: now) }
-            letGo(at: now)
+            releaseJobs(at: now)
         }
     }
 
@@ -391,7 +391,7 @@ extension RetryBusCore {
             scopes.insert(job.scope)
         }
         if min(gateTimers.earliest, lossTimers.earliest) <= now {
-            for case let job? in jobs where job.isInLine && job.waitsForScope { scopes.insert(job.scope) }
+            for case let job? in jobs where job.isQueued && job.waitsForScope { scopes.insert(job.scope) }
         }
         return scopes
     }
@@ -419,7 +419,7 @@ extension RetryBusCore {
             } else {
                 arm(index)
             }
-        case .waiting, .backingOff, .judged:
+        case .waiting, .backingOff, .failed:
             advance(index, at: now)
         }
     }
@@ -429,7 +429,7 @@ extension RetryBusCore {
     /// A loss tells those who stand in line nothing: their time is over only if the scope has been away for all of it.
     private mutating func reconsiderLimit(_ index: JobIndex, _ job: JobState, _ record: ConditionRecord, at now: BusTime) {
         let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
-        guard job.isInLine, end > now else { return giveUp(index, .waitLimit, at: now) }
+        guard job.isQueued, end > now else { return giveUp(index, .waitLimit, at: now) }
         jobs[Int(index)]?.limit = end
         arm(index)
     }

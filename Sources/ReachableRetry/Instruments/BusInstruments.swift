@@ -17,17 +17,17 @@ struct BusInstruments: Sendable {
     /// Counts events.
     ///
     /// Not under a lock: it is not known whose code is called here.
-    func measure(_ report: Newsroom.Report) {
-        metrics?.count(jobs: report.moreJobs)
-        for event in report.events { metrics?.count(event) }
+    func measure(_ batch: EventBroadcaster.InstrumentBatch) {
+        metrics?.count(jobs: batch.moreJobs)
+        for event in batch.events { metrics?.count(event) }
     }
 
     /// Logs events.
     ///
     /// Not under a lock: it is not known whose code is called here.
-    func log(_ report: Newsroom.Report) {
-        for event in report.events { log?.tell(event) }
-        if report.dropped > 0 { log?.tell(ofDropped: report.dropped) }
+    func log(_ batch: EventBroadcaster.InstrumentBatch) {
+        for event in batch.events { log?.log(event) }
+        if batch.dropped > 0 { log?.logDropped(batch.dropped) }
     }
 }
 
@@ -40,7 +40,7 @@ struct BusLog: Sendable {
 
     init(_ logger: Logger) { self.logger = logger }
 
-    func tell(_ event: RetryEvent) {
+    func log(_ event: RetryEvent) {
         switch event.kind {
         case .attemptFailed: logger.info("attempt failed", error: event.failure?.error, metadata: Self.metadata(event))
         case .attemptStarted: logger.debug("attempt starts", metadata: Self.metadata(event))
@@ -54,7 +54,7 @@ struct BusLog: Sendable {
     }
 
     /// The log could not keep up.
-    func tell(ofDropped count: Int) {
+    func logDropped(_ count: Int) {
         logger.notice("events of jobs were not logged: the logger was too slow", metadata: ["retry.dropped": "\(count)"])
     }
 

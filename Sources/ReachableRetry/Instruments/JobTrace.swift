@@ -13,13 +13,13 @@ struct JobTrace: Sendable {
     private var delay = Duration.zero
     private var trigger: RetryEvent.Trigger?
 
-    init?(_ order: RetryBus.Order, _ configuration: RetryBus.Configuration, at now: BusTime) {
+    init?(_ request: JobRequest, _ configuration: RetryBus.Configuration, at now: BusTime) {
         guard let tracer = configuration.tracer else { return nil }
         idleSince = now
         span = tracer.startSpan("retry")
         span.updateAttributes { attributes in
-            attributes["retry.scope"] = "\(order.scope)"
-            if let destination = order.options.destination { attributes["retry.destination"] = destination }
+            attributes["retry.scope"] = "\(request.scope)"
+            if let destination = request.options.destination { attributes["retry.destination"] = destination }
         }
     }
 
@@ -78,10 +78,10 @@ struct JobTrace: Sendable {
 
 extension RetryBus {
     /// Tells the job's span that an attempt starts.
-    func beginTrace(_ ticket: Ticket, _ attempt: Attempt) -> JobTrace? {
+    func beginTrace(_ handle: JobHandle, _ attempt: Attempt) -> JobTrace? {
         guard configuration.tracer != nil else { return nil }
-        let (trace, trigger) = guarded.withLock { guarded in
-            (guarded.desk[ticket.key]?.record.trace, guarded.desk[ticket.key]?.record.trace?.takeStart())
+        let (trace, trigger) = state.withLock { state in
+            (state.table[handle.key]?.record.trace, state.table[handle.key]?.record.trace?.takeStart())
         }
         if let trigger { trace?.start(trigger) }
         return trace
@@ -90,7 +90,7 @@ extension RetryBus {
 #else
 /// A job's span: without the package's trait `Tracing` there is none.
 struct JobTrace: Sendable {
-    init?(_ order: RetryBus.Order, _ configuration: RetryBus.Configuration, at now: BusTime) { return nil }
+    init?(_ request: JobRequest, _ configuration: RetryBus.Configuration, at now: BusTime) { return nil }
     func noteStart(_ trigger: RetryEvent.Trigger, at now: BusTime) {}
     func noteFailure(at now: BusTime) {}
     func reject() {}
@@ -100,6 +100,6 @@ struct JobTrace: Sendable {
 }
 
 extension RetryBus {
-    func beginTrace(_ ticket: Ticket, _ attempt: Attempt) -> JobTrace? { nil }
+    func beginTrace(_ handle: JobHandle, _ attempt: Attempt) -> JobTrace? { nil }
 }
 #endif

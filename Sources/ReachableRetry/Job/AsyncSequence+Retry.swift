@@ -29,8 +29,8 @@ extension AsyncSequence where Self: Sendable {
         _ policy: RetryPolicy = .default, on bus: RetryBus = .shared, to scope: Scope = .internet,
         options: JobOptions = JobOptions(), resetsAfterElement: Bool = false
     ) -> RetryingSequence<Self> {
-        let order = RetryBus.Order(policy: policy, scope: scope, options: options)
-        return RetryingSequence(base: self, bus: bus, order: order, resetsAfterElement: resetsAfterElement)
+        let request = JobRequest(policy: policy, scope: scope, options: options)
+        return RetryingSequence(base: self, bus: bus, request: request, resetsAfterElement: resetsAfterElement)
     }
 }
 
@@ -38,131 +38,116 @@ extension AsyncSequence where Self: Sendable {
 public struct RetryingSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable {
     let base: Base
     let bus: RetryBus
-    let order: RetryBus.Order
+    let request: JobRequest
     let resetsAfterElement: Bool
 
     /// Begins an iteration; its job is submitted when the first element is asked for.
-    public func makeAsyncIterator() -> Iterator { Iterator(life: SequenceLife(self)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(iteration: SequenceIteration(self)) }
 
     /// One iteration, to be used by one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
-        let life: SequenceLife<Base>
+        let iteration: SequenceIteration<Base>
 
         /// The next element; `nil` when the sequence has ended.
-        public mutating func next() async throws -> Base.Element? { try await life.next(isolation: #isolation) }
+        public mutating func next() async throws -> Base.Element? { try await iteration.next(isolation: #isolation) }
 
         /// The next element; `nil` when the sequence has ended.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> Base.Element? {
-            try await life.next(isolation: actor)
+            try await iteration.next(isolation: actor)
         }
     }
 }
 
-/// The life of a job whose attempts are iterations of a sequence, for one who asks for elements.
+/// The elements of a retried sequence: each attempt of its job is one iteration of the sequence.
 ///
-/// Used by one task at a time; who drops it has no job any more.
-final class SequenceLife<Base: AsyncSequence & Sendable> {
+/// Used by one task at a time. Dropping it cancels the job.
+final class SequenceIteration<Base: AsyncSequence & Sendable> {
     private enum Stage {
-        case unborn
-        /// It waits until it may iterate.
-        case waiting(Ticket)
-        case iterating(Ticket, Attempt, Iteration)
+        case idle
+        /// The job waits until it may iterate.
+        case waiting(JobDriver)
+        case iterating(JobDriver, Attempt, Iteration)
         case over
     }
 
     /// An iteration of the sequence, which each element changes.
     private final class Iteration {
         var iterator: Base.AsyncIterator
-        /// Whether it has given an element.
+        /// True after its first element.
         var hasBegun = false
 
         init(_ iterator: Base.AsyncIterator) { self.iterator = iterator }
     }
 
     private let sequence: RetryingSequence<Base>
-    private var stage = Stage.unborn
+    private var stage = Stage.idle
 
     init(_ sequence: RetryingSequence<Base>) { self.sequence = sequence }
 
     deinit {
         switch stage {
-        case .waiting(let ticket), .iterating(let ticket, _, _): sequence.bus.abandon(ticket)
-        case .unborn, .over: break
+        case .waiting(let driver), .iterating(let driver, _, _): driver.abandon()
+        case .idle, .over: break
         }
     }
 
-    /// The next element; `nil` when the sequence has ended.
+    /// Returns the next element; `nil` when the sequence has ended.
     func next(isolation: isolated (any Actor)?) async throws -> Base.Element? {
         while true {
             switch stage {
             case .over: return nil
-            case .unborn:
+            case .idle:
                 try Task.checkCancellation()
-                var order = sequence.order
-                order.isPulled = true
-                stage = .waiting(try sequence.bus.submit(order))
-            case .waiting(let ticket):
-                try await wait(ticket, isolation: isolation)
-            case .iterating(let ticket, let attempt, let iteration):
-                let result = await element(ticket, attempt, iteration, isolation: isolation)
-                if let element = settle(result, ticket, attempt, iteration) { return element }
+                var request = sequence.request
+                request.reader = .ofElements
+                let handle = try sequence.bus.submit(request)
+                stage = .waiting(
+                    JobDriver(bus: sequence.bus, handle: handle, policy: request.policy, reader: .ofElements))
+            case .waiting(let driver):
+                switch await driver.cancellable(isolation: isolation, { await driver.next() }) {
+                case .waiting, .left: break
+                case .start(let attempt): stage = .iterating(driver, attempt, Iteration(sequence.base.makeAsyncIterator()))
+                case .ended(let end):
+                    stage = .over
+                    throw driver.conclude(end).error
+                }
+            case .iterating(let driver, let attempt, let iteration):
+                let result = await driver.cancellable(isolation: isolation) {
+                    await driver.perform(attempt, isolation: isolation) { _ in
+                        try await iteration.iterator.next(isolation: isolation)
+                    }
+                }
+                if let element = settle(result, driver, attempt, iteration) { return element }
             }
         }
     }
 
-    /// Suspends until the sequence may be iterated.
-    private func wait(_ ticket: Ticket, isolation: isolated (any Actor)?) async throws {
-        let bus = sequence.bus
-        let step = await withTaskCancellationHandler(
-            operation: { await bus.nextStep(ticket) }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
-        switch step {
-        case .waiting, .left: break
-        case .start(let attempt): stage = .iterating(ticket, attempt, Iteration(sequence.base.makeAsyncIterator()))
-        case .end(let end):
-            stage = .over
-            throw bus.conclude(end, ticket, sequence.order.policy).error
-        }
-    }
-
-    private func element(
-        _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration, isolation: isolated (any Actor)?
-    ) async -> Result<Base.Element?, any Error> {
-        let bus = sequence.bus
-        return await withTaskCancellationHandler(
-            operation: {
-                await bus.perform(attempt, ticket, isolation: isolation) { _ in
-                    try await iteration.iterator.next(isolation: isolation)
-                }
-            }, onCancel: { bus.cancel(ticket) }, isolation: isolation)
-    }
-
-    /// Takes in what the sequence said; `nil` if it is over, or failed.
+    /// Reports the result of one step of an iteration to the bus; returns the element, if there is one.
     private func settle(
-        _ result: Result<Base.Element?, any Error>, _ ticket: Ticket, _ attempt: Attempt, _ iteration: Iteration
+        _ result: Result<Base.Element?, any Error>, _ driver: JobDriver, _ attempt: Attempt, _ iteration: Iteration
     ) -> Base.Element? {
-        let bus = sequence.bus
         switch result {
         case .success(let element?):
             if !iteration.hasBegun || sequence.resetsAfterElement {
                 let isFirst = !iteration.hasBegun
                 iteration.hasBegun = true
-                bus.noteProgress(
-                    ticket, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
+                driver.bus.noteProgress(
+                    driver.handle, of: attempt.number, forgives: sequence.resetsAfterElement, leavesLimits: isFirst)
             }
             return element
         // A stream that the bus has cancelled returns `nil`, which is not the end of its source.
-        case .success(nil) where bus.isInterrupted(ticket): fail(ticket, CancellationError())
+        case .success(nil) where driver.isInterrupted: fail(driver, CancellationError())
         case .success(nil):
-            bus.change { guarded, now in guarded.core.succeed(ticket.key, at: now) }
+            driver.succeed()
             stage = .over
-        case .failure(let error): fail(ticket, error)
+        case .failure(let error): fail(driver, error)
         }
         return nil
     }
 
-    private func fail(_ ticket: Ticket, _ error: any Error) {
-        // Before it is tried again: what the iteration held is free.
-        stage = .waiting(ticket)
-        sequence.bus.failed(ticket, sequence.order.policy, error)
+    private func fail(_ driver: JobDriver, _ error: any Error) {
+        // First, so that the iteration is released before the next attempt.
+        stage = .waiting(driver)
+        driver.fail(error)
     }
 }

@@ -22,7 +22,7 @@ public import Reachability
 /// - ``onlyWhen(_:)``
 /// - ``repeating(every:)``
 public struct Job<Value: Sendable>: Sendable {
-    let plan: JobPlan<Value>
+    let definition: JobDefinition<Value>
 
     /// Runs the job until it succeeds, and returns its value: one life.
     ///
@@ -33,8 +33,8 @@ public struct Job<Value: Sendable>: Sendable {
     public var value: Value {
         get async throws {
             try Task.checkCancellation()
-            let life = JobLife(plan, isPulled: false)
-            while let event = await life.next(isolation: #isolation) {
+            let iteration = JobIteration(definition)
+            while let event = await iteration.next(isolation: #isolation) {
                 switch event {
                 case .succeeded(let value): return value
                 case .gaveUp(let error, _): throw error
@@ -47,7 +47,7 @@ public struct Job<Value: Sendable>: Sendable {
     }
 
     /// What happens in a life of the job, which goes on when the next event is asked for.
-    public var events: JobEvents<Value> { JobEvents(plan: plan) }
+    public var events: JobEvents<Value> { JobEvents(definition: definition) }
 
     /// Submits the job to the bus as a life that no caller waits for, and returns at once.
     ///
@@ -64,28 +64,30 @@ public struct Job<Value: Sendable>: Sendable {
     /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus does not take it.
     @discardableResult
     public func submit(detached: Bool = false) throws(RetryError) -> JobID {
-        var order = plan.order
-        (order.wantsNews, order.taskPriority) = (!plan.handlers.isEmpty, Task.basePriority ?? Task.currentPriority)
-        if detached { order.plan = plan }
-        let ticket = try plan.bus.submit(order)
-        if !detached { plan.drive(ticket) }
-        return ticket.id
+        var request = definition.request
+        (request.wantsWaits, request.taskPriority) = (!definition.handlers.isEmpty, Task.basePriority ?? Task.currentPriority)
+        if detached { request.definition = definition }
+        let handle = try definition.bus.submit(request)
+        if !detached { definition.drive(handle) }
+        return handle.id
     }
 
     /// Calls a handler with each event of each life, after the handlers that were given before.
     ///
     /// The handlers of a life are called one at a time and in the order of the events, by the task that runs the life. The next
     /// event waits meanwhile: a handler should return soon.
-    public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> Job { Job(plan: plan.adding(handler)) }
+    public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> Job {
+        Job(definition: definition.adding(handler))
+    }
 
     /// Has no attempt start while a condition is not satisfied; of several all have to be.
-    public func onlyWhen(_ condition: Condition) -> Job { Job(plan: plan.adding(condition)) }
+    public func onlyWhen(_ condition: Condition) -> Job { Job(definition: definition.adding(condition)) }
 
     /// Runs the job again and again: at once, and so long after each success.
     ///
     /// Below zero counts as zero.
     public func repeating(every interval: Duration) -> RepeatingJob<Value> {
-        RepeatingJob(plan: plan.repeating(every: interval))
+        RepeatingJob(definition: definition.repeating(every: interval))
     }
 }
 
@@ -98,16 +100,16 @@ extension RetryBus {
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         operation: @escaping @Sendable (Attempt) async throws -> Value
     ) -> Job<Value> {
-        let order = Order(policy: policy, scope: scope, options: options)
-        return Job(plan: JobPlan(self, order) { JobInstance(policy, operation) })
+        let request = JobRequest(policy: policy, scope: scope, options: options)
+        return Job(definition: JobDefinition(self, request) { JobInstance(policy, operation) })
     }
 
     /// Makes a job whose lives have a policy and an operation of their own each; these count by `policy`'s rules.
     package func job<Value: Sendable>(
         _ policy: RetryPolicy, to scope: Scope, options: JobOptions, instance: @escaping @Sendable () -> JobInstance<Value>
     ) -> Job<Value> {
-        let order = Order(policy: policy, scope: scope, options: options)
-        return Job(plan: JobPlan(self, order, instance))
+        let request = JobRequest(policy: policy, scope: scope, options: options)
+        return Job(definition: JobDefinition(self, request, instance))
     }
 }
 
@@ -121,17 +123,17 @@ extension RetryBus {
 /// ``RetryBus/retryNow(_:ignoringServerDelays:)`` cuts it short;
 /// if the network is away when it is over, the next life begins when it is back. The first life that gives up is the last.
 public struct RepeatingJob<Value: Sendable>: Sendable {
-    let plan: JobPlan<Value>
+    let definition: JobDefinition<Value>
 
     /// What happens, life after life; the next one begins when it is asked for, and not before the interval is over.
-    public var events: JobEvents<Value> { JobEvents(plan: plan) }
+    public var events: JobEvents<Value> { JobEvents(definition: definition) }
 
     /// Runs until a life gives up.
     ///
     /// - Throws: What a caller of ``Job/value`` would get; `CancellationError` if the task or the job was cancelled.
     public func run() async throws {
-        let life = JobLife(plan, isPulled: false)
-        while let event = await life.next(isolation: #isolation) {
+        let iteration = JobIteration(definition)
+        while let event = await iteration.next(isolation: #isolation) {
             if case .gaveUp(let error, _) = event { throw error }
             if case .cancelled = event { throw CancellationError() }
         }
@@ -140,19 +142,19 @@ public struct RepeatingJob<Value: Sendable>: Sendable {
 
     /// Has a handler called with each event, after those that were given before.
     public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> RepeatingJob {
-        RepeatingJob(plan: plan.adding(handler))
+        RepeatingJob(definition: definition.adding(handler))
     }
 
     /// Has no attempt start while a condition is not satisfied; of several all have to be.
-    public func onlyWhen(_ condition: Condition) -> RepeatingJob { RepeatingJob(plan: plan.adding(condition)) }
+    public func onlyWhen(_ condition: Condition) -> RepeatingJob { RepeatingJob(definition: definition.adding(condition)) }
 }
 
 /// A cold job as the bus keeps it before it has a task, whatever its value is.
-class AnyJobPlan: @unchecked Sendable {
+class AnyJobDefinition: @unchecked Sendable {
     // Unchecked, for it has subclasses: what they have are Sendable constants.
 
     /// Makes the task that drives a job that has none, until there is nothing to do.
-    func launch(_ ticket: Ticket, _ priority: TaskPriority) {}
+    func launch(_ handle: JobHandle, _ priority: TaskPriority) {}
 }
 
 /// The policy and the operation of one life of a cold job.
@@ -166,10 +168,10 @@ package struct JobInstance<Value: Sendable>: Sendable {
 }
 
 /// All that a cold job consists of.
-final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
+final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendable {
     let bus: RetryBus
     /// The submission of each life.
-    let order: RetryBus.Order
+    let request: JobRequest
     let handlers: [@Sendable (JobEvent<Value>) -> Void]
     /// How long after a success the next life begins; `nil` if there is only one.
     let interval: Duration?
@@ -177,50 +179,50 @@ final class JobPlan<Value: Sendable>: AnyJobPlan, @unchecked Sendable {
     let makeInstance: @Sendable () -> JobInstance<Value>
 
     init(
-        _ bus: RetryBus, _ order: RetryBus.Order, handlers: [@Sendable (JobEvent<Value>) -> Void] = [], interval: Duration? = nil,
+        _ bus: RetryBus, _ request: JobRequest, handlers: [@Sendable (JobEvent<Value>) -> Void] = [], interval: Duration? = nil,
         _ makeInstance: @escaping @Sendable () -> JobInstance<Value>
     ) {
         self.bus = bus
-        self.order = order
+        self.request = request
         self.handlers = handlers
         self.interval = interval
         self.makeInstance = makeInstance
     }
 
     /// The same job with another condition.
-    func adding(_ condition: Condition) -> JobPlan {
-        var order = order
-        order.options.conditions.append(condition)
-        return JobPlan(bus, order, handlers: handlers, interval: interval, makeInstance)
+    func adding(_ condition: Condition) -> JobDefinition {
+        var request = request
+        request.options.conditions.append(condition)
+        return JobDefinition(bus, request, handlers: handlers, interval: interval, makeInstance)
     }
 
     /// The same job with another handler, which is called after the others.
-    func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobPlan {
-        JobPlan(bus, order, handlers: handlers + [handler], interval: interval, makeInstance)
+    func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobDefinition {
+        JobDefinition(bus, request, handlers: handlers + [handler], interval: interval, makeInstance)
     }
 
     /// The same job, again and again.
-    func repeating(every interval: Duration) -> JobPlan {
-        JobPlan(bus, order, handlers: handlers, interval: max(.zero, interval), makeInstance)
+    func repeating(every interval: Duration) -> JobDefinition {
+        JobDefinition(bus, request, handlers: handlers, interval: max(.zero, interval), makeInstance)
     }
 
-    func tell(_ event: JobEvent<Value>) {
+    func callHandlers(with event: JobEvent<Value>) {
         for handler in handlers { handler(event) }
     }
 
-    override func launch(_ ticket: Ticket, _ priority: TaskPriority) {
+    override func launch(_ handle: JobHandle, _ priority: TaskPriority) {
         // Detached: what made the bus look has nothing to do with the job.
         Task.detached(executorPreference: bus.configuration.executor, priority: priority) { [self] in
-            let life = JobLife(self, ticket, mayLeave: true)
-            while await life.next(isolation: nil) != nil {}
+            let iteration = JobIteration(self, handle, mayLeave: true)
+            while await iteration.next(isolation: nil) != nil {}
         }
     }
 
     /// Drives a submitted job in a task of its submitter's priority and task-local values, which lasts as long as the job.
-    func drive(_ ticket: Ticket) {
+    func drive(_ handle: JobHandle) {
         Task(executorPreference: bus.configuration.executor) { [self] in
-            let life = JobLife(self, ticket, mayLeave: false)
-            while await life.next(isolation: nil) != nil {}
+            let iteration = JobIteration(self, handle, mayLeave: false)
+            while await iteration.next(isolation: nil) != nil {}
         }
     }
 }

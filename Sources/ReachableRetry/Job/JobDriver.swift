@@ -1,346 +1,423 @@
 internal import Reachability
 internal import Synchronization
 
-/// The lives of a cold job, one after the other, for one who asks what happens next.
+/// Drives one life of a job: waits until an attempt may start, runs it and reports its result to the bus.
 ///
-/// Nothing happens that nobody asked for: between two questions of a reader the job is paused. Used by one task at a time; who
-/// drops it has no job any more.
-final class JobLife<Value: Sendable> {
-    private enum Stage {
-        /// Nobody has asked yet, or the life before has ended; when the next one begins.
-        case unborn(notBefore: BusTime)
-        case living(Ticket)
-        /// An attempt may run, as was told.
-        case starting(Ticket, Attempt)
-        /// It has a value that was told as an attempt's, and not yet as the job's.
-        case done(Value)
-        case over
+/// `RetryBus.retry`, cold jobs and retried sequences all run their attempts here.
+struct JobDriver: Sendable {
+    /// The way in which a job's user follows it.
+    enum Reader: Sendable {
+        /// The driver continues by itself.
+        case none
+        /// The driver continues when its reader asks for the next event; the job is paused in between.
+        case ofEvents
+        /// The driver continues when its reader asks for the next element; the job is not paused in between.
+        case ofElements
     }
 
-    private let plan: JobPlan<Value>
-    /// Whether it goes on only when it is asked.
-    private let isPulled: Bool
-    /// Whether it ends when there is nothing to do, and leaves the job to the bus.
-    private let mayLeave: Bool
-    private var stage: Stage
-    private var instance: JobInstance<Value>
-    /// Whether the delay after the last failure was told.
-    private var hasToldOfDelay = true
-    /// Whether the bus waits until the end was told.
-    private var isAwaited = false
-
-    init(_ plan: JobPlan<Value>, isPulled: Bool) {
-        self.plan = plan
-        self.isPulled = isPulled
-        mayLeave = false
-        stage = .unborn(notBefore: .past)
-        instance = plan.makeInstance()
-    }
-
-    /// A life of a job that was submitted, which goes on by itself.
-    init(_ plan: JobPlan<Value>, _ ticket: Ticket, mayLeave: Bool) {
-        self.plan = plan
-        isPulled = false
-        self.mayLeave = mayLeave
-        stage = .living(ticket)
-        instance = plan.makeInstance()
-    }
-
-    deinit {
-        switch stage {
-        case .living(let ticket), .starting(let ticket, _):
-            plan.bus.abandon(ticket)
-            plan.tell(.cancelled)
-        case .done(let value): plan.tell(.succeeded(value))
-        case .unborn, .over: break
-        }
-    }
-
-    /// What happens next; `nil` if nothing does any more, or if the calling task was cancelled before a life began.
-    func next(isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        guard let event = await nextEvent(isolation: isolation) else {
-            stage = .over
-            return nil
-        }
-        plan.tell(event)
-        switch event {
-        case .succeeded, .gaveUp, .cancelled:
-            if isAwaited { plan.bus.noteTold() }
-            isAwaited = false
-        case .waiting, .attemptStarted, .attemptSucceeded, .attemptFailed, .backingOff: break
-        }
-        return event
-    }
-
-    private func nextEvent(isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        switch stage {
-        case .over: return nil
-        case .done(let value):
-            stage = plan.interval.map { .unborn(notBefore: plan.bus.clock.now() + $0) } ?? .over
-            if plan.interval != nil { instance = plan.makeInstance() }
-            return .succeeded(value)
-        case .unborn(let notBefore):
-            if Task.isCancelled { return nil }
-            do {
-                let ticket = try begin(notBefore)
-                return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
-            } catch {
-                stage = .over
-                return .gaveUp(error, nil)
-            }
-        case .living(let ticket):
-            let delay = plan.bus.goOn(ticket, isPulled: isPulled)
-            let isNews = !hasToldOfDelay
-            hasToldOfDelay = true
-            if isNews, let delay {
-                if isPulled { plan.bus.pauseForReader(ticket) }
-                return .backingOff(delay)
-            }
-            return await cancellable(ticket, isolation: isolation) { await step(ticket, isolation: isolation) }
-        case .starting(let ticket, let attempt):
-            stage = .living(ticket)
-            return await cancellable(ticket, isolation: isolation) { await run(attempt, ticket, isolation: isolation) }
-        }
-    }
-
-    private func begin(_ notBefore: BusTime) throws(RetryError) -> Ticket {
-        var order = plan.order
-        (order.notBefore, order.wantsNews, order.isPulled) = (notBefore, true, isPulled)
-        let ticket = try plan.bus.submit(order)
-        (stage, hasToldOfDelay) = (.living(ticket), true)
-        return ticket
-    }
-
-    /// Cancels the job with the calling task.
-    private func cancellable(
-        _ ticket: Ticket, isolation: isolated (any Actor)?, _ body: () async -> JobEvent<Value>?
-    ) async -> JobEvent<Value>? {
-        let bus = plan.bus
-        return await withTaskCancellationHandler(operation: body, onCancel: { bus.cancel(ticket) }, isolation: isolation)
-    }
-
-    private func step(_ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        switch await plan.bus.nextStep(ticket, isPulled: isPulled, leaving: mayLeave ? plan : nil) {
-        case .left:
-            stage = .over
-            return nil
-        case .waiting(let unmet): return .waiting(for: unmet)
-        case .start(let attempt):
-            stage = .starting(ticket, attempt)
-            return .attemptStarted(attempt.number)
-        case .end(let end):
-            (stage, isAwaited) = (.over, !end.isPulled)
-            let (error, report) = plan.bus.conclude(end, ticket, instance.policy)
-            return report.map { .gaveUp(error, $0) } ?? .cancelled
-        }
-    }
-
-    private func run(_ attempt: Attempt, _ ticket: Ticket, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        let bus = plan.bus
-        switch await bus.perform(attempt, ticket, isolation: isolation, instance.operation) {
-        case .success(let value):
-            bus.change { guarded, now in
-                // A shutdown waits until the end was told.
-                if !isPulled { guarded.untold += 1 }
-                return guarded.core.succeed(ticket.key, at: now)
-            }
-            (stage, isAwaited) = (.done(value), !isPulled)
-            return .attemptSucceeded(value)
-        case .failure(let error):
-            let failure = bus.failed(ticket, instance.policy, error, isPaused: isPulled)
-            hasToldOfDelay = false
-            // Without a verdict it was cancelled, and that is all that is left to hear.
-            guard let failure else { return await step(ticket, isolation: isolation) }
-            return .attemptFailed(failure)
-        }
-    }
-}
-
-extension RetryBus {
-    /// Somebody asks for what comes next; returns for how long the job only waits for a time.
-    fileprivate func goOn(_ ticket: Ticket, isPulled: Bool) -> Duration? {
-        var delay: Duration?
-        change { guarded, now in
-            let effects = isPulled ? guarded.core.resume(ticket.key, by: .reader, at: now) : []
-            delay = guarded.core.delay(of: ticket.key, at: now)
-            return effects
-        }
-        return delay
-    }
-
-    fileprivate func pauseForReader(_ ticket: Ticket) {
-        change { guarded, now in guarded.core.pause(ticket.key, by: .reader, at: now) }
-    }
-
-    /// Nobody will ask for a job any more: it ends, and nothing of it is left.
-    func abandon(_ ticket: Ticket) {
-        change { guarded, now in
-            let cancelled = guarded.cancel(ticket.key, at: now)
-            // It may have been let go without anybody starting it.
-            let (_, failed) = guarded.core.fail(
-                ticket.key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
-            return cancelled + failed
-        }
-        // Its error is released outside of the lock.
-        _ = guarded.withLock { $0.desk.takeEnd(of: ticket.key) }
-    }
-}
-
-extension RetryBus {
-    /// What a job's driver does next.
+    /// The next step of a job.
     enum Step {
         case start(Attempt)
-        case end(JobEnd)
-        /// The job waits for the network or another condition; only if its driver wants to know.
+        case ended(JobEnd)
+        /// The job waits for the network or other conditions. Only for jobs that were submitted with `wantsWaits`.
         case waiting([RetryEvent.Unmet])
-        /// Nothing: the bus launches another driver when there is something to do.
+        /// The bus makes another driver when there is something to do.
         case left
     }
 
-    /// Suspends until the job may start an attempt or is over; not at all if that is so already.
+    /// The result of an attempt that has ended.
+    enum AttemptResult<Value> {
+        case succeeded(Value)
+        /// The failure as the bus sees it; `nil` if the job was cancelled.
+        case failed(RetryEvent.Failure?)
+    }
+
+    let bus: RetryBus
+    let handle: JobHandle
+    let policy: RetryPolicy
+    var reader = Reader.none
+    /// True for cold jobs, whose end is reported to their handlers.
+    var hasEventHandlers = false
+
+    private var key: JobKey { handle.key }
+
+    /// Cancels the job while `body` runs if the calling task is cancelled.
+    func cancellable<Output>(isolation: isolated (any Actor)?, _ body: () async throws -> Output) async rethrows -> Output {
+        try await withTaskCancellationHandler(
+            operation: body, onCancel: { [bus, handle] in bus.cancel(handle) }, isolation: isolation)
+    }
+
+    // MARK: - Steps
+
+    /// Suspends until the job may start an attempt or has ended; returns at once if that is already so.
     ///
-    /// - Parameters:
-    ///   - isPulled: Pauses the job before its reader is told that it waits.
-    ///   - plan: Returns ``Step/left`` instead of suspending; this plan makes the next driver.
-    func nextStep(_ ticket: Ticket, isPulled: Bool = false, leaving plan: AnyJobPlan? = nil) async -> Step {
+    /// - Parameter definition: Makes the next driver. If given, this one returns ``Step/left`` instead of suspending.
+    func next(leavingJobTo definition: AnyJobDefinition? = nil) async -> Step {
         while true {
-            if let step = takeStep(ticket, isPulled: isPulled) {
-                if case .start = step { watchSources(ticket) }
+            if let step = takeStep() {
+                if case .start = step { watchSources() }
                 return step
             }
-            if let plan {
-                if leave(ticket, plan) { return .left }
+            if let definition {
+                if sleep(.definition(definition)) { return .left }
             } else {
-                await suspend(ticket)
+                await withUnsafeContinuation { continuation in
+                    if !sleep(.task(continuation)) { continuation.resume() }
+                }
             }
         }
     }
 
-    private func takeStep(_ ticket: Ticket, isPulled: Bool) -> Step? {
-        var step: Step?
-        guard isPulled else {
-            let reading = clock.now()
-            let (step, witnesses) = guarded.withLock { guarded in
-                (guarded.takeStep(ticket, self, at: guarded.time(reading)), guarded.takeQuietWitnesses())
+    private func takeStep() -> Step? {
+        guard reader == .ofEvents else {
+            let reading = bus.clock.now()
+            let (step, waiters) = bus.state.withLock { state in
+                (state.takeStep(self, at: state.time(reading)), state.takeQuietWaiters())
             }
-            for witness in witnesses { witness.resume() }
+            for waiter in waiters { waiter.resume() }
             return step
         }
-        change { guarded, now in
-            step = guarded.takeStep(ticket, self, at: now)
-            if case .waiting = step { return guarded.core.pause(ticket.key, by: .reader, at: now) }
+        var step: Step?
+        bus.change { state, now in
+            step = state.takeStep(self, at: now)
+            if case .waiting = step { return state.core.pause(key, by: .reader, at: now) }
             return []
         }
         return step
     }
 
-    /// Whether the running attempt was cut by the bus.
-    func isInterrupted(_ ticket: Ticket) -> Bool { guarded.withLock { $0.desk[ticket.key]?.interruption != nil } }
+    /// Leaves `waiter` to be woken by the bus; returns `false` if there is something to do already.
+    private func sleep(_ waiter: JobTable.Waiter) -> Bool {
+        let reading = bus.clock.now()
+        let (isAsleep, parked, quiet) = bus.state.withLock { state in
+            // A job that has ended is not in the table any more.
+            guard let entry = state.table[key], !entry.mayStart, !entry.hasUnreadWait else {
+                return (false, [(ParkedWaiter, PendingJob)](), [UnsafeContinuation<Void, Never>]())
+            }
+            state.table[key]?.waiter = waiter
+            let parked = state.parkedWaiters.isEmpty ? [] : state.takeParkedWaiters(at: state.time(reading))
+            return (true, parked, state.takeQuietWaiters())
+        }
+        for waiter in quiet { waiter.resume() }
+        for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
+        return isAsleep
+    }
 
-    /// Has an attempt be cancellable that is about to run; returns `false` if it was cut already.
-    func attemptBegins(_ ticket: Ticket, _ task: AttemptTask) -> Bool {
-        let (isInterrupted, _) = guarded.withLock { guarded in
-            let old = guarded.desk[ticket.key]?.record.attempt
-            guarded.desk[ticket.key]?.record.attempt = task
+    /// Follows the source addresses of a new attempt's connections, if the policy depends on them.
+    private func watchSources() {
+        guard let scope = bus.state.withLock({ $0.scopeOfSources(key) }) else { return }
+        // Outside of the lock: the monitor has its own. The path may be older than the addresses, so lost ones are left out.
+        let sources = bus.monitor.sources(to: scope).map(bus.monitor.condition(holding:)).filter(\.state.isSatisfied)
+        guard !sources.isEmpty else { return }
+        bus.change { state, now in
+            let indices = sources.map { state.index(of: $0, bus, at: now) }
+            let effects = state.core.setSources(indices, of: key, at: now)
+            return effects + indices.flatMap { state.refresh($0, at: now) }
+        }
+    }
+
+    /// Resumes the job for a reader of events; returns its delay if it waits for nothing but a time.
+    func resumeForReader() -> Duration? {
+        var delay: Duration?
+        bus.change { state, now in
+            let effects = reader == .ofEvents ? state.core.resume(key, by: .reader, at: now) : []
+            delay = state.core.delay(of: key, at: now)
+            return effects
+        }
+        return delay
+    }
+
+    /// Pauses the job until its reader of events asks for the next one.
+    func pauseForReader() {
+        guard reader == .ofEvents else { return }
+        bus.change { state, now in state.core.pause(key, by: .reader, at: now) }
+    }
+
+    // MARK: - Attempts
+
+    /// Runs an attempt to its end and reports the result to the bus.
+    func run<Value>(
+        _ attempt: Attempt, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+    ) async -> AttemptResult<Value> {
+        switch await perform(attempt, isolation: isolation, operation) {
+        case .success(let value):
+            succeed()
+            return .succeeded(value)
+        case .failure(let error): return .failed(fail(error))
+        }
+    }
+
+    /// Runs an operation of an attempt in a task of its own, so that it can be cancelled without its caller, and awaits it.
+    ///
+    /// Not a child task: a group resumes its parent through the executor even if all is done, which costs tens of microseconds
+    /// on the main actor. The caller's cancellation arrives through the bus, its priority through a handler.
+    func perform<Value>(
+        _ attempt: Attempt, isolation: isolated (any Actor)?, _ operation: (Attempt) async throws -> Value
+    ) async -> Result<Value, any Error> {
+        let attemptTask = AttemptTask()
+        guard register(attemptTask) else { return .failure(CancellationError()) }
+        let trace = bus.beginTrace(handle, attempt)
+        let running = RunningAttempt(bus: ObjectIdentifier(bus), attempt: ParentAttempt(key, attempt.number))
+        return await withoutActuallyEscaping(operation) { operation in
+            let run = AttemptRun(operation)
+            // Starts here and now: an operation that does not suspend costs no switch of tasks.
+            let task = JobTrace.propagate(trace) {
+                Task.immediate(executorPreference: Self.preferredExecutor ?? bus.configuration.executor) {
+                    // Captured, so that the task is isolated like its caller.
+                    _ = isolation
+                    attemptTask.begin()
+                    await RunningAttempt.$current.withValue(running) { await run.perform(attempt) }
+                }
+            }
+            attemptTask.keep(task)
+            await withTaskPriorityEscalationHandler {
+                await task.value
+            } onPriorityEscalated: { _, priority in
+                task.escalatePriority(to: priority)
+            }
+            return run.result ?? .failure(CancellationError())
+        }
+    }
+
+    /// The executor that the caller's task prefers: a task of its own does not inherit it (SE-0417), as a child would.
+    private static var preferredExecutor: (any TaskExecutor)? {
+        #if compiler(>=6.3)
+        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+        #else
+        nil
+        #endif
+    }
+
+    /// Makes an attempt that is about to run cancellable; returns `false` if the bus has cut it already.
+    private func register(_ task: AttemptTask) -> Bool {
+        let (isInterrupted, _) = bus.state.withLock { state in
+            let old = state.table[key]?.record.attempt
+            state.table[key]?.record.attempt = task
             // The old one is released outside of the lock.
-            return (guarded.desk[ticket.key]?.interruption != nil, old)
+            return (state.table[key]?.interruption != nil, old)
         }
         return !isInterrupted
     }
 
-    /// Follows the addresses that a new attempt's connections will come from, if its policy heeds them.
-    private func watchSources(_ ticket: Ticket) {
-        guard let scope = guarded.withLock({ $0.scopeOfSources(ticket.key) }) else { return }
-        // Not under the lock: the monitor has its own. A verdict may be older than the addresses: one that is gone is no source.
-        let sources = monitor.sources(to: scope).map(monitor.condition(holding:)).filter(\.state.isSatisfied)
-        guard !sources.isEmpty else { return }
-        change { guarded, now in
-            let indices = sources.map { guarded.index(of: $0, self, at: now) }
-            let effects = guarded.core.setSources(indices, of: ticket.key, at: now)
-            return effects + indices.flatMap { guarded.refresh($0, at: now) }
+    /// True if the bus has cut the running attempt.
+    var isInterrupted: Bool { bus.state.withLock { $0.table[key]?.interruption != nil } }
+
+    /// Ends the job with its attempt's success.
+    func succeed() {
+        bus.change { state, now in
+            // A shutdown waits until the handlers of a cold job have returned.
+            if hasEventHandlers, reader == .none { state.runningEndHandlers += 1 }
+            return state.core.succeed(key, at: now)
         }
     }
 
-    private func suspend(_ ticket: Ticket) async {
-        await withUnsafeContinuation { continuation in
-            if !sleep(ticket, .task(continuation)) { continuation.resume() }
-        }
-    }
-
-    private func leave(_ ticket: Ticket, _ plan: AnyJobPlan) -> Bool { sleep(ticket, .plan(plan)) }
-
-    /// Leaves what wakes a job, unless there is something to do.
-    private func sleep(_ ticket: Ticket, _ waiter: JobDesk.Waiter) -> Bool {
-        let reading = clock.now()
-        let (isAsleep, parked, witnesses) = guarded.withLock { guarded in
-            // One that has ended is not there any more.
-            guard let entry = guarded.desk[ticket.key], !entry.mayStart, !entry.hasNews else {
-                return (false, [(ParkingWitness, PendingJob)](), [UnsafeContinuation<Void, Never>]())
+    /// Reports a failed attempt to the bus, which decides what follows; returns the failure, or `nil` if the job was cancelled.
+    @discardableResult
+    func fail(_ error: any Error) -> RetryEvent.Failure? {
+        let (interruption, trace) = bus.state.withLock { ($0.table[key]?.interruption, $0.table[key]?.record.trace) }
+        let cut: RetryError? =
+            switch interruption {
+            case .timeout: .attemptTimedOut
+            case .loss: .attemptInterrupted
+            case .deadline, .cancelled, nil: nil
             }
-            guarded.desk[ticket.key]?.waiter = waiter
-            let parked = guarded.witnesses.isEmpty ? [] : guarded.takeWitnesses(at: guarded.time(reading))
-            return (true, parked, guarded.takeQuietWitnesses())
+        let report = policy.rules.classification.report(error, cut: cut)
+        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
+        // An attempt that the bus cut and repeats is not the reason that the caller gets later.
+        let isForgotten = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
+        trace?.fail(error)
+        let isGone = bus.scopeToAskAbout(key, report).map(bus.isGone) ?? false
+        var outcome = FailureOutcome.settled
+        var failure: RetryEvent.Failure?
+        // Released outside of the lock.
+        var old: (failure: (any Error)?, lastError: (any Error)?)
+        bus.change { state, now in
+            let refreshed = state.refresh(key, at: now)
+            let effects: [Effect]
+            let paused = reader == .ofEvents ? state.core.pause(key, by: .reader, at: now) : []
+            old = (state.table[key]?.record.failure, state.table[key]?.record.lastError)
+            state.table[key]?.record.failure = error
+            if !isForgotten { state.table[key]?.record.lastError = error }
+            (outcome, effects) = state.core.fail(
+                key, report, interruption: interruption, isGone: isGone, id: handle.id, at: now)
+            failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
+            return refreshed + paused + effects
         }
-        for witness in witnesses { witness.resume() }
-        for (witness, job) in parked { witness.continuation.resume(returning: job) }
-        return isAsleep
+        withExtendedLifetime(old) {}
+        guard case .backOff(let index, let previousDelay) = outcome else { return failure }
+        let backoff = policy.rules.backoff
+        let delay = backoff.delay(afterFailure: index, previous: previousDelay, random: backoff.isRandom ? bus.draw() : 0)
+        bus.change { state, now in
+            // Under the lock that parks the job: a later edge finds it there, an earlier one is seen here.
+            state.refresh(key, at: now) + state.core.park(key, for: delay, at: now)
+        }
+        return failure
     }
 
-    /// An attempt reports that it gets somewhere.
+    // MARK: - The end
+
+    /// Calls the policy's handlers if the job gave up; returns the error that its caller gets, and the report if there is one.
+    func conclude(_ end: JobEnd) -> (error: any Error, report: GiveUp?) {
+        guard case .gaveUp(let reason, let tally, let isCut) = end.ending else { return (CancellationError(), nil) }
+        let report = GiveUp(handle.id, reason, tally, end.lastError)
+        for handler in policy.rules.giveUpHandlers { handler(report) }
+        if policy.rules.throwsReport { return (report, report) }
+        if !isCut, let lastError = report.lastError { return (lastError, report) }
+        return (RetryError(RetryError.Code(rawValue: reason.rawValue)), report)
+    }
+
+    /// Ends a job whose driver is dropped.
+    func abandon() {
+        bus.change { state, now in
+            let cancelled = state.cancel(key, at: now)
+            // Its attempt may have been started by the bus and not by the driver.
+            let (_, failed) = state.core.fail(
+                key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
+            return cancelled + failed
+        }
+        // Its error is released outside of the lock.
+        _ = bus.state.withLock { $0.table.takeEnd(of: key) }
+    }
+}
+
+extension RetryBus {
+    /// Records that an attempt makes progress.
     ///
     /// - Parameters:
-    ///   - forgives: Forgets the failures before: charged attempts and the growth of delays.
-    ///   - leavesLimits: Counts no more for the limits of the bus.
-    func noteProgress(_ ticket: Ticket, of attempt: Int, forgives: Bool = false, leavesLimits: Bool = false) {
-        change { guarded, now in
-            if forgives { guarded.core.forgive(ticket.key) }
-            let freed = leavesLimits ? guarded.core.leaveLimits(ticket.key, at: now) : []
-            return freed + guarded.core.noteProgress(ticket.key, of: attempt, at: now)
+    ///   - forgives: Resets the charged attempts and the backoff.
+    ///   - leavesLimits: Takes the attempt out of the limits of the bus.
+    func noteProgress(_ handle: JobHandle, of attempt: Int, forgives: Bool = false, leavesLimits: Bool = false) {
+        change { state, now in
+            if forgives { state.core.forgive(handle.key) }
+            let freed = leavesLimits ? state.core.leaveLimits(handle.key, at: now) : []
+            return freed + state.core.noteProgress(handle.key, of: attempt, at: now)
         }
     }
 
-    /// The handlers of an ended life have been called.
-    func noteTold() {
-        let ends = guarded.withLock { guarded in
-            guarded.untold -= 1
-            return guarded.takeEnds()
+    /// Records that the handlers of a job's end have returned.
+    func noteEndHandled() {
+        let ends = state.withLock { state in
+            state.runningEndHandlers -= 1
+            return state.takeEnds()
         }
         for end in ends { end.resume() }
     }
 }
 
-extension RetryBus.Guarded {
-    fileprivate mutating func takeStep(_ ticket: Ticket, _ bus: RetryBus, at now: BusTime) -> RetryBus.Step? {
-        let key = ticket.key
-        if let end = desk.takeEnd(of: key) {
-            if !end.isPulled { untold += 1 }
-            return .end(end)
+extension RetryBus.State {
+    fileprivate mutating func takeStep(_ driver: JobDriver, at now: BusTime) -> JobDriver.Step? {
+        let key = driver.handle.key
+        if let end = table.takeEnd(of: key) {
+            if !end.hasReader { runningEndHandlers += 1 }
+            return .ended(end)
         }
-        if desk[key]?.hasNews == true {
-            desk[key]?.hasNews = false
-            // A wait that is over already is not told of.
-            let unmet = desk[key]?.mayStart == false ? self.unmet(of: key) : []
+        if table[key]?.hasUnreadWait == true {
+            table[key]?.hasUnreadWait = false
+            // A wait that is over already is not reported.
+            let unmet = table[key]?.mayStart == false ? self.unmet(of: key) : []
             if !unmet.isEmpty { return .waiting(unmet) }
         }
-        guard desk[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
-        desk[key]?.mayStart = false
+        guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
+        table[key]?.mayStart = false
         var attempt = Attempt(
-            number: start.number, previousFailure: desk[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
-        attempt.progress = { [weak bus] in bus?.noteProgress(ticket, of: start.number) }
+            number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
+        attempt.progress = { [weak bus = driver.bus, handle = driver.handle] in
+            bus?.noteProgress(handle, of: start.number)
+        }
         return .start(attempt)
     }
 
-    /// The scope whose path's source addresses the job's attempt depends on; `nil` if its policy does not heed them.
+    /// The scope whose path's source addresses the job's attempt depends on; `nil` if the policy ignores them.
     fileprivate func scopeOfSources(_ key: JobKey) -> Scope? {
         guard let job = core[key], job.rules.interruption?.heedsSource == true else { return nil }
         return followed[job.scope]?.scope
     }
 
-    /// What a job waits for.
+    /// The conditions that a job waits for.
     func unmet(of key: JobKey) -> [RetryEvent.Unmet] { core.unmetConditions(of: key).compactMap { unmet($0) } }
 
-    /// What a condition is to a listener.
+    /// A condition as listeners know it.
     func unmet(_ index: ConditionIndex) -> RetryEvent.Unmet? {
         followed[index].map { entry in entry.scope.map { .network($0) } ?? .condition(entry.condition.name) }
+    }
+}
+
+extension RetryEvent.Failure {
+    /// The failure that an effect publishes.
+    fileprivate init?(_ effect: Effect, _ error: any Error) {
+        guard case .publish(_, .failed(let failure, let isCharged)) = effect else { return nil }
+        self.init(error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
+    }
+}
+
+/// The attempt that a task runs in: jobs that it submits to the same bus use its place.
+struct RunningAttempt: Sendable {
+    @TaskLocal static var current: RunningAttempt?
+
+    let bus: ObjectIdentifier
+    let attempt: ParentAttempt
+}
+
+/// Cancels an attempt from any thread, from the operation's first instruction on.
+///
+/// An attempt begins on the thread that creates its task, before anyone has a handle of that task: an operation that never suspends
+/// would run to its end out of reach.
+final class AttemptTask: Sendable {
+    private struct State {
+        var isCancelled = false
+        /// The task as it sees itself, until its creator has a handle.
+        var current: Current?
+        var task: Task<Void, Never>?
+    }
+
+    /// Sendable: only `cancel()` is called, which any thread may call as long as the task has not been released.
+    private struct Current: @unchecked Sendable {
+        let task: UnsafeCurrentTask
+    }
+
+    private let state = Mutex(State())
+
+    /// Called by the task, before its operation.
+    func begin() {
+        let current = withUnsafeCurrentTask { $0.map(Current.init) }
+        let isCancelled = state.withLock { state in
+            if state.task == nil { state.current = current }
+            return state.isCancelled
+        }
+        if isCancelled { cancel() }
+    }
+
+    /// Called by the task's creator, which holds the task until then.
+    func keep(_ task: Task<Void, Never>) {
+        state.withLock { state in
+            (state.task, state.current) = (task, nil)
+        }
+    }
+
+    /// Cancels the task, or has it cancel itself when it begins.
+    func cancel() {
+        let (task, current) = state.withLock { state in
+            state.isCancelled = true
+            return (state.task, state.current)
+        }
+        // Outside of the lock: cancellation handlers run here.
+        if let task { task.cancel() } else { current?.task.cancel() }
+        // The creator holds the task until `keep`, and this object holds it after that: it outlives the call.
+        withExtendedLifetime(self) {}
+    }
+}
+
+/// One attempt and its result.
+///
+/// Sendable although neither operation nor result need be: the task that uses them has its caller's isolation, and the caller
+/// does nothing but wait from its start to its end. What the task wrote is read after it was awaited.
+private final class AttemptRun<Value>: @unchecked Sendable {
+    private let operation: (Attempt) async throws -> Value
+    private(set) var result: Result<Value, any Error>?
+
+    init(_ operation: @escaping (Attempt) async throws -> Value) { self.operation = operation }
+
+    func perform(_ attempt: Attempt) async {
+        do { result = .success(try await operation(attempt)) } catch { result = .failure(error) }
     }
 }

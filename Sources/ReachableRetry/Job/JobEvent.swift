@@ -35,21 +35,164 @@ public enum JobEvent<Value: Sendable>: Sendable {
 ///
 /// The operation runs in the isolation of whoever iterates, unless it has one of its own.
 public struct JobEvents<Value: Sendable>: AsyncSequence, Sendable {
-    let plan: JobPlan<Value>
+    let definition: JobDefinition<Value>
 
     /// Begins an iteration; the job is submitted when its first event is asked for.
-    public func makeAsyncIterator() -> Iterator { Iterator(life: JobLife(plan, isPulled: true)) }
+    public func makeAsyncIterator() -> Iterator { Iterator(iteration: JobIteration(definition, reader: .ofEvents)) }
 
     /// One iteration, to be used by one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
-        let life: JobLife<Value>
+        let iteration: JobIteration<Value>
 
         /// The next event; `nil` at the end.
-        public mutating func next() async -> JobEvent<Value>? { await life.next(isolation: #isolation) }
+        public mutating func next() async -> JobEvent<Value>? { await iteration.next(isolation: #isolation) }
 
         /// The next event; `nil` at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Never) -> JobEvent<Value>? {
-            await life.next(isolation: actor)
+            await iteration.next(isolation: actor)
+        }
+    }
+}
+
+/// The events of a cold job's lives, one after the other.
+///
+/// Used by one task at a time. Dropping it cancels the job.
+final class JobIteration<Value: Sendable> {
+    private enum Stage {
+        /// No life has begun yet, or the last one has ended.
+        case idle(notBefore: BusTime)
+        case following(JobDriver)
+        /// An attempt may run, and its start was reported.
+        case starting(JobDriver, Attempt)
+        /// The value was reported as an attempt's, and not yet as the job's.
+        case succeeded(Value)
+        case over
+    }
+
+    private let definition: JobDefinition<Value>
+    private let reader: JobDriver.Reader
+    /// True if the iteration ends when there is nothing to do; the bus then makes another one.
+    private let mayLeave: Bool
+    private var stage: Stage
+    private var instance: JobInstance<Value>
+    /// True while the delay after a failure has not been reported.
+    private var owesDelay = false
+    /// True if a shutdown waits until the end was reported.
+    private var owesEnd = false
+
+    init(_ definition: JobDefinition<Value>, reader: JobDriver.Reader = .none) {
+        self.definition = definition
+        self.reader = reader
+        mayLeave = false
+        stage = .idle(notBefore: .past)
+        instance = definition.makeInstance()
+    }
+
+    /// Follows a job that was submitted.
+    init(_ definition: JobDefinition<Value>, _ handle: JobHandle, mayLeave: Bool) {
+        self.definition = definition
+        reader = .none
+        self.mayLeave = mayLeave
+        instance = definition.makeInstance()
+        stage = .following(
+            JobDriver(bus: definition.bus, handle: handle, policy: instance.policy, hasEventHandlers: true))
+    }
+
+    deinit {
+        switch stage {
+        case .following(let driver), .starting(let driver, _):
+            driver.abandon()
+            definition.callHandlers(with: .cancelled)
+        case .succeeded(let value): definition.callHandlers(with: .succeeded(value))
+        case .idle, .over: break
+        }
+    }
+
+    /// Returns the next event; `nil` after the last one, or if the calling task was cancelled before a life began.
+    func next(isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+        guard let event = await nextEvent(isolation: isolation) else {
+            stage = .over
+            return nil
+        }
+        definition.callHandlers(with: event)
+        switch event {
+        case .succeeded, .gaveUp, .cancelled:
+            if owesEnd { definition.bus.noteEndHandled() }
+            owesEnd = false
+        case .waiting, .attemptStarted, .attemptSucceeded, .attemptFailed, .backingOff: break
+        }
+        return event
+    }
+
+    private func nextEvent(isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+        switch stage {
+        case .over: return nil
+        case .succeeded(let value):
+            stage = definition.interval.map { .idle(notBefore: definition.bus.clock.now() + $0) } ?? .over
+            if definition.interval != nil { instance = definition.makeInstance() }
+            return .succeeded(value)
+        case .idle(let notBefore):
+            if Task.isCancelled { return nil }
+            do {
+                let driver = try begin(notBefore)
+                return await driver.cancellable(isolation: isolation) { await follow(driver) }
+            } catch {
+                stage = .over
+                return .gaveUp(error, nil)
+            }
+        case .following(let driver):
+            let delay = driver.resumeForReader()
+            if owesDelay, let delay {
+                owesDelay = false
+                driver.pauseForReader()
+                return .backingOff(delay)
+            }
+            owesDelay = false
+            return await driver.cancellable(isolation: isolation) { await follow(driver) }
+        case .starting(let driver, let attempt):
+            stage = .following(driver)
+            return await driver.cancellable(isolation: isolation) { await run(attempt, driver, isolation: isolation) }
+        }
+    }
+
+    private func begin(_ notBefore: BusTime) throws(RetryError) -> JobDriver {
+        var request = definition.request
+        (request.notBefore, request.wantsWaits, request.reader) = (notBefore, true, reader)
+        let handle = try definition.bus.submit(request)
+        let driver = JobDriver(
+            bus: definition.bus, handle: handle, policy: instance.policy, reader: reader, hasEventHandlers: true)
+        (stage, owesDelay) = (.following(driver), false)
+        return driver
+    }
+
+    private func follow(_ driver: JobDriver) async -> JobEvent<Value>? {
+        switch await driver.next(leavingJobTo: mayLeave ? definition : nil) {
+        case .left:
+            stage = .over
+            return nil
+        case .waiting(let unmet): return .waiting(for: unmet)
+        case .start(let attempt):
+            stage = .starting(driver, attempt)
+            return .attemptStarted(attempt.number)
+        case .ended(let end):
+            (stage, owesEnd) = (.over, !end.hasReader)
+            let (error, report) = driver.conclude(end)
+            return report.map { .gaveUp(error, $0) } ?? .cancelled
+        }
+    }
+
+    private func run(_ attempt: Attempt, _ driver: JobDriver, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
+        switch await driver.run(attempt, isolation: isolation, instance.operation) {
+        case .succeeded(let value):
+            (stage, owesEnd) = (.succeeded(value), reader == .none)
+            return .attemptSucceeded(value)
+        case .failed(let failure?):
+            owesDelay = true
+            return .attemptFailed(failure)
+        case .failed(nil):
+            owesDelay = true
+            // Cancelled: only the end is left to report.
+            return await follow(driver)
         }
     }
 }

@@ -1,5 +1,7 @@
+internal import Reachability
+
 /// What the bus keeps of the jobs that have not ended: what their tasks wait with, and what they have to know.
-struct JobDesk: Sendable {
+struct JobTable: Sendable {
     /// Who is told when something happens to a job.
     enum Waiter: Sendable {
         /// Its task is busy, and asks by itself.
@@ -7,16 +9,16 @@ struct JobDesk: Sendable {
         /// Its task, which has nothing to do.
         case task(UnsafeContinuation<Void, Never>)
         /// It has no task yet.
-        case plan(AnyJobPlan)
+        case definition(AnyJobDefinition)
     }
 
     private struct Flags: OptionSet, Sendable {
         let rawValue: UInt8
 
         static let mayStart = Flags(rawValue: 1)
-        static let wantsNews = Flags(rawValue: 2)
-        static let hasNews = Flags(rawValue: 4)
-        static let isPulled = Flags(rawValue: 8)
+        static let wantsWaits = Flags(rawValue: 2)
+        static let hasUnreadWait = Flags(rawValue: 4)
+        static let hasReader = Flags(rawValue: 8)
 
         mutating func set(_ flag: Flags, _ isSet: Bool) {
             if isSet { insert(flag) } else { remove(flag) }
@@ -37,14 +39,14 @@ struct JobDesk: Sendable {
         let taskPriority: TaskPriority
         fileprivate let generation: UInt32
 
-        fileprivate init(_ ticket: Ticket, _ order: RetryBus.Order) {
-            generation = ticket.key.generation
-            waiter = order.plan.map(Waiter.plan) ?? .nobody
-            taskPriority = order.taskPriority
+        fileprivate init(_ handle: JobHandle, _ request: JobRequest) {
+            generation = handle.key.generation
+            waiter = request.definition.map(Waiter.definition) ?? .nobody
+            taskPriority = request.taskPriority
             flags = []
-            flags.set(.wantsNews, order.wantsNews)
-            flags.set(.isPulled, order.isPulled)
-            if let name = ticket.name { records = [JobRecord(name: name)] }
+            flags.set(.wantsWaits, request.wantsWaits)
+            flags.set(.hasReader, request.reader != .none)
+            if let name = handle.name { records = [JobRecord(name: name)] }
         }
 
         /// Whether an attempt may start that the task has not started yet.
@@ -54,16 +56,16 @@ struct JobDesk: Sendable {
         }
 
         /// Whether it is to be told that the job waits for the network.
-        var wantsNews: Bool { flags.contains(.wantsNews) }
+        var wantsWaits: Bool { flags.contains(.wantsWaits) }
 
         /// Whether that has happened and was not seen yet.
-        var hasNews: Bool {
-            get { flags.contains(.hasNews) }
-            set { flags.set(.hasNews, newValue) }
+        var hasUnreadWait: Bool {
+            get { flags.contains(.hasUnreadWait) }
+            set { flags.set(.hasUnreadWait, newValue) }
         }
 
-        /// Whether its driver goes on only when a reader asks.
-        var isPulled: Bool { flags.contains(.isPulled) }
+        /// True if a reader comes for the end; otherwise a driver comes for it by itself.
+        var hasReader: Bool { flags.contains(.hasReader) }
 
         /// Whether it has a task that may have something to do.
         var isAwake: Bool { if case .nobody = waiter { true } else { false } }
@@ -86,7 +88,7 @@ struct JobDesk: Sendable {
     private var ends: [JobKey: JobEnd] = [:]
     private var entryCount = 0
     /// How many of those ends a driver will come for by itself.
-    private(set) var unheardEnds = 0
+    private(set) var unclaimedEnds = 0
 
     /// How many there are, those included of which only the end is left to be seen.
     var count: Int { entryCount + ends.count }
@@ -116,11 +118,11 @@ struct JobDesk: Sendable {
         return self[key] == nil ? nil : key
     }
 
-    mutating func add(_ ticket: Ticket, _ order: RetryBus.Order) {
-        let index = Int(ticket.key.index)
+    mutating func add(_ handle: JobHandle, _ request: JobRequest) {
+        let index = Int(handle.key.index)
         while entries.count <= index { entries.append(nil) }
-        entries[index] = Entry(ticket, order)
-        if let name = ticket.name { named[name] = ticket.key }
+        entries[index] = Entry(handle, request)
+        if let name = handle.name { named[name] = handle.key }
         entryCount += 1
     }
 
@@ -135,8 +137,8 @@ struct JobDesk: Sendable {
         entryCount -= 1
         if entryCount == 0 { entries = [] }
         if let ending {
-            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, isPulled: entry.isPulled)
-            if !entry.isPulled { unheardEnds += 1 }
+            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, hasReader: entry.hasReader)
+            if !entry.hasReader { unclaimedEnds += 1 }
         }
         return entry
     }
@@ -145,7 +147,7 @@ struct JobDesk: Sendable {
     mutating func takeEnd(of key: JobKey) -> JobEnd? {
         guard !ends.isEmpty, let end = ends.removeValue(forKey: key) else { return nil }
         if ends.isEmpty { ends = [:] }
-        if !end.isPulled { unheardEnds -= 1 }
+        if !end.hasReader { unclaimedEnds -= 1 }
         return end
     }
 
@@ -164,7 +166,7 @@ struct JobEnd: Sendable {
     var ending: Ending
     /// What its last attempt threw that counts.
     var lastError: (any Error)?
-    var isPulled: Bool
+    var hasReader: Bool
 }
 
 /// What is known of a job's attempts, and its name if the caller chose one.
@@ -190,7 +192,7 @@ struct JobRecord: Sendable {
 }
 
 /// A job as its task holds it.
-struct Ticket: Sendable {
+struct JobHandle: Sendable {
     let key: JobKey
     /// The job's number, which is its name if it has no other.
     let number: UInt64
@@ -198,4 +200,21 @@ struct Ticket: Sendable {
     let name: JobID?
 
     var id: JobID { name ?? JobID(.numbered(number, key)) }
+}
+
+/// What a caller asks for.
+struct JobRequest {
+    var policy: RetryPolicy
+    var scope: Scope
+    var options: JobOptions
+    /// When its life begins, if that is later than now.
+    var notBefore = BusTime.past
+    /// What makes its task when it may start; `nil` if it has one.
+    var definition: AnyJobDefinition?
+    /// Whether its driver wants to hear that it waits.
+    var wantsWaits = false
+    /// The way in which the job's user follows it.
+    var reader = JobDriver.Reader.none
+    /// The priority of the tasks that the bus makes for it.
+    var taskPriority = TaskPriority.medium
 }

@@ -77,23 +77,23 @@ public struct Backoff: Sendable {
     public func delay(
         afterFailure n: Int, previous: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
-        delay(afterFailure: n, previous: previous, chance: jitter == .none ? 0 : Self.chance(generator.next()))
+        delay(afterFailure: n, previous: previous, random: jitter == .none ? 0 : Self.random(generator.next()))
     }
 
     /// Whether a delay needs a random number.
     var isRandom: Bool { jitter != .none }
 
     /// The delay for a number from 0 up to, but not including, 1.
-    func delay(afterFailure n: Int, previous: Duration?, chance: Double) -> Duration {
+    func delay(afterFailure n: Int, previous: Duration?, random: Double) -> Duration {
         let n = max(1, n)
         // Only decorrelated jitter looks at the first delay; a function of the caller's is not called for nothing.
         let first = jitter == .decorrelated ? capped(1) : .zero
         let delay = jitter == .decorrelated ? first : capped(n)
-        return jitter.spread(delay, first: first, previous: previous, maximum: maximum, chance)
+        return jitter.spread(delay, first: first, previous: previous, maximum: maximum, random)
     }
 
     /// The 53 high bits as a fraction: every multiple of 2^-53 in [0, 1) is as likely.
-    static func chance(_ number: UInt64) -> Double { Double(number >> 11) * 0x1p-53 }
+    static func random(_ number: UInt64) -> Double { Double(number >> 11) * 0x1p-53 }
 
     private func capped(_ n: Int) -> Duration {
         let delay = max(.zero, uncapped(n))
@@ -161,21 +161,21 @@ public enum Jitter: Hashable, Sendable {
     ///   - first: the backoff's first delay.
     ///   - previous: the delay before this one; `nil` for the first.
     ///   - maximum: the backoff's cap.
-    func spread(_ delay: Duration, first: Duration, previous: Duration?, maximum: Duration?, _ chance: Double) -> Duration {
+    func spread(_ delay: Duration, first: Duration, previous: Duration?, maximum: Duration?, _ random: Double) -> Duration {
         switch self {
         case .none: return delay
-        case .full: return delay.scaled(by: chance)
+        case .full: return delay.scaled(by: random)
         case .equal:
             let half = delay / 2
-            return half.saturatingAdd((delay - half).scaled(by: chance))
+            return half.saturatingAdd((delay - half).scaled(by: random))
         case .decorrelated:
             let cap = maximum ?? Self.longestUncapped
             let low = min(first, cap)
             let high = max(low, min(cap, max(.zero, previous ?? first).scaled(by: 3)))
-            return low.saturatingAdd((high - low).scaled(by: chance))
+            return low.saturatingAdd((high - low).scaled(by: random))
         case .proportional(let share):
             let share = share.isNaN ? 0 : min(1, max(0, share))
-            return delay.scaled(by: 1 - share * (1 - chance))
+            return delay.scaled(by: 1 - share * (1 - random))
         }
     }
 }

@@ -28,12 +28,12 @@ internal import Synchronization
 /// - ``tokenBucket(capacity:retryCost:timeoutRetryCost:successReward:)``
 /// - ``percentage(_:minimumPerSecond:window:clock:)``
 public final class RetryBudget: Sendable {
-    private let guarded: Mutex<any BudgetState>
+    private let mutex: Mutex<any BudgetState>
     private let now: @Sendable () -> BusTime
 
     /// A budget that decides by a clock of its own, if it needs one.
     private init(_ state: some BudgetState, now: @escaping @Sendable () -> BusTime = { .start }) {
-        guarded = Mutex(state)
+        mutex = Mutex(state)
         self.now = now
     }
 
@@ -97,25 +97,25 @@ public final class RetryBudget: Sendable {
     }
 
     /// What it knows at the moment.
-    package var state: any BudgetState { guarded.withLock { $0 } }
+    package var state: any BudgetState { mutex.withLock { $0 } }
 }
 
 extension RetryBudget {
     /// An attempt reached a server and failed.
     func noteFailure(isFirst: Bool) {
         let now = now()
-        guarded.withLock { $0.noteFailure(isFirst: isFirst, at: now) }
+        mutex.withLock { $0.noteFailure(isFirst: isFirst, at: now) }
     }
 
     /// Takes what another attempt costs; returns what comes back if it succeeds, `nil` if there is to be none.
     func takeRetry(afterTimeout: Bool) -> Int32? {
         let now = now()
-        return guarded.withLock { $0.takeRetry(afterTimeout: afterTimeout, at: now) }
+        return mutex.withLock { $0.takeRetry(afterTimeout: afterTimeout, at: now) }
     }
 
     /// A job succeeded.
     func noteSuccess(refund: Int32?) {
         let now = now()
-        guarded.withLock { $0.noteSuccess(refund: refund, at: now) }
+        mutex.withLock { $0.noteSuccess(refund: refund, at: now) }
     }
 }

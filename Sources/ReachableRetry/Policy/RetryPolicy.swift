@@ -1,4 +1,4 @@
-/// When and how often failed work is tried again: a value with chainable modifiers.
+/// The rules for repeating failed work: a value with chainable modifiers.
 ///
 /// ```swift
 /// let policy = RetryPolicy.default
@@ -7,12 +7,12 @@
 ///     .attemptTimeout(.seconds(20))
 /// ```
 ///
-/// Each modifier returns a new policy; of those that set a limit or a rule the last one counts, functions add up. Durations below
-/// zero count as zero. A policy is cheap to copy, and may be used by any number of jobs.
+/// Each modifier returns a new policy. A later limit or rule replaces an earlier one; functions add up. Negative durations are
+/// treated as zero. A policy is cheap to copy, and any number of jobs may use it.
 ///
-/// Functions given to a policy are called by the jobs' tasks, never under a lock. About an error they are asked in this order:
-/// ``giveUpOnErrors(_:)``, ``retryOnErrors(_:)``, ``classify(_:)``, ``errno(for:)``. About an attempt that the bus cut, all
-/// but the second are asked with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
+/// The jobs' tasks call a policy's functions, never under a lock. For an error the order is ``giveUpOnErrors(_:)``,
+/// ``retryOnErrors(_:)``, ``classify(_:)``, ``errno(for:)``. For an attempt that the bus cut, all but the second are called
+/// with ``RetryError/attemptTimedOut`` or ``RetryError/attemptInterrupted``.
 ///
 /// ## Topics
 /// ### Making a policy
@@ -36,19 +36,19 @@
 /// - ``interruptsAttempt(_:)``
 /// - ``onReconnect(_:)``
 public struct RetryPolicy: Sendable {
-    /// What becomes of the network's absence.
+    /// The behavior of a job while offline.
     ///
-    /// In all cases the other conditions of a job are waited for.
+    /// In all cases the job waits for its other conditions.
     public enum Connectivity: Hashable, Sendable {
-        /// No attempt starts while the scope is unsatisfied, and a reconnect starts one; failures of the network are not charged.
+        /// No attempt starts while the scope is unsatisfied, and a reconnect starts one. Network failures are not charged.
         ///
-        /// As with `URLSessionConfiguration.waitsForConnectivity` on Apple's systems. A wait for the scope that lasts longer than
-        /// `upTo` ends the job, with ``RetryError/waitLimit`` if there was no attempt; each wait is measured by itself. `nil` waits
-        /// as long as it takes.
+        /// Like `URLSessionConfiguration.waitsForConnectivity` on Apple's systems. A wait for the scope that lasts longer than
+        /// `upTo` ends the job, with ``RetryError/waitLimit`` if there was no attempt. Each wait is measured separately; `nil` sets
+        /// no limit.
         case wait(upTo: Duration?)
-        /// Attempts start offline, too; a reconnect makes the next one start early. All failures are charged.
+        /// Attempts also start offline, and a reconnect starts the next one early. All failures are charged.
         case accelerate
-        /// The network is not looked at, and a reconnect changes nothing. All failures are charged.
+        /// The job ignores the network and its reconnects. All failures are charged.
         case ignore
     }
 
@@ -87,19 +87,19 @@ public struct RetryPolicy: Sendable {
         var heedsSource: Bool { if case .whenSourceIsLost = self { true } else { false } }
     }
 
-    /// What becomes of the growth of delays when a reconnect cut one short.
+    /// The growth of the backoff after a reconnect ended a delay.
     ///
     /// The number of charged attempts is never reset.
     public enum ReconnectRule: Hashable, Sendable {
-        /// It starts anew after a failure of the network, and goes on after any other.
+        /// Starts over after a network failure, and continues after any other.
         case automatic
-        /// It starts anew.
+        /// Starts over.
         case resetBackoff
-        /// It goes on.
+        /// Continues.
         case keepBackoff
     }
 
-    /// Shared by copies: a job that waits keeps eight bytes of it.
+    /// Shared by copies, so that a waiting job keeps eight bytes of it.
     package final class Rules: Sendable {
         package let backoff: Backoff
         package let maxAttempts: Int?
@@ -151,10 +151,10 @@ public struct RetryPolicy: Sendable {
 
     package let rules: Rules
 
-    /// Half a second, doubled up to 30 seconds, with full jitter; ten charged attempts; waits for connectivity.
+    /// Backoff from 500 ms, doubled up to 30 s, with full jitter; ten charged attempts; waits for connectivity.
     public static let `default` = RetryPolicy()
 
-    /// Makes a policy that is like ``default`` but for the backoff.
+    /// Creates a policy that equals ``default`` except for the backoff.
     public init(
         _ backoff: Backoff = .exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(30)).jitter(.full)
     ) {
@@ -175,78 +175,78 @@ public struct RetryPolicy: Sendable {
 }
 
 extension RetryPolicy {
-    /// Waits like this between attempts.
+    /// Sets the delays between attempts.
     ///
-    /// Failures of the network on a path that is there are followed by the same delays, counted by themselves; if they are not
-    /// charged, by half a second at least, since nothing else would slow them down, and by a second if this machine is at fault. A
-    /// reconnect or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends a delay early, unless a server ordered it.
+    /// Network failures on a satisfied path have the same delays, counted separately. Uncharged failures wait at least 500 ms, and
+    /// 1 s after a shortage on this machine. A reconnect or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends a delay early,
+    /// unless a server ordered it.
     public func backoff(_ backoff: Backoff) -> RetryPolicy { with { $0.backoff = backoff } }
 
-    /// Gives up after so many charged attempts, the first one included; `nil` never does.
+    /// Limits the charged attempts, the first one included; `nil` sets no limit.
     ///
-    /// Attempts that the network broke off are not charged. What is below 1 counts as 1. Nothing is waited for after the last; its
-    /// error is thrown.
+    /// Attempts that the network broke are not charged. Values below 1 are treated as 1. The job ends at once after the last
+    /// attempt and throws its error.
     public func giveUpAfter(maxAttempts: Int?) -> RetryPolicy { with { $0.maxAttempts = maxAttempts } }
 
-    /// Gives up when so much time has passed since the job was submitted, whatever it does then; `nil` never does.
+    /// Limits the time since the job's submission; `nil` sets no limit.
     ///
-    /// Waiting offline counts, and so does the suspension of the machine with a `ContinuousClock`. A running attempt is cancelled
-    /// and awaited; then, and if there was no attempt, ``RetryError/deadline`` is thrown, otherwise the last error. If a server's
-    /// order lies beyond the deadline the job gives up at once.
+    /// Time offline counts, and with a `ContinuousClock` the machine's suspension, too. At the deadline a running attempt is
+    /// cancelled and awaited. The job throws ``RetryError/deadline`` then and if there was no attempt, otherwise the last error. If
+    /// a server ordered a delay beyond the deadline, the job gives up at once.
     public func giveUpAfter(elapsed: Duration?) -> RetryPolicy { with { $0.elapsed = elapsed } }
 
-    /// Gives up when a budget that jobs share denies another attempt; `nil` asks none.
+    /// Gives up when a shared budget denies another attempt; `nil` uses no budget.
     ///
-    /// Asked after each failure that the policy's own limits let be followed by another attempt, unless it is the network's. The
-    /// operation's error is thrown. The budget is told of the failures and successes of all jobs with this policy.
+    /// The bus consults it after each failure that the policy's own limits allow to be repeated, except network failures. A job
+    /// that is denied throws the operation's error. All jobs with this policy report their failures and successes to the budget.
     public func budget(_ budget: RetryBudget?) -> RetryPolicy { with { $0.budget = budget } }
 
     /// Gives up on an error that a predicate accepts.
     ///
-    /// Asked first. Predicates add up: one that accepts is enough. The party at fault is still asked for: the other jobs that wait
-    /// depend on that.
+    /// Called first. Predicates add up: one that accepts is enough. The error is still classified, because other waiting jobs
+    /// depend on its fault.
     public func giveUpOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.giveUp.append(predicate) }
     }
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Asked after ``giveUpOnErrors(_:)``, and not about ``RetryError/attemptTimedOut``. Predicates add up: one that accepts is
-    /// enough. Errors that an outage causes need to be accepted, too.
+    /// Called after ``giveUpOnErrors(_:)``, and not for ``RetryError/attemptTimedOut``. Predicates add up: one that accepts is
+    /// enough. Accept the errors that an outage causes, too.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
 
-    /// Judges a failure: the party at fault, and if another attempt may be made; `nil` if the function cannot tell.
+    /// Classifies a failure: its fault, and if another attempt may be made. Return `nil` for unknown errors.
     ///
-    /// Asked after ``retryOnErrors(_:)``; of several the first with an opinion is right. The faults `server`, `overload` and
-    /// `request` say that the server answered, and are never overruled, also if the attempt was cut at the same moment. An error
-    /// without an opinion, here or from ``errno(for:)``, is taken for one of the network if the path changed or was gone
-    /// during the attempt, and for an unknown one otherwise; another attempt may be made.
+    /// Called after ``retryOnErrors(_:)``; the first classifier with a result decides. The faults `server`, `overload` and
+    /// `request` mean that the server answered. The bus never overrules them, not even if it cut the attempt at the same moment.
+    /// An error without a result, here or from ``errno(for:)``, is a network failure if the path changed or was lost during the
+    /// attempt, and unknown otherwise. It may be repeated.
     public func classify(_ classifier: @escaping @Sendable (any Error) -> AttemptFailure?) -> RetryPolicy {
         report { error in classifier(error).map(FailureReport.init) }
     }
 
-    /// Reports what an error says, and leaves it to the bus to judge it in the light of the network's state.
+    /// Classifies a failure by its evidence; the bus derives the fault from it and the network's state.
     package func report(_ report: @escaping @Sendable (any Error) -> FailureReport?) -> RetryPolicy {
         with { $0.classification.classifiers.append(report) }
     }
 
-    /// Tells the number of the system's error that an error stands for: `errno`, or one of getaddrinfo(3)'s, which are negative.
+    /// Returns the system error number of an error: an `errno`, or a negative number of getaddrinfo(3).
     ///
-    /// Asked after ``classify(_:)``; return `nil` for other errors. Of several functions the first with an answer is right. The
-    /// numbers of a `ReachabilityError` are known without. The bus knows these:
+    /// Called after ``classify(_:)``. Return `nil` for other errors; the first function with a result decides. The bus knows the
+    /// numbers of a `ReachabilityError` without it, and classifies these numbers:
     ///
-    /// - `ENETUNREACH`, `ENETDOWN`: ``AttemptFailure/Fault/network``; if the path is there and does not change, such as for a host
-    ///   that has only addresses of the other family, only the first time, then ``AttemptFailure/Fault/unknown``.
-    /// - `EHOSTUNREACH`, `ETIMEDOUT`: ``AttemptFailure/Fault/network`` within 30 seconds of a reconnect if no server has answered
-    ///   since, otherwise ``AttemptFailure/Fault/server``. A network that comes up answers late.
+    /// - `ENETUNREACH`, `ENETDOWN`: ``AttemptFailure/Fault/network``. On a satisfied path that does not change, such as for a host
+    ///   that has addresses of the other family only, just the first time, then ``AttemptFailure/Fault/unknown``.
+    /// - `EHOSTUNREACH`, `ETIMEDOUT`: ``AttemptFailure/Fault/network`` within 30 s of a reconnect if no server has answered since,
+    ///   otherwise ``AttemptFailure/Fault/server``. A network that comes up answers late.
     /// - `EAI_AGAIN`: ``AttemptFailure/Fault/network``; if other jobs get answers meanwhile, ``AttemptFailure/Fault/server``.
     /// - `ECONNREFUSED`: ``AttemptFailure/Fault/server``.
     /// - `EMFILE`, `ENFILE`, `ENOMEM`, `ENOBUFS`, `ETXTBSY`, `EAGAIN`, `EADDRNOTAVAIL`: ``AttemptFailure/Fault/local``.
     ///
-    /// All of them, but the first six of the last line, are ``AttemptFailure/Fault/network`` if the path changed or was gone during
-    /// the attempt, and so are other numbers; without that, other numbers are ``AttemptFailure/Fault/unknown``.
+    /// If the path changed or was lost during the attempt, every number but the first six of the last line is
+    /// ``AttemptFailure/Fault/network``. Otherwise other numbers are ``AttemptFailure/Fault/unknown``.
     ///
     /// ```swift
     /// policy.errno { ($0 as? POSIXError)?.code.rawValue }
@@ -255,49 +255,48 @@ extension RetryPolicy {
         with { $0.classification.errnoReaders.append(number) }
     }
 
-    /// Cancels an attempt that takes longer than this; `nil` lets it run.
+    /// Limits the duration of each attempt; `nil` sets no limit.
     ///
-    /// The attempt is awaited and then counts as failed with ``RetryError/attemptTimedOut``, whatever it throws; if it succeeds all
-    /// the same, so does the job. Time spent waiting between attempts does not count.
+    /// At the limit the attempt is cancelled and awaited, and counts as failed with ``RetryError/attemptTimedOut`` unless it
+    /// succeeds. The time between attempts does not count.
     public func attemptTimeout(_ timeout: Duration?) -> RetryPolicy { with { $0.attemptTimeout = timeout } }
 
-    /// Decides what becomes of the network's absence.
+    /// Sets the behavior of a job while offline.
     public func connectivity(_ connectivity: Connectivity) -> RetryPolicy { with { $0.connectivity = connectivity } }
 
-    /// Cancels a running attempt when the network that it uses is lost, as the rule says.
+    /// Sets the losses that cancel a running attempt.
     ///
     /// Without this modifier a bus uses ``InterruptionRule/never``, and `ReachableHTTP` uses
     /// ``InterruptionRule/whenSourceIsLost(grace:)`` with 5 s.
     public func interruptsAttempt(_ rule: InterruptionRule) -> RetryPolicy { with { $0.interruption = rule } }
 
-    /// Sets the rule for a policy that has none.
+    /// Sets the interruption rule if the policy has none.
     package func interruptsAttempt(unlessSet rule: InterruptionRule) -> RetryPolicy {
         rules.interruption == nil ? interruptsAttempt(rule) : self
     }
 
-    /// Decides what becomes of the growth of delays when a reconnect cut one short.
+    /// Sets the growth of the backoff after a reconnect ended a delay.
     public func onReconnect(_ rule: ReconnectRule) -> RetryPolicy { with { $0.reconnect = rule } }
 
-    /// Starts as soon as the network is there, whatever the bus's ``ReleasePolicy`` says.
+    /// Exempts the job from the bus's ``ReleasePolicy``, so that it starts as soon as its scope is satisfied.
     ///
-    /// For a job that must not wait for others, such as a sign-in that they need.
-    /// ``RetryBus/Configuration/maxConcurrent`` holds for it, too.
+    /// For a job that must not wait for others, such as a sign-in that they need. ``RetryBus/Configuration/maxConcurrent`` still
+    /// applies.
     public func bypassesGate() -> RetryPolicy { with { $0.bypassesGate = true } }
 
-    /// Waits while so many attempts of the job's destination run; `nil` leaves the limit to the bus.
+    /// Limits the running attempts of the job's destination; `nil` leaves the limit to the bus.
     package func maxConcurrentPerDestination(_ count: Int?) -> RetryPolicy { with { $0.maxConcurrentPerDestination = count } }
 
-    /// Is told the report of each job that gives up, before its caller gets the error.
+    /// Calls a handler with the report of each job that gives up, before its caller gets the error.
     ///
-    /// Handlers add up, and are called in order, by the job's task: where the operation ran, with its caller waiting. Not called
-    /// for jobs that are cancelled.
+    /// Handlers add up. The job's task calls them in order, where the operation ran, while its caller waits. They are not called
+    /// for cancelled jobs.
     public func onGiveUp(_ handler: @escaping @Sendable (GiveUp) -> Void) -> RetryPolicy {
         with { $0.giveUpHandlers.append(handler) }
     }
-    /// Throws the report of a job that gives up, instead of its last error.
+    /// Throws the ``GiveUp`` report of a job that gives up instead of its last error.
     ///
-    /// The ``GiveUp`` says why, after how many attempts and how much time, and carries the last error. For callers that show or log
-    /// the error and have no ``onGiveUp(_:)``. Cancelled jobs still throw `CancellationError`, and jobs that the bus does not take
-    /// a ``RetryError``.
+    /// The report has the reason, the attempts, the times and the last error. For callers that show or log the error and do not use
+    /// ``onGiveUp(_:)``. Cancelled jobs still throw `CancellationError`, and rejected jobs a ``RetryError``.
     public func throwsReport() -> RetryPolicy { with { $0.throwsReport = true } }
 }

@@ -6,7 +6,7 @@
 struct CoreBench {
     private struct Life {
         var starts: [Double] = []
-        var departures: [Departure] = []
+        var startReasons: [StartReason] = []
         var failures: [String] = []
         var waits: [Double] = []
         var interruption: JobState.Interruption?
@@ -106,8 +106,8 @@ struct CoreBench {
 
     mutating func finish(_ index: ConditionIndex = 0) { tell(index) { $0.isFinished = true } }
 
-    mutating func nudge(_ index: ConditionIndex? = nil, ignoringOrders: Bool = false) {
-        note(core.nudge(index, ignoringOrders: ignoringOrders, at: time))
+    mutating func retryNow(_ index: ConditionIndex? = nil, ignoringServerDelays: Bool = false) {
+        note(core.retryNow(index, ignoringServerDelays: ignoringServerDelays, at: time))
     }
 
     /// The monitor has evaluated a scope, and found nothing new.
@@ -156,11 +156,11 @@ struct CoreBench {
     }
 
     /// The attempt fails; a delay, if one has to be computed, is not known yet.
-    mutating func judge(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) -> Judgement {
-        let (judgement, effects) = core.fail(
+    mutating func judge(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) -> FailureOutcome {
+        let (outcome, effects) = core.fail(
             job, report, interruption: lives[job]?.interruption, isGone: isGone, at: time)
         note(effects)
-        return judgement
+        return outcome
     }
 
     mutating func park(_ job: JobKey, for delay: Duration) { note(core.park(job, for: delay, at: time)) }
@@ -169,7 +169,7 @@ struct CoreBench {
     mutating func fail(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) {
         let backoff = core[job]?.rules.backoff
         guard case .backOff(let index, let previous) = judge(job, report, isGone: isGone), let backoff else { return }
-        park(job, for: backoff.delay(afterFailure: index, previous: previous, chance: 0))
+        park(job, for: backoff.delay(afterFailure: index, previous: previous, random: 0))
     }
 
     /// The job needs a condition from now on.
@@ -186,7 +186,7 @@ struct CoreBench {
     func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
 
     /// What let its last attempt start.
-    func departure(_ job: JobKey) -> Departure? { lives[job]?.departures.last }
+    func startReason(_ job: JobKey) -> StartReason? { lives[job]?.startReasons.last }
 
     /// The classes of its failures, and whether they were charged.
     func failures(_ job: JobKey) -> [String] { lives[job]?.failures ?? [] }
@@ -220,20 +220,20 @@ struct CoreBench {
                 lives[key]?.interruptions.append("\(interruption) at \(now)")
             case .end: break
             case .warnOfShortage: warnings += 1
-            case .tell(let subject, let news): note(news, subject.key)
+            case .publish(let subject, let change): note(change, subject.key)
             }
         }
     }
 
-    private mutating func note(_ news: News, _ key: JobKey) {
-        switch news {
+    private mutating func note(_ change: JobChange, _ key: JobKey) {
+        switch change {
         case .waiting: lives[key, default: Life()].waits.append(now)
         case .failed(let failure, let isCharged): lives[key]?.failures.append("\(failure.fault)\(isCharged ? ", charged" : "")")
         case .succeeded: lives[key]?.end = (now, "ok")
         case .ended(.cancelled): lives[key]?.end = (now, "cancelled")
         case .ended(.gaveUp(let reason, _, let isCut)):
             lives[key, default: Life()].end = (now, reason.rawValue + (isCut ? ", cut" : ""))
-        case .started(_, let departure): lives[key, default: Life()].departures.append(departure)
+        case .started(_, let startReason): lives[key, default: Life()].startReasons.append(startReason)
         case .backingOff: break
         }
     }

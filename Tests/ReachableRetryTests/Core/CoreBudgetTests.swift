@@ -58,8 +58,8 @@ struct CoreBudgetTests {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(emptied()))
         bench.pass(to: 1)
-        let judgement = bench.judge(job)
-        #expect(judgement == .settled)
+        let outcome = bench.judge(job)
+        #expect(outcome == .settled)
         #expect(bench.result(job) == "budget" && bench.ended(job) == 1 && bench.next == nil)
     }
 

@@ -133,8 +133,8 @@ struct CoreFailureTests {
         var bench = CoreBench()
         let job = bench.submit()
         bench.pass(to: 1)
-        let judgement = bench.judge(job, .classified(.permanent))
-        #expect(judgement == .settled)
+        let outcome = bench.judge(job, .classified(.permanent))
+        #expect(outcome == .settled)
         #expect(bench.result(job) == "permanent" && bench.ended(job) == 1 && bench.next == nil)
     }
 
@@ -149,8 +149,8 @@ struct CoreFailureTests {
         bench.fail(job, .classified(.network))
         #expect(bench.result(job) == nil, "failures of the network do not count, whatever else was charged")
         bench.pass(to: 4)
-        let judgement = bench.judge(job)
-        #expect(judgement == .settled)
+        let outcome = bench.judge(job)
+        #expect(outcome == .settled)
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.result(job) == "attempts" && bench.ended(job) == 4)
     }
 

@@ -381,7 +381,7 @@ struct CoreGateTests {
         bench.fail(jobs[0], .classified(.overload(retryAfter: .seconds(30))))
         bench.pass(to: 12)
         bench.edge()
-        bench.nudge()
+        bench.retryNow()
         #expect(running(bench, jobs).isEmpty && bench.next == 40)
     }
 }

@@ -16,7 +16,7 @@ struct CoreLimitTests {
         let jobs = (0..<4).map { _ in bench.submit(slow, destination: "nas") }
         let others = [bench.submit(destination: "web"), bench.submit(), bench.submit(), bench.submit()]
         #expect(running(bench, jobs) == [0, 1] && running(bench, others) == [0, 1, 2, 3])
-        #expect(bench.core.description(of: jobs[2], at: .start)?.hold == .destinationFull(2))
+        #expect(bench.core.description(of: jobs[2], at: .start)?.queueReason == .destinationFull(2))
         bench.succeed(jobs[1])
         #expect(running(bench, jobs) == [0, 2])
         bench.fail(jobs[0])
@@ -119,9 +119,9 @@ struct CoreLimitTests {
         let later = bench.submit(destination: "web", notBefore: 60)
         let alone = bench.submit(to: elsewhere)
         bench.fail(alone, .classified(.overload(retryAfter: .seconds(30))))
-        bench.nudge(scope)
+        bench.retryNow(scope)
         #expect(running(bench, jobs + others).isEmpty)
-        bench.nudge(scope, ignoringOrders: true)
+        bench.retryNow(scope, ignoringServerDelays: true)
         bench.edge(elsewhere)
         #expect(running(bench, jobs + others) == (scope == nil ? [0, 1, 2, 3] : [0, 2]))
         #expect(bench.state(alone) == (scope == nil ? .running : .backingOff))

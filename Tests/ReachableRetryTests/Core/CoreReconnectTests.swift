@@ -52,10 +52,10 @@ struct CoreReconnectTests {
     @Test(arguments: [true, false]) func anEdgeWhileTheDelayIsComputedEndsIt(isEdge: Bool) {
         var bench = CoreBench()
         let job = bench.submit()
-        let judgement = bench.judge(job)
-        #expect(judgement == .backOff(index: 1, previous: nil))
+        let outcome = bench.judge(job)
+        #expect(outcome == .backOff(index: 1, previous: nil))
         bench.pass(to: 1)
-        if isEdge { bench.edge() } else { bench.nudge() }
+        if isEdge { bench.edge() } else { bench.retryNow() }
         #expect(bench.starts(job) == [0], "it is neither running nor parked")
         bench.park(job, for: .seconds(60))
         #expect(bench.starts(job) == [0, 1])
@@ -134,7 +134,7 @@ struct CoreReconnectTests {
         let job = bench.submit(slow)
         bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.pass(to: 5)
-        if isEdge { bench.edge() } else { bench.nudge() }
+        if isEdge { bench.edge() } else { bench.retryNow() }
         #expect(bench.next == 30, "the soft delay is gone, the order is not")
         bench.pass(to: 100)
         #expect(bench.starts(job) == [0, 30])
@@ -181,8 +181,8 @@ struct CoreReconnectTests {
         bench.fail(job, report)
         bench.edge()
         #expect(bench.starts(job) == [0, 1, 1])
-        let judgement = bench.judge(job)
-        #expect(judgement == .backOff(index: index, previous: index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
+        let outcome = bench.judge(job)
+        #expect(outcome == .backOff(index: index, previous: index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
     }
 
     @Test func withoutAReconnectNothingStartsAnew() {
@@ -192,10 +192,10 @@ struct CoreReconnectTests {
             for report in [FailureReport.unclassified, .unreachable, .unclassified] {
                 bench.fail(job, report)
                 bench.pass(to: bench.now + 5)
-                bench.nudge()
+                bench.retryNow()
             }
-            let judgement = bench.judge(job)
-            #expect(judgement == .backOff(index: 3, previous: .seconds(2)))
+            let outcome = bench.judge(job)
+            #expect(outcome == .backOff(index: 3, previous: .seconds(2)))
         }
     }
 
@@ -231,9 +231,9 @@ struct CoreReconnectTests {
         let jobs = [bench.submit(slow), bench.submit(slow, to: other), bench.submit(slow, to: other, when: [0])]
         for job in jobs { bench.fail(job) }
         bench.pass(to: 1)
-        bench.nudge(0)
+        bench.retryNow(0)
         #expect(jobs.map { bench.starts($0) } == [[0, 1], [0], [0]])
-        bench.nudge()
+        bench.retryNow()
         #expect(jobs.map { bench.starts($0) } == [[0, 1], [0, 1], [0, 1]])
     }
 
@@ -242,7 +242,7 @@ struct CoreReconnectTests {
         let job = bench.submit(slow)
         bench.fail(job)
         bench.down()
-        bench.nudge()
+        bench.retryNow()
         #expect(bench.starts(job) == [0] && bench.next == nil)
     }
 
@@ -250,7 +250,7 @@ struct CoreReconnectTests {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.pass(to: 1)
-        bench.nudge()
+        bench.retryNow()
         bench.fail(job)
         #expect(bench.failures(job) == ["unknown, charged"] && bench.starts(job) == [0, 1])
         bench.fail(job)
@@ -264,7 +264,7 @@ struct CoreReconnectTests {
         let jobs = [bench.submit(), bench.submit(.plain.connectivity(.accelerate)), bench.submit(slow)]
         for job in jobs { bench.fail(job) }
         bench.lose()
-        bench.nudge()
+        bench.retryNow()
         let late = bench.submit(priority: .interactive)
         #expect([jobs[0], jobs[2], late].map { bench.state($0) } == [.waiting, .waiting, .waiting])
         #expect(bench.unmet(late) == [0] && bench.waits(late) == [0])

@@ -45,7 +45,7 @@ struct CoreReleaseTests {
         level.isUnsteady = true
         let scope = core.addCondition(level, isReachability: true, unknownUntil: .never)
         let (key, _, effects) = core.submit(RetryPolicy.plain.rules, scope: scope, at: .start)
-        #expect(effects.isEmpty && core.description(of: key, at: .start)?.hold == .unsteady && core.nextTime().isNever)
+        #expect(effects.isEmpty && core.description(of: key, at: .start)?.queueReason == .unsteady && core.nextTime().isNever)
         level.isUnsteady = false
         #expect(core.update(scope, level, at: .start).contains { if case .start = $0 { true } else { false } })
     }
@@ -55,7 +55,7 @@ struct CoreReleaseTests {
         bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
         let job = bench.submit()
         #expect(bench.starts(job).isEmpty)
-        bench.nudge()
+        bench.retryNow()
         #expect(bench.starts(job) == [0])
     }
 
@@ -225,7 +225,7 @@ struct CoreReleaseTests {
         bench.fail(first, .unreachable)
         let second = bench.submit()
         #expect(bench.state(second) == .queued)
-        bench.nudge()
+        bench.retryNow()
         #expect(running(bench, [first, second]).count == 1)
     }
 

@@ -83,9 +83,9 @@ private struct Life {
         }
         for (step, failure) in failures.enumerated() {
             for key in keys where core[key]?.phase == .running {
-                let (judgement, _) = core.fail(key, failure, interruption: core[key]?.interruption, isGone: false, at: now)
-                guard case .backOff(let index, let previous) = judgement else { continue }
-                let delay = policy.rules.backoff.delay(afterFailure: index, previous: previous, chance: 0.99)
+                let (outcome, _) = core.fail(key, failure, interruption: core[key]?.interruption, isGone: false, at: now)
+                guard case .backOff(let index, let previous) = outcome else { continue }
+                let delay = policy.rules.backoff.delay(afterFailure: index, previous: previous, random: 0.99)
                 _ = core.park(key, for: delay, at: now)
             }
             set(isSatisfied: step % 3 != 1)

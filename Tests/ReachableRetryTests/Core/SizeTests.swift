@@ -5,9 +5,9 @@ import Testing
 /// What a job takes that waits, beside its task: 152 bytes, with the room that arrays keep for growth.
 @Suite struct SizeTests {
     @Test func `a job that waits takes 116 bytes, of which the core has 92`() {
-        let core = MemoryLayout<JobState?>.stride + MemoryLayout<UInt32>.stride + MemoryLayout<Line.Entry>.stride
+        let core = MemoryLayout<JobState?>.stride + MemoryLayout<UInt32>.stride + MemoryLayout<GateQueue.Entry>.stride
         #expect(core <= 92)
-        #expect(core + MemoryLayout<JobDesk.Entry?>.stride <= 116)
+        #expect(core + MemoryLayout<JobTable.Entry?>.stride <= 116)
     }
 
     @Test func `nothing is kept apart for a job that has not been started`() throws {

@@ -84,9 +84,9 @@ import Testing
     /// The seeded delays of ph1ps' own test, given the chances that its generator drew.
     @Test func theSameChancesMakeTheSameDelays() {
         let backoff = Backoff.exponential(initial: .seconds(3)).jitter(.full)
-        for (n, (chance, delay)) in zip(1..., [(0.720963, 2.16289), (0.929023, 5.57414), (0.058285, 0.69942), (0.374532, 8.98877)])
+        for (n, (random, delay)) in zip(1..., [(0.720963, 2.16289), (0.929023, 5.57414), (0.058285, 0.69942), (0.374532, 8.98877)])
         {
-            var generator = ConstantGenerator(UInt64(chance * 0x1p64))
+            var generator = ConstantGenerator(UInt64(random * 0x1p64))
             let ours = backoff.delay(afterFailure: n, using: &generator) / .seconds(1)
             #expect(abs(ours - delay) < 0.0001, "\(ours) s and not \(delay) s")
         }

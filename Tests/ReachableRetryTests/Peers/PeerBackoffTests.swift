@@ -144,9 +144,9 @@ struct PeerBackoffTests {
 
     /// Polly spreads constant delays by a quarter to both sides; the same range is two fifths below a quarter more.
     @Test(arguments: [(0, 0.75), (0.4, 0.95), (0.6, 1.05), (0.5, 1), (0.999999, 1.2499995)])
-    func pollysQuarterToBothSidesIsAShare(chance: Double, expected: Double) {
+    func pollysQuarterToBothSidesIsAShare(random: Double, expected: Double) {
         let backoff = Backoff.constant(.milliseconds(1250)).jitter(.proportional(0.4))
-        #expect(abs(delays(backoff, [1], ConstantGenerator(UInt64(chance * 0x1p64)))[0] / .seconds(expected) - 1) < 1e-9)
+        #expect(abs(delays(backoff, [1], ConstantGenerator(UInt64(random * 0x1p64)))[0] / .seconds(expected) - 1) < 1e-9)
     }
 
     /// Cut off at the cap, the walk ends there: 19 of 100 tenth delays are the cap, and 75 of 100 fortieth if the cap is outside.

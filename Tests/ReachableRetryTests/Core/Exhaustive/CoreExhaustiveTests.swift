@@ -27,7 +27,7 @@ import Testing
         if most != nil { return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes) }
         return Setting(
             name: name, release: release, maxConcurrent: maxConcurrent, jobs: isWide ? jobs : Array(jobs.prefix(2)),
-            scopes: scopes, epochs: nil, nudges: 0, cancellations: 0, failures: [.connectivity, .server], delays: [1000])
+            scopes: scopes, epochs: nil, retryNows: 0, cancellations: 0, failures: [.connectivity, .server], delays: [1000])
     }
 
     private static func gated(interactiveBypass: Int, rate: Double? = nil) -> ReleasePolicy {
@@ -87,7 +87,7 @@ import Testing
 
     @Test(arguments: settings.map(\.name)) func whatIsPromisedHoldsWithCancellationsAndRetriesNow(name: String) throws {
         var setting = try #require(Self.settings.first { $0.name == name })
-        (setting.name, setting.nudges, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
+        (setting.name, setting.retryNows, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
         let outcome = try explore(setting, most: Self.isWhole ? .max : Self.most ?? Self.nearest.cancelled)
         #expect(outcome.isComplete || !Self.isWhole)
         #expect(outcome.depth >= 5, "a job has begun, failed, waited, and was cancelled or retried within so many steps")

@@ -24,7 +24,7 @@ struct CoreFingerprint: Hashable {
         var bytes: [UInt8] = []
         /// The times to come, and where their ranks belong.
         private var times: [(place: Int, time: Int64)] = []
-        private var turns: [(place: Int, turn: Turn)] = []
+        private var positions: [(place: Int, position: QueuePosition)] = []
 
         init(now: BusTime, order: [Int]) {
             (self.now, self.order) = (now, order)
@@ -42,14 +42,14 @@ struct CoreFingerprint: Hashable {
             bytes.append(time.isNever ? 255 : 0)
         }
 
-        mutating func turn(_ turn: Turn) {
-            if turn != .none { turns.append((bytes.count, turn)) }
+        mutating func position(_ position: QueuePosition) {
+            if position != .none { positions.append((bytes.count, position)) }
             bytes.append(255)
         }
 
         mutating func finish() -> [UInt8] {
             rank(times.sorted { $0.time < $1.time }.map { ($0.place, $0.time) }, from: 1)
-            rank(turns.sorted { $0.turn < $1.turn }.map { ($0.place, $0.turn) }, from: 0)
+            rank(positions.sorted { $0.position < $1.position }.map { ($0.place, $0.position) }, from: 0)
             return bytes
         }
 
@@ -63,7 +63,7 @@ struct CoreFingerprint: Hashable {
         }
 
         mutating func write(_ world: CoreWorld) {
-            number(world.nudgesLeft)
+            number(world.retryNowsLeft)
             number(world.cancellationsLeft)
             for index in world.scopes.indices { scope(index, world) }
             for index in order { job(index, world) }
@@ -92,7 +92,7 @@ struct CoreFingerprint: Hashable {
                 case .waiting: 0
                 case .backingOff: 1
                 case .running: 2
-                case .judged: 3
+                case .failed: 3
                 }
             let interruption: Int =
                 switch job.interruption {
@@ -105,7 +105,7 @@ struct CoreFingerprint: Hashable {
             number(phase << 4 | interruption)
             let isRunning = job.phase == .running
             flags(
-                job.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isInLine,
+                job.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isQueued,
                 job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
             number(Int(job.history.charged))
@@ -121,9 +121,9 @@ struct CoreFingerprint: Hashable {
             if job.history.started > 0 {
                 flags(
                     world.epoch(index) != job.history.armedEpoch, scope.epoch != job.history.armedScopeEpoch,
-                    scope.nudges != job.history.armedNudges)
+                    scope.retryNows != job.history.armedRetryNows)
             }
-            turn(job.turn)
+            position(job.position)
             guard let limit = world.setting.jobs[index].variant.waitLimit else { return }
             time(world.core.conditions[Int(job.scope)].map { $0.unchangedSince + .milliseconds(limit) } ?? .past)
         }
@@ -146,7 +146,7 @@ struct CoreFingerprint: Hashable {
             number(gate.failed.count)
             for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
-            turn(gate.ready)
+            position(gate.ready)
             for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] {
                 time(moment)
             }

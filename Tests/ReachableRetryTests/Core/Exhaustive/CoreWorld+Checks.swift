@@ -21,7 +21,7 @@ extension CoreWorld {
                 let index = index(key)
                 try check(jobs[index].state != .ended && jobs[index].state != .running, "it ends while it is not over", index)
                 jobs[index].state = .ended
-            case .tell, .warnOfShortage: break
+            case .publish, .warnOfShortage: break
             }
         }
     }
@@ -40,7 +40,7 @@ extension CoreWorld {
         try check(deadline(index) > now, "it starts after its deadline", index)
         try check(job.charged < setting.jobs[index].variant.most ?? .max, "it has no attempt left", index)
         if job.soft > now {
-            let voidedAt = epoch(index) + scopes[scope(index)].nudges
+            let voidedAt = epoch(index) + scopes[scope(index)].retryNows
             try check(job.voidedAt != voidedAt, "one edge cuts two delays short", index)
             jobs[index].voidedAt = voidedAt
         }
@@ -52,7 +52,7 @@ extension CoreWorld {
         jobs[index].interruptedBy = nil
         jobs[index].armed = epoch(index)
         jobs[index].armedScope = scopes[scope(index)].epoch
-        jobs[index].armedNudges = scopes[scope(index)].nudges
+        jobs[index].armedRetryNows = scopes[scope(index)].retryNows
     }
 
     mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
@@ -76,14 +76,14 @@ extension CoreWorld {
             || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.most ?? .max
             || jobs[index].hard > deadline(index)
         noteFailure(index, failure, isCharged: isCharged)
-        let (judgement, effects) = core.fail(
+        let (outcome, effects) = core.fail(
             key(index), failure.report, interruption: job.interruptedBy, isGone: false, at: time)
-        let told = effects.contains { if case .tell(_, .failed(_, isCharged)) = $0 { true } else { false } }
+        let told = effects.contains { if case .publish(_, .failed(_, isCharged)) = $0 { true } else { false } }
         try check(told || job.isCancelled, "its failure is charged: \(!isCharged)", index)
         let hasEnded = effects.contains { if case .end = $0 { true } else { false } }
         try check(hasEnded == isOver, "it ends: \(hasEnded)", index)
-        if case .backOff = judgement {
-            jobs[index].state = .judged
+        if case .backOff = outcome {
+            jobs[index].state = .failed
         } else if !isCharged, !isOver, let soft = core[key(index)]?.history.soft, soft != .past {
             // The gate said for how long.
             jobs[index].soft = Int(soft.nanoseconds / 1_000_000)
@@ -182,7 +182,7 @@ extension CoreWorld {
         let isBusy = core.running >= core.maxConcurrent
         if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
         let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
-        try check(state.isInLine, "it does not stand in line", index)
+        try check(state.isQueued, "it does not stand in line", index)
         try check(isBusy || mates || core.gateTimers.count > 0, "nobody will let it go", index)
     }
 
@@ -217,7 +217,7 @@ extension CoreWorld {
         var expected = Int.max
         for index in jobs.indices {
             switch jobs[index].state {
-            case .ended, .judged: break
+            case .ended, .failed: break
             case .running:
                 if jobs[index].interruptedBy == nil, !jobs[index].isCancelled { expected = min(expected, deadline(index)) }
             case .parked: expected = min(expected, deadline(index), isMet(index) ? release(index) : .max)
@@ -234,7 +234,7 @@ extension CoreWorld {
     ///
     /// `nil` when all jobs have ended.
     func stepTowardsTheEnd() throws(Fault) -> Step? {
-        if let judged = jobs.firstIndex(where: { $0.state == .judged }) { return .park(judged, delay: 1000) }
+        if let judged = jobs.firstIndex(where: { $0.state == .failed }) { return .park(judged, delay: 1000) }
         if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }
         if !core.nextTime().isNever { return .pass }

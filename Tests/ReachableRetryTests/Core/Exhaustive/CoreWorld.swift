@@ -42,7 +42,7 @@ struct CoreWorld {
         var scopes = 2
         /// How often each scope may become satisfied or change; `nil` for as often as can be.
         var epochs: Int? = 3
-        var nudges = 1
+        var retryNows = 1
         var cancellations = 1
         var failures = Failure.allCases
         /// The backoffs: shorter and longer than a server's delay.
@@ -59,7 +59,7 @@ struct CoreWorld {
         case fail(Int, Setting.Failure)
         case park(Int, delay: Int)
         case cancel(Int)
-        case nudge(Int)
+        case retryNow(Int)
         case pass
 
         var description: String {
@@ -72,7 +72,7 @@ struct CoreWorld {
             case .fail(let job, let failure): "job \(job) fails: \(failure)"
             case .park(let job, let delay): "job \(job) parks with a backoff of \(delay) ms"
             case .cancel(let job): "job \(job) is cancelled"
-            case .nudge(let scope): "scope \(scope) is nudged"
+            case .retryNow(let scope): "scope \(scope) is retriedNow"
             case .pass: "time passes to what is due next"
             }
         }
@@ -84,10 +84,10 @@ struct CoreWorld {
         var isUp: Bool
         /// How often it was told to have become satisfied, or to have changed.
         var epoch = 0
-        var nudges = 0
+        var retryNows = 0
     }
 
-    enum State { case parked, running, judged, ended }
+    enum State { case parked, running, failed, ended }
 
     struct Job {
         var key: JobKey?
@@ -101,7 +101,7 @@ struct CoreWorld {
         /// What was seen when the last attempt started.
         var armed: Int
         var armedScope: Int
-        var armedNudges: Int
+        var armedRetryNows: Int
         /// The sum of epochs and nudges for which a delay was cut short last.
         var voidedAt = -1
         var startedAt = 0
@@ -130,7 +130,7 @@ struct CoreWorld {
     var jobs: [Job] = []
     var gates: [Gate]
     var edgesAt: [Int?]
-    var nudgesLeft: Int
+    var retryNowsLeft: Int
     var cancellationsLeft: Int
 
     init(_ setting: Setting) {
@@ -149,7 +149,7 @@ struct CoreWorld {
         scopes = (0..<setting.scopes).map { Scope(isUp: $0 == 0) }
         gates = names.map { _ in Gate() }
         edgesAt = scopes.map { _ in nil }
-        (nudgesLeft, cancellationsLeft) = (setting.nudges, setting.cancellations)
+        (retryNowsLeft, cancellationsLeft) = (setting.retryNows, setting.cancellations)
         for scope in scopes {
             _ = core.addCondition(Level(isSatisfied: scope.isUp), isReachability: true, unknownUntil: .start)
         }
@@ -174,7 +174,7 @@ struct CoreWorld {
 
     /// When the job's delays end: an edge or a nudge after its attempt's start ends what is not an order.
     func release(_ job: Int) -> Int {
-        let isVoided = epoch(job) != jobs[job].armed || scopes[scope(job)].nudges != jobs[job].armedNudges
+        let isVoided = epoch(job) != jobs[job].armed || scopes[scope(job)].retryNows != jobs[job].armedRetryNows
         return max(jobs[job].hard, isVoided ? .min : jobs[job].soft)
     }
 
@@ -203,12 +203,12 @@ struct CoreWorld {
         for (index, scope) in scopes.enumerated() where isOfInterest(scope: index) {
             if scope.isUp { steps.append(.down(index)) }
             if scope.epoch < setting.epochs ?? .max { steps.append(scope.isUp ? .edge(index) : .up(index)) }
-            if nudgesLeft > 0 { steps.append(.nudge(index)) }
+            if retryNowsLeft > 0 { steps.append(.retryNow(index)) }
         }
         for (index, job) in jobs.enumerated() {
             switch job.state {
             case .running: steps += [.succeed(index)] + setting.failures.map { .fail(index, $0) }
-            case .judged: steps += setting.delays.map { .park(index, delay: $0) }
+            case .failed: steps += setting.delays.map { .park(index, delay: $0) }
             case .parked, .ended: break
             }
             if cancellationsLeft > 0, job.state != .ended, !job.isCancelled { steps.append(.cancel(index)) }
@@ -236,10 +236,10 @@ struct CoreWorld {
             cancellationsLeft -= 1
             jobs[index].isCancelled = true
             try apply(core.cancel(key(index), at: time))
-        case .nudge(let index):
-            nudgesLeft -= 1
-            scopes[index].nudges += 1
-            try apply(core.nudge(ConditionIndex(index), at: time))
+        case .retryNow(let index):
+            retryNowsLeft -= 1
+            scopes[index].retryNows += 1
+            try apply(core.retryNow(ConditionIndex(index), at: time))
         case .pass:
             // Rounded up: the core's times are whole milliseconds here, or nothing is due.
             now = max(now, Int((core.nextTime().nanoseconds + 999_999) / 1_000_000))
@@ -253,7 +253,7 @@ struct CoreWorld {
     private mutating func submit() throws(Fault) {
         let index = jobs.count
         let job = setting.jobs[index]
-        jobs.append(Job(submitted: now, armed: 0, armedScope: scopes[job.scope].epoch, armedNudges: scopes[job.scope].nudges))
+        jobs.append(Job(submitted: now, armed: 0, armedScope: scopes[job.scope].epoch, armedRetryNows: scopes[job.scope].retryNows))
         jobs[index].armed = epoch(index)
         let place = places[index]
         if !gates[place].exists {

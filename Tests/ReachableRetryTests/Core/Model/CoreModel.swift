@@ -26,7 +26,7 @@ struct CoreModel {
     enum State: Equatable {
         case parked
         case running
-        case judged
+        case failed
         case ended
     }
 
@@ -55,7 +55,7 @@ struct CoreModel {
         var lastWasCharged = false
         var armedEpoch = 0
         var armedScopeEpoch = 0
-        var armedNudges = 0
+        var armedRetryNows = 0
         var startedAt = 0
         var isInterrupted = false
         var isCancelled = false
@@ -70,7 +70,7 @@ struct CoreModel {
         var waitSince: Int?
         var waitedBefore = 0
         /// What it was last said to wait for, since its last start.
-        var toldOf: Int?
+        var reportedWait: Int?
         /// Whether its attempt started while its gate was trying the way.
         var isProbe = false
         /// True while it may stand in line because a shortage or a server's delay held jobs back.
@@ -86,8 +86,8 @@ struct CoreModel {
     var now = 0
     var conditions: [Condition]
     var jobs: [Job] = []
-    var nudges: [Int: Int] = [:]
-    var allNudges = 0
+    var retryNows: [Int: Int] = [:]
+    var allRetryNows = 0
     /// The scope's epoch in which a destination was reached last.
     var reached: [String: Int] = [:]
     /// How many answers each scope's jobs have got.
@@ -107,7 +107,7 @@ struct CoreModel {
         (job.variant.mode == .ignore ? 0 : conditions[job.scope].epoch) + job.extras.reduce(0) { $0 + conditions[$1].epoch }
     }
 
-    func nudges(_ job: Job) -> Int { allNudges + (nudges[job.scope] ?? 0) }
+    func retryNows(_ job: Job) -> Int { allRetryNows + (retryNows[job.scope] ?? 0) }
 
     func isMet(_ job: Job) -> Bool {
         (job.variant.mode != .wait || conditions[job.scope].isOpen(at: now))
@@ -122,7 +122,7 @@ struct CoreModel {
 
     /// When the job's delays end.
     func release(_ job: Job) -> Int {
-        let isVoided = epoch(job) != job.armedEpoch || nudges(job) != job.armedNudges
+        let isVoided = epoch(job) != job.armedEpoch || retryNows(job) != job.armedRetryNows
         return max(job.hard, isVoided ? .min : job.soft)
     }
 
@@ -162,7 +162,7 @@ struct CoreModel {
     /// When something happens to a job by itself.
     func nextTime(_ job: Job) -> Int {
         switch job.state {
-        case .ended, .judged: return .max
+        case .ended, .failed: return .max
         case .running:
             guard !job.isInterrupted else { return .max }
             let timeout = job.variant.timeout.map { job.startedAt + $0 } ?? .max
@@ -251,7 +251,7 @@ struct CoreModel {
     /// What is known of a condition goes with it.
     mutating func forget(_ index: Int) {
         (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
-        (nudges[index], answers[index]) = (nil, nil)
+        (retryNows[index], answers[index]) = (nil, nil)
         reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
         orders = orders.filter { !$0.key.hasPrefix("\(index) ") }
         places = places.filter { !$0.hasPrefix("\(index) ") }

@@ -15,7 +15,7 @@ extension CoreRun {
             let index =
                 switch effect {
                 case .start(let key), .interrupt(let key, _), .end(let key, _): index(key)
-                case .tell(let subject, _): index(subject.key)
+                case .publish(let subject, _): index(subject.key)
                 case .warnOfShortage: model.jobs.firstIndex(where: isOwn) ?? 0
                 }
             try check(isOwn(model.jobs[index]), "it has nothing to do with \(effect)", index)
@@ -38,7 +38,7 @@ extension CoreRun {
             case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
             case .end(let key, let ending): try ended(index(key), ending)
             case .warnOfShortage: break
-            case .tell(let subject, let news): try told(subject, news, index(subject.key))
+            case .publish(let subject, let change): try told(subject, change, index(subject.key))
             }
         }
         model.measure()
@@ -72,7 +72,7 @@ extension CoreRun {
         model.jobs[index].soft = .min
         model.jobs[index].armedEpoch = epoch
         model.jobs[index].armedScopeEpoch = model.conditions[job.scope].epoch
-        model.jobs[index].armedNudges = model.nudges(job)
+        model.jobs[index].armedRetryNows = model.retryNows(job)
         (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (false, nil)
     }
 
@@ -123,20 +123,20 @@ extension CoreRun {
         }
     }
 
-    private mutating func told(_ subject: Subject, _ news: News, _ index: Int) throws(Fault) {
+    private mutating func told(_ subject: Subject, _ change: JobChange, _ index: Int) throws(Fault) {
         let job = model.jobs[index]
         try check(
             Int(subject.scope) == job.scope && subject.destination == job.destination && subject.number == numbers[index],
             "\(subject) is not it", index)
-        switch news {
+        switch change {
         case .waiting(let condition):
             let first = model.unmet(job).first
             let isKnown = first.map { model.conditions[$0].isKnown } ?? false
-            try check(isKnown && first == Int(condition) && job.toldOf != first, "it should not tell that it waits", index)
-            model.jobs[index].toldOf = first
+            try check(isKnown && first == Int(condition) && job.reportedWait != first, "it should not tell that it waits", index)
+            model.jobs[index].reportedWait = first
         case .started(let number, _):
             try check(number == job.started + 1, "it starts attempt \(number)", index)
-            model.jobs[index].toldOf = nil
+            model.jobs[index].reportedWait = nil
         case .failed: try check(!job.isCancelled, "it has failed though it was cancelled", index)
         case .backingOff: try check(job.state == .parked, "it backs off", index)
         case .succeeded, .ended: toldEnds.append(index)
@@ -182,7 +182,7 @@ extension CoreRun {
             let unmet = model.unmet(job)
             let isKnown = unmet.first.map { model.conditions[$0].isKnown && (isWithoutLine || $0 == job.scope) } ?? false
             // Of several that are missing, the one that it waits for was told.
-            let isTold = job.toldOf.map(unmet.contains) ?? false
+            let isTold = job.reportedWait.map(unmet.contains) ?? false
             try check(!isKnown || job.isPaused || isTold, "nobody was told that it waits", index)
         }
         if job.state == .running, !job.isInterrupted {

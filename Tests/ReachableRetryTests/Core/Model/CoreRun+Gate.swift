@@ -29,13 +29,13 @@ extension CoreRun {
     }
 
     /// The network failed a job on a path that is there: its gate says until when it waits.
-    mutating func heldByGate(_ index: Int, _ judgement: Judgement) throws(Fault) {
+    mutating func heldByGate(_ index: Int, _ outcome: FailureOutcome) throws(Fault) {
         let job = model.jobs[index]
-        try check(judgement == .settled, "\(judgement), though the gate decides", index)
+        try check(outcome == .settled, "\(outcome), though the gate decides", index)
         let soft = core[keys[index]].map { Int($0.history.soft.nanoseconds / 1_000_000) } ?? 0
-        let isNudged = model.nudges(job) != job.armedNudges
-        try check(isNudged || (soft >= model.now && soft <= model.now + 5000), "the gate holds it until \(soft)", index)
-        model.jobs[index].soft = isNudged ? .min : soft
+        let isRetryNow = model.retryNows(job) != job.armedRetryNows
+        try check(isRetryNow || (soft >= model.now && soft <= model.now + 5000), "the gate holds it until \(soft)", index)
+        model.jobs[index].soft = isRetryNow ? .min : soft
         if job.armedScopeEpoch == model.conditions[job.scope].epoch { model.probing.insert(model.place(job)) }
     }
 
@@ -73,7 +73,7 @@ extension CoreRun {
         for index in model.jobs.indices { try play(.pause(job: index, isPaused: false)) }
         let end = model.now + 300_000
         while model.jobs.contains(where: { $0.state != .ended }) {
-            for index in model.jobs.indices where model.jobs[index].state == .judged { try play(.park(job: 0, delay: 0)) }
+            for index in model.jobs.indices where model.jobs[index].state == .failed { try play(.park(job: 0, delay: 0)) }
             if model.jobs.contains(where: { $0.state == .running }) {
                 try play(.succeed(job: 0))
             } else if model.jobs.contains(where: { $0.state != .ended }) {

@@ -123,7 +123,7 @@ struct CoreRun {
             if isOvertaken { model.jobs[index].interruptedBy = nil }
             try fail(index, CoreStep.reports[report], isGone)
         case .park(let index, let delay):
-            guard let index = pick(index, .judged) else { return }
+            guard let index = pick(index, .failed) else { return }
             try park(index, delay)
         case .cancel(let index):
             guard !model.jobs.isEmpty else { return }
@@ -132,9 +132,9 @@ struct CoreRun {
         case .late(let index):
             guard let index = pick(index, .ended) else { return }
             try late(index)
-        case .nudge(let index):
-            if let index { model.nudges[index, default: 0] += 1 } else { model.allNudges += 1 }
-            let effects = core.nudge(index.map { ConditionIndex($0) }, at: now)
+        case .retryNow(let index):
+            if let index { model.retryNows[index, default: 0] += 1 } else { model.allRetryNows += 1 }
+            let effects = core.retryNow(index.map { ConditionIndex($0) }, at: now)
             if let index { try check(effects) { $0.scope == index } }
             try apply(effects)
         case .pause(let index, let isPaused):
@@ -232,7 +232,7 @@ struct CoreRun {
     private mutating func submit(_ job: CoreModel.Job) throws(Fault) {
         var job = job
         job.armedEpoch = model.epoch(job)
-        job.armedNudges = model.nudges(job)
+        job.armedRetryNows = model.retryNows(job)
         model.jobs.append(job)
         notePlace(of: job)
         used.formUnion([job.scope] + job.extras)
@@ -262,7 +262,7 @@ struct CoreRun {
         let job = model.jobs[index]
         let effects = core.park(keys[index], for: .milliseconds(delay), at: now)
         let rest = max(model.release(job), model.now) - model.now
-        let isTold = effects.contains { if case .tell(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
+        let isTold = effects.contains { if case .publish(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
         let backsOff = !job.isPaused && model.isMet(job) && rest > 0 && job.deadline > model.now && !model.isHopeless(job)
         try check(isTold == backsOff, "it backs off: \(backsOff); told: \(effects)", index)
         try apply(effects)
@@ -270,10 +270,10 @@ struct CoreRun {
 
     /// What is said about a job that has ended touches nobody, also not who has its place now.
     private mutating func late(_ index: Int) throws(Fault) {
-        let (judgement, effects) = core.fail(keys[index], .unclassified, interruption: nil, isGone: false, at: now)
+        let (outcome, effects) = core.fail(keys[index], .unclassified, interruption: nil, isGone: false, at: now)
         let others =
             core.succeed(keys[index], at: now) + core.park(keys[index], for: .zero, at: now) + core.cancel(keys[index], at: now)
-        try check(judgement == .settled && effects.isEmpty && others.isEmpty, "it has ended: \(effects) \(others)", index)
+        try check(outcome == .settled && effects.isEmpty && others.isEmpty, "it has ended: \(effects) \(others)", index)
     }
 
     mutating func fail(_ index: Int, _ report: FailureReport, _ isGone: Bool) throws(Fault) {
@@ -290,13 +290,13 @@ struct CoreRun {
         if fault == .local, !job.isCancelled {
             model.shortage = (max(1, model.jobs.count { $0.state == .running }), model.now)
         }
-        let (judgement, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
+        let (outcome, effects) = core.fail(keys[index], report, interruption: job.interruptedBy, isGone: isGone, at: now)
         guard !job.isCancelled else {
             try apply(effects)
             return try check(model.jobs[index].state == .ended, "a cancelled job goes on", index)
         }
         let told = effects.contains {
-            if case .tell(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
+            if case .publish(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
         }
         try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
         if case .overload(let delay?) = fault, delay > .zero, job.destination != nil {
@@ -314,16 +314,16 @@ struct CoreRun {
         if let reason = reasonToStop(index, failure) {
             let isCut = reason == .deadline && job.interruptedBy == .deadline
             let isRight = effects.contains { if case .end(_, .gaveUp(reason, _, isCut: isCut)) = $0 { true } else { false } }
-            try check(isRight && judgement == .settled, "it should give up for \(reason): \(effects)", index)
+            try check(isRight && outcome == .settled, "it should give up for \(reason): \(effects)", index)
         } else if isCharged || fault == .local {
-            try expect(judgement, model.jobs[index].failureIndex, index)
+            try expect(outcome, model.jobs[index].failureIndex, index)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries, job.variant.isGated {
-            try heldByGate(index, judgement)
+            try heldByGate(index, outcome)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch {
             model.jobs[index].connectivityIndex += 1
-            try expect(judgement, model.jobs[index].connectivityIndex, index)
+            try expect(outcome, model.jobs[index].connectivityIndex, index)
         } else {
-            try check(judgement == .settled, "it should not back off", index)
+            try check(outcome == .settled, "it should not back off", index)
         }
         try apply(effects)
     }
@@ -342,10 +342,10 @@ struct CoreRun {
         model.answers[job.scope, default: 0] += 1
     }
 
-    private mutating func expect(_ judgement: Judgement, _ number: Int, _ index: Int) throws(Fault) {
+    private mutating func expect(_ outcome: FailureOutcome, _ number: Int, _ index: Int) throws(Fault) {
         let previous = model.jobs[index].previousDelay.map { Duration.milliseconds($0) }
-        try check(judgement == .backOff(index: number, previous: previous), "\(judgement), not failure \(number)", index)
-        model.jobs[index].state = .judged
+        try check(outcome == .backOff(index: number, previous: previous), "\(outcome), not failure \(number)", index)
+        model.jobs[index].state = .failed
     }
 
     private mutating func reasonToStop(_ index: Int, _ failure: AttemptFailure) -> GiveUp.Reason? {

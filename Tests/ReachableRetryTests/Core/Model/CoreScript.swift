@@ -32,7 +32,7 @@ enum CoreStep: Sendable {
     case cancel(job: Int)
     /// Something is said about a job that has ended.
     case late(job: Int)
-    case nudge(condition: Int?)
+    case retryNow(condition: Int?)
     case pause(job: Int, isPaused: Bool)
     /// A job needs other conditions from now on.
     case need(job: Int, extra: Int)
@@ -129,7 +129,7 @@ extension CoreStep {
             case 66..<74: .park(job: number(100), delay: delays[number(delays.count)])
             case 74..<76: .cancel(job: number(100))
             case 76: .late(job: number(100))
-            case 77..<80: .nudge(condition: number(2) == 0 ? nil : number(2))
+            case 77..<80: .retryNow(condition: number(2) == 0 ? nil : number(2))
             case 80..<90: .passToNext
             case 90: .pause(job: number(100), isPaused: number(3) == 0)
             case 91: .need(job: number(100), extra: number(6))
@@ -159,7 +159,7 @@ extension CoreStep {
                 case 70..<72: .level(condition: 1, isSatisfied: number(4) > 0)
                 case 72: [.edge(condition: 1), .calm(condition: 1), .lose(condition: 1)][number(3)]
                 case 73: .flap(condition: 1, times: 1 + number(7))
-                case 74: number(3) == 0 ? .suspend(milliseconds: 5000) : .nudge(condition: 1)
+                case 74: number(3) == 0 ? .suspend(milliseconds: 5000) : .retryNow(condition: 1)
                 case 75..<80: failure(using: &random)
                 case 80..<84: .park(job: number(100), delay: delays[number(delays.count)])
                 case 84..<90: .passToNext

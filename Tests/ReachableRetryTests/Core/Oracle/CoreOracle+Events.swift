@@ -11,11 +11,11 @@ extension CoreOracle {
             Job(
                 variant: variant, scope: scope, extras: extras, gate: gate(scope, destination), priority: priority, submitted: now,
                 deadline: deadline))
-        takeTurn(index)
+        takePosition(index)
         jobs[index].armedEpoch = epoch(jobs[index])
-        jobs[index].armedNudges = nudges(jobs[index])
+        jobs[index].armedRetryNows = retryNows(jobs[index])
         advance(index)
-        letGo()
+        releaseJobs()
     }
 
     mutating func succeed(_ index: Int) {
@@ -26,7 +26,7 @@ extension CoreOracle {
         if job.variant.isBudgeted { budget?.noteSuccess(refund: job.refund) }
         tell(index, .succeeded)
         finish(index)
-        letGo()
+        releaseJobs()
     }
 
     mutating func cancel(_ index: Int) {
@@ -34,14 +34,14 @@ extension CoreOracle {
         jobs[index].isCancelled = true
         if jobs[index].state == .running { return interrupt(index, .cancelled) }
         end(index, .cancelled)
-        letGo()
+        releaseJobs()
     }
 
     mutating func setPaused(_ isPaused: Bool, _ index: Int) {
         guard jobs[index].isPaused != isPaused else { return }
         jobs[index].isPaused = isPaused
-        if jobs[index].state != .judged { advance(index) }
-        letGo()
+        if jobs[index].state != .failed { advance(index) }
+        releaseJobs()
     }
 
     mutating func setExtras(_ extras: [Int], _ index: Int) {
@@ -50,7 +50,7 @@ extension CoreOracle {
         jobs[index].armedEpoch = epoch(jobs[index]) &- missed
         if jobs[index].state == .parked { advance(index) }
         reconsiderInterruption(index)
-        letGo()
+        releaseJobs()
     }
 
     /// The attempt connects from these addresses until its end.
@@ -116,17 +116,17 @@ extension CoreOracle {
         }
     }
 
-    mutating func nudge(_ scope: Int?) {
-        if let scope { conditions[scope].nudges += 1 } else { allNudges += 1 }
+    mutating func retryNow(_ scope: Int?) {
+        if let scope { conditions[scope].retryNows += 1 } else { allRetryNows += 1 }
         for gate in gates.indices where scope == nil || gates[gate].scope == scope {
-            noteNudge(gate)
+            noteRetryNow(gate)
             touched.insert(gate)
         }
         for job in inOrder(living)
         where jobs[job].place != .inLine && (scope == nil || jobs[job].scope == scope) && jobs[job].state == .parked {
             advance(job)
         }
-        letGo()
+        releaseJobs()
     }
 
     /// A condition that no job needs is made known anew.
@@ -142,7 +142,7 @@ extension CoreOracle {
         if isTurned || new.level.isKnown != old.level.isKnown { conditions[index].since = now }
         if new.epoch != old.epoch {
             if release.hasCanaries, release.spread > .zero {
-                conditions[index].spreadUntil = now + release.spread.scaled(by: Backoff.chance(chance.next()))
+                conditions[index].spreadUntil = now + release.spread.scaled(by: Backoff.random(random.next()))
             }
         }
         let hasTurnedUnsteady = new.isUnsteady != old.isUnsteady
@@ -161,7 +161,7 @@ extension CoreOracle {
             if isEnded || isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
         }
         for job in inOrder(living) { reconsiderInterruption(job) }
-        letGo()
+        releaseJobs()
     }
 
     /// Those who stand in line learn that they wait for their scope when it is gone; all else when their turn comes.
@@ -198,14 +198,14 @@ extension CoreOracle {
             touched.formUnion(dueGates)
             guard !due.isEmpty || !touched.isEmpty || timeOfNextPlace <= now else { return }
             for job in due { timeCame(job) }
-            letGo()
+            releaseJobs()
         }
     }
 
     private mutating func timeCame(_ index: Int) {
         let job = jobs[index]
         switch (job.state, job.place) {
-        case (.ended, _), (.judged, _): break
+        case (.ended, _), (.failed, _): break
         case (.running, _):
             if job.deadline <= now {
                 interrupt(index, .deadline)

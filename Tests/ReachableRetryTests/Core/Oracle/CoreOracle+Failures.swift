@@ -5,13 +5,13 @@ extension CoreOracle {
     /// The running attempt failed; says whether a delay is to be computed.
     mutating func fail(
         _ index: Int, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool
-    ) -> Judgement {
-        jobs[index].state = .judged
+    ) -> FailureOutcome {
+        jobs[index].state = .failed
         jobs[index].interruption = interruption
         arm(index)
         touched.insert(jobs[index].gate)
         retireLongRuns(jobs[index].gate)
-        defer { letGo() }
+        defer { releaseJobs() }
         if jobs[index].isCancelled {
             end(index, .cancelled)
             return .settled
@@ -29,7 +29,7 @@ extension CoreOracle {
             return .settled
         }
         // The next canary is another job.
-        if release.hasCanaries { jobs[index].turn = nil }
+        if release.hasCanaries { jobs[index].position = nil }
         return goOn(index, fault, isCharged: isCharged)
     }
 
@@ -43,7 +43,7 @@ extension CoreOracle {
         jobs[index].soft = now + max(delay, least)
         jobs[index].previousDelay = delay
         advance(index)
-        letGo()
+        releaseJobs()
     }
 
     /// What the caller says of an answer stands; an attempt that a loss cut, or that overlapped an outage, was the network's.
@@ -119,7 +119,7 @@ extension CoreOracle {
         return nil
     }
 
-    private mutating func goOn(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> Judgement {
+    private mutating func goOn(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> FailureOutcome {
         let job = jobs[index]
         if isCharged || fault == .local { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
         if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
@@ -132,7 +132,7 @@ extension CoreOracle {
             let end = noteNetworkFailure(index)
             // No job fails more than twice a second at no charge.
             jobs[index].soft = max(end, now + .milliseconds(500))
-            if nudges(job) != job.armedNudges { noteNudge(job.gate) }
+            if retryNows(job) != job.armedRetryNows { noteRetryNow(job.gate) }
             advance(index)
             return .settled
         }

@@ -6,17 +6,17 @@ extension CoreOracle {
     static let (firstWidth, bulkShare, mostFailed) = (2, 8, 4)
     static let (longRun, settling) = (Duration.seconds(5), Duration.seconds(30))
 
-    private func isIn(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
+    private func uses(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
 
     /// Who stands in line at a gate, the first first.
-    func line(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(turn: Turn, job: Int)] {
-        jobs.indices.filter { isIn(gate, $0) && jobs[$0].place == .inLine && isWanted(jobs[$0]) }
-            .compactMap { job in jobs[job].turn.map { ($0, job) } }.sorted { $0.0 < $1.0 }
+    func line(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(position: QueuePosition, job: Int)] {
+        jobs.indices.filter { uses(gate, $0) && jobs[$0].place == .inLine && isWanted(jobs[$0]) }
+            .compactMap { job in jobs[job].position.map { ($0, job) } }.sorted { $0.0 < $1.0 }
     }
 
     /// The attempts that count at a gate.
     private func counted(_ gate: Int) -> [Int] {
-        running.filter { isIn(gate, $0) && jobs[$0].pass != .free }
+        running.filter { uses(gate, $0) && jobs[$0].pass != .free }
     }
 
     /// The gate of a scope and destination, which may be new.
@@ -41,7 +41,7 @@ extension CoreOracle {
         gates[gate].spreadUntil = conditions[gates[gate].scope].spreadUntil
     }
 
-    mutating func noteNudge(_ gate: Int) {
+    mutating func noteRetryNow(_ gate: Int) {
         gates[gate].failures = 0
         (gates[gate].retryAt, gates[gate].pauseAt) = (.past, .past)
         (gates[gate].isUnsteady, gates[gate].spreadUntil) = (false, .past)
@@ -155,7 +155,7 @@ extension CoreOracle {
         let most = isOverload ? max(release.maximumBackoff, .seconds(60)) : release.maximumBackoff
         let full = (1..<max(1, number)).reduce(min(release.backoff, most)) { delay, _ in min(delay + delay, most) }
         guard release.isJittered else { return full }
-        return full / 2 + (full / 2).scaled(by: Backoff.chance(chance.next()))
+        return full / 2 + (full / 2).scaled(by: Backoff.random(random.next()))
     }
 
     /// What has run for long no longer counts, and proves nothing.
@@ -180,34 +180,34 @@ extension CoreOracle {
     }
 
     private struct Offer {
-        var turn: Turn
+        var position: QueuePosition
         var job: Int
         var pass: Pass
     }
 
     /// Lets go who may go, of all gates at which something has happened, the most urgent and oldest first.
-    mutating func letGo() {
+    mutating func releaseJobs() {
         for gate in touched { renewOffer(gate) }
         touched = []
         while running.count < mostRunning {
             let offers = gates.indices.compactMap { gate in gates[gate].offer.map { ($0, gate) } }
             let modest = offers.filter { $0.0.priority == .interactive || !hasHalf($0.1) }
-            guard let (turn, gate) = (modest.isEmpty ? offers : modest).min(by: { $0.0 < $1.0 }) else { return }
+            guard let (position, gate) = (modest.isEmpty ? offers : modest).min(by: { $0.0 < $1.0 }) else { return }
             gates[gate].offer = nil
             guard let offer = look(gate) else { continue }
-            if offer.turn == turn, !endIfOver(offer.job), !hold(offer.job) { start(offer.job, offer.pass) }
+            if offer.position == position, !endIfOver(offer.job), !hold(offer.job) { start(offer.job, offer.pass) }
             renewOffer(gate)
         }
     }
 
     /// How many attempts run to a gate's destination; none if it has no name.
-    private func ofDestination(_ gate: Int) -> Int { gates[gate].destination == nil ? 0 : running.count { isIn(gate, $0) } }
+    private func ofDestination(_ gate: Int) -> Int { gates[gate].destination == nil ? 0 : running.count { uses(gate, $0) } }
 
     /// Half of all places: while others wait, a destination gets no more.
     private func hasHalf(_ gate: Int) -> Bool { maxConcurrent < .max && ofDestination(gate) >= max(1, maxConcurrent / 2) }
 
     private mutating func renewOffer(_ gate: Int) {
-        if let offer = look(gate) { gates[gate].offer = offer.turn }
+        if let offer = look(gate) { gates[gate].offer = offer.position }
     }
 
     /// Who may go at a gate; if nobody may, it is looked at again when that changes with time.
@@ -225,7 +225,9 @@ extension CoreOracle {
         let (isFull, throttledUntil) = (ofDestination(gate) >= maxPerDestination, gates[gate].throttledUntil)
         func offerFirst(_ isWanted: (Job) -> Bool) {
             if isFull { return }
-            if let first = line(gate, isWanted).first { offers.append(Offer(turn: first.turn, job: first.job, pass: .free)) }
+            if let first = line(gate, isWanted).first {
+                offers.append(Offer(position: first.position, job: first.job, pass: .free))
+            }
         }
         // What the server ordered holds all but those who opted out.
         if throttledUntil <= now {
@@ -237,13 +239,13 @@ extension CoreOracle {
         for priority in priorities(gate) where scope.isOpen && !isFull {
             guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
-            case .pass(let pass): offers.append(Offer(turn: first.turn, job: first.job, pass: pass))
+            case .pass(let pass): offers.append(Offer(position: first.position, job: first.job, pass: pass))
             case .time(let time): times.append(time)
             }
             if offers.last?.job == first.job { break }
         }
         if offers.isEmpty { gates[gate].alarm = times.min() ?? .never }
-        return offers.min { $0.turn < $1.turn }
+        return offers.min { $0.position < $1.position }
     }
 
     /// The order in which a gate looks at its jobs: bulk jobs first when it is their turn.
@@ -281,7 +283,7 @@ extension CoreOracle {
             time = runs.map { jobs[$0].startedAt + Self.longRun }.min() ?? .never
         } else if gate.phase == .probing {
             // Alone, it keeps its own delays only.
-            let isAlone = jobs.indices.count { isIn(place, $0) } == 1 && job.lastWasCharged
+            let isAlone = jobs.indices.count { uses(place, $0) } == 1 && job.lastWasCharged
             time = isAlone ? gate.retryAt : max(gate.retryAt, gate.pauseAt)
         } else if !isInteractive {
             time = paceTime

@@ -4,14 +4,14 @@
 extension CoreOracle {
     /// Decides anew where a job is that does not run.
     mutating func advance(_ index: Int) {
-        guard jobs[index].state == .parked || jobs[index].state == .judged else { return }
+        guard jobs[index].state == .parked || jobs[index].state == .failed else { return }
         if endIfOver(index) { return }
         let job = jobs[index]
         if job.isPaused {
             move(index, to: .resting)
             arm(index)
         } else if job.waitsForScope && !conditions[job.scope].isOpen || !hold(index) {
-            standInLine(index)
+            enqueue(index)
         }
     }
 
@@ -31,9 +31,9 @@ extension CoreOracle {
         let job = jobs[index]
         if let condition = unmet(job).first {
             if job.place != .waiting(condition) { move(index, to: .waiting(condition)) }
-            tellOfWaiting(index)
+            reportWaiting(index)
         } else if max(job.soft, job.hard) > now {
-            let isNew = job.state == .judged
+            let isNew = job.state == .failed
             move(index, to: .backingOff)
             if isNew { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
         } else {
@@ -43,36 +43,36 @@ extension CoreOracle {
         return true
     }
 
-    private mutating func standInLine(_ index: Int) {
+    private mutating func enqueue(_ index: Int) {
         if jobs[index].place != .inLine {
-            if jobs[index].turn == nil { takeTurn(index) }
+            if jobs[index].position == nil { takePosition(index) }
             move(index, to: .inLine)
         }
         let job = jobs[index]
         if let limit = job.waitLimit, job.waitsForScope, job.limit == .never, !conditions[job.scope].isUnknown {
             jobs[index].limit = now + limit
         }
-        tellOfWaiting(index)
+        reportWaiting(index)
         arm(index)
         touched.insert(job.gate)
     }
 
-    mutating func takeTurn(_ index: Int) {
-        turns += 1
-        jobs[index].turn = Turn(priority: jobs[index].priority, number: turns)
+    mutating func takePosition(_ index: Int) {
+        positions += 1
+        jobs[index].position = QueuePosition(priority: jobs[index].priority, number: positions)
     }
 
-    private mutating func tellOfWaiting(_ index: Int) {
-        guard let condition = unmet(jobs[index]).first, jobs[index].toldOf != condition, conditions[condition].level.isKnown
+    private mutating func reportWaiting(_ index: Int) {
+        guard let condition = unmet(jobs[index]).first, jobs[index].reportedWait != condition, conditions[condition].level.isKnown
         else { return }
-        jobs[index].toldOf = condition
+        jobs[index].reportedWait = condition
         tell(index, .waiting(ConditionIndex(condition)))
     }
 
     mutating func move(_ index: Int, to place: Place) {
         let gate = jobs[index].gate
         (jobs[index].place, jobs[index].limit) = (place, .never)
-        if jobs[index].state == .judged { jobs[index].state = .parked }
+        if jobs[index].state == .failed { jobs[index].state = .parked }
         if line(gate).isEmpty { (gates[gate].alarm, gates[gate].offer) = (.never, nil) }
     }
 
@@ -85,16 +85,16 @@ extension CoreOracle {
             job.connectivityIndex = 0
         }
         job.state = .running
-        job.toldOf = nil
+        job.reportedWait = nil
         job.startedAt = now
         job.started += 1
-        (job.armedEpoch, job.armedScopeEpoch, job.armedNudges) = (epoch(job), conditions[job.scope].epoch, nudges(job))
+        (job.armedEpoch, job.armedScopeEpoch, job.armedRetryNows) = (epoch(job), conditions[job.scope].epoch, retryNows(job))
         (job.soft, job.interruption, job.interruptAt, job.sources) = (.past, nil, .never, [])
         (job.pass, job.round) = (pass, gates[job.gate].round)
         jobs[index] = job
         noteStart(index)
         arm(index)
-        tell(index, .started(job.started, Departure(trigger: .first)))
+        tell(index, .started(job.started, StartReason(trigger: .first)))
         deeds.append((index, .start))
     }
 

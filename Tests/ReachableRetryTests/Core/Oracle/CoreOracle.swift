@@ -19,7 +19,7 @@ struct CoreOracle {
         var lostUntil: BusTime?
         /// Since when it has been as it is, open or closed.
         var since = BusTime.start
-        var nudges = 0
+        var retryNows = 0
         /// How often a server answered one of its jobs.
         var answers = 0
 
@@ -60,11 +60,11 @@ struct CoreOracle {
         case window
     }
 
-    struct Turn: Comparable {
+    struct QueuePosition: Comparable {
         var priority: JobPriority
         var number: Int
 
-        static func < (left: Turn, right: Turn) -> Bool {
+        static func < (left: QueuePosition, right: QueuePosition) -> Bool {
             left.priority == right.priority ? left.number < right.number : left.priority > right.priority
         }
     }
@@ -80,12 +80,12 @@ struct CoreOracle {
 
         var state = CoreModel.State.parked
         var place = Place.nowhere
-        var turn: Turn?
+        var position: QueuePosition?
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
         /// What it was last said to wait for, since its last start.
-        var toldOf: Int?
+        var reportedWait: Int?
 
         var started = 0
         var charged = 0
@@ -116,7 +116,7 @@ struct CoreOracle {
 
         var armedEpoch: UInt64 = 0
         var armedScopeEpoch: UInt64 = 0
-        var armedNudges = 0
+        var armedRetryNows = 0
         var pass = Pass.free
         var round = 0
 
@@ -151,7 +151,7 @@ struct CoreOracle {
         var sinceBulk = 0
         var alarm = BusTime.never
         /// Whose turn it was when it was last looked at, if the bus had no room.
-        var offer: Turn?
+        var offer: QueuePosition?
     }
 
     /// What becomes of a job, as the bus is told.
@@ -159,17 +159,17 @@ struct CoreOracle {
         case start
         case interrupt(JobState.Interruption)
         case end(Ending)
-        case tell(News, waited: Duration?)
+        case tell(JobChange, waited: Duration?)
 
         var isWait: Bool { if case .tell(.waiting, _) = self { true } else { false } }
 
         /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
-        static func telling(_ news: News, waited: Duration) -> Deed {
-            switch news {
-            case .waiting: .tell(news, waited: nil)
+        static func telling(_ change: JobChange, waited: Duration) -> Deed {
+            switch change {
+            case .waiting: .tell(change, waited: nil)
             // What let it start is a remark, and no decision.
-            case .started(let number, _): .tell(.started(number, Departure(trigger: .first)), waited: waited)
-            default: .tell(news, waited: waited)
+            case .started(let number, _): .tell(.started(number, StartReason(trigger: .first)), waited: waited)
+            default: .tell(change, waited: waited)
             }
         }
     }
@@ -178,15 +178,15 @@ struct CoreOracle {
     let maxConcurrent: Int
     let maxPerDestination: Int
     var budget: OracleBudget?
-    var chance: SplitMix64
+    var random: SplitMix64
     var now = BusTime.start
     var conditions: [Condition] = []
     var jobs: [Job] = []
     var gates: [Gate] = []
     /// The gates at which something has happened since they were last looked at.
     var touched: Set<Int> = []
-    var turns = 0
-    var allNudges = 0
+    var positions = 0
+    var allRetryNows = 0
     var drainEnd = BusTime.never
     var isShutDown = false
     /// How many attempts ran when this machine ran out of something.
@@ -208,13 +208,13 @@ struct CoreOracle {
         return job.variant.mode == .ignore ? extras : extras + conditions[job.scope].epoch
     }
 
-    func nudges(_ job: Job) -> Int { allNudges + conditions[job.scope].nudges }
+    func retryNows(_ job: Job) -> Int { allRetryNows + conditions[job.scope].retryNows }
 
     func unmet(_ job: Job) -> [Int] {
         ((job.waitsForScope ? [job.scope] : []) + job.extras).filter { !conditions[$0].isOpen }
     }
 
-    func isVoided(_ job: Job) -> Bool { epoch(job) != job.armedEpoch || nudges(job) != job.armedNudges }
+    func isVoided(_ job: Job) -> Bool { epoch(job) != job.armedEpoch || retryNows(job) != job.armedRetryNows }
 
     /// When something happens next by itself.
     var nextTime: BusTime {
@@ -228,7 +228,7 @@ struct CoreOracle {
         case (.running, _):
             let limit = job.variant.timeout.map { job.startedAt + .milliseconds($0) } ?? .never
             return job.interruption == nil ? min(job.deadline, limit, job.interruptAt) : .never
-        case (.ended, _), (.judged, _): return .never
+        case (.ended, _), (.failed, _): return .never
         case (_, .nowhere), (_, .resting): return job.deadline
         case (_, .backingOff): return min(job.deadline, max(job.soft, job.hard))
         case (_, .inLine): return min(job.deadline, job.limit, firstLook(at: job.scope))
@@ -242,5 +242,5 @@ struct CoreOracle {
 
     mutating func arm(_ index: Int) { jobs[index].alarm = alarm(jobs[index]) }
 
-    mutating func tell(_ index: Int, _ news: News) { deeds.append((index, .telling(news, waited: jobs[index].waited))) }
+    mutating func tell(_ index: Int, _ change: JobChange) { deeds.append((index, .telling(change, waited: jobs[index].waited))) }
 }

@@ -33,7 +33,7 @@ struct OracleRun {
         let budget = setting.budget.map(OracleBudget.init)
         oracle = CoreOracle(
             release: setting.release.rules, maxConcurrent: setting.maxConcurrent ?? .max,
-            maxPerDestination: setting.maxPerDestination ?? .max, budget: budget, chance: SplitMix64(seed: seed))
+            maxPerDestination: setting.maxPerDestination ?? .max, budget: budget, random: SplitMix64(seed: seed))
         self.budget = budget?.subject
         levels = [
             Level(isSatisfied: false, isKnown: false), Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1),
@@ -78,7 +78,7 @@ struct OracleRun {
             guard let job = pick(job, .running) else { return }
             try fail(job, CoreStep.reports[report], isGone, isOvertaken)
         case .park(let job, let delay):
-            guard let job = pick(job, .judged) else { return }
+            guard let job = pick(job, .failed) else { return }
             note(core.park(keys[job], for: .milliseconds(delay), at: now))
             oracle.park(job, for: .milliseconds(delay))
         case .cancel(let job):
@@ -88,9 +88,9 @@ struct OracleRun {
         case .late(let job):
             guard let job = pick(job, .ended) else { return }
             note(core.succeed(keys[job], at: now) + core.cancel(keys[job], at: now))
-        case .nudge(let scope):
-            note(core.nudge(scope.map { ConditionIndex($0) }, at: now))
-            oracle.nudge(scope)
+        case .retryNow(let scope):
+            note(core.retryNow(scope.map { ConditionIndex($0) }, at: now))
+            oracle.retryNow(scope)
         case .pause(let job, let isPaused):
             guard let job = pick(job, nil) else { return }
             note(isPaused ? core.pause(keys[job], at: now) : core.resume(keys[job], at: now))
@@ -175,10 +175,10 @@ struct OracleRun {
         _ job: Int, _ report: FailureReport, _ isGone: Bool, _ isOvertaken: Bool
     ) throws(CoreRun.Fault) {
         let interruption = isOvertaken ? nil : oracle.jobs[job].interruption
-        let (judgement, effects) = core.fail(keys[job], report, interruption: interruption, isGone: isGone, at: now)
+        let (outcome, effects) = core.fail(keys[job], report, interruption: interruption, isGone: isGone, at: now)
         note(effects)
         let expected = oracle.fail(job, report, interruption: interruption, isGone: isGone)
-        try check(judgement == expected, "job \(job) failed: \(judgement), not \(expected)")
+        try check(outcome == expected, "job \(job) failed: \(outcome), not \(expected)")
     }
 
     private mutating func tell(_ index: Int) {
@@ -221,7 +221,7 @@ struct OracleRun {
             case .interrupt(let key, let interruption): deeds.append((number(key), .interrupt(interruption)))
             case .end(let key, let ending): deeds.append((number(key), .end(ending)))
             case .warnOfShortage: break
-            case .tell(let subject, let news): deeds.append((number(subject.key), .telling(news, waited: subject.waited)))
+            case .publish(let subject, let change): deeds.append((number(subject.key), .telling(change, waited: subject.waited)))
             }
         }
     }

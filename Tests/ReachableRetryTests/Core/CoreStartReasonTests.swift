@@ -3,14 +3,14 @@ import Testing
 @testable import ReachableRetry
 
 /// What lets attempts start, and what that is worth.
-struct CoreDepartureTests {
+struct CoreStartReasonTests {
     private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
 
     @Test func aNewJobStartsBecauseItIsNew() {
         var bench = CoreBench()
         bench.edge()
         let job = bench.submit()
-        #expect(bench.departure(job) == Departure(trigger: .first), "it did not wait for the edge before it")
+        #expect(bench.startReason(job) == StartReason(trigger: .first), "it did not wait for the edge before it")
     }
 
     @Test func aDelayThatEndsInTimeSavesNothing() {
@@ -18,7 +18,7 @@ struct CoreDepartureTests {
         let job = bench.submit()
         bench.fail(job)
         bench.pass(to: 1)
-        #expect(bench.departure(job) == Departure(trigger: .timer))
+        #expect(bench.startReason(job) == StartReason(trigger: .timer))
     }
 
     @Test func aReconnectSavesTheRestOfTheDelay() {
@@ -27,7 +27,7 @@ struct CoreDepartureTests {
         bench.fail(job)
         bench.pass(to: 20)
         bench.edge()
-        #expect(bench.departure(job) == Departure(trigger: .reconnect, saved: .seconds(40), sinceEdge: .zero))
+        #expect(bench.startReason(job) == StartReason(trigger: .reconnect, saved: .seconds(40), sinceEdge: .zero))
     }
 
     @Test func aReconnectAfterTheDelaySavesNothing() {
@@ -37,7 +37,7 @@ struct CoreDepartureTests {
         bench.down()
         bench.pass(to: 100)
         bench.up()
-        #expect(bench.departure(job) == Departure(trigger: .reconnect, sinceEdge: .zero))
+        #expect(bench.startReason(job) == StartReason(trigger: .reconnect, sinceEdge: .zero))
     }
 
     @Test func theTimeInLineAfterAReconnectCounts() {
@@ -46,8 +46,8 @@ struct CoreDepartureTests {
         bench.up()
         bench.pass(to: 3)
         bench.succeed(first)
-        #expect(bench.departure(first)?.sinceEdge == .zero)
-        #expect(bench.departure(second) == Departure(trigger: .reconnect, sinceEdge: .seconds(3)))
+        #expect(bench.startReason(first)?.sinceEdge == .zero)
+        #expect(bench.startReason(second) == StartReason(trigger: .reconnect, sinceEdge: .seconds(3)))
     }
 
     @Test func aReconnectDuringTheAttemptWasNotWaitedFor() {
@@ -56,7 +56,7 @@ struct CoreDepartureTests {
         bench.edge()
         bench.pass(to: 50)
         bench.fail(job, .classified(.server))
-        #expect(bench.departure(job) == Departure(trigger: .reconnect, saved: .seconds(60)))
+        #expect(bench.startReason(job) == StartReason(trigger: .reconnect, saved: .seconds(60)))
     }
 
     @Test func aServersOrderThatEndsAfterTheReconnectIsATimer() {
@@ -65,7 +65,7 @@ struct CoreDepartureTests {
         bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
         bench.edge()
         bench.pass(to: 30)
-        #expect(bench.departure(job) == Departure(trigger: .timer, saved: .seconds(30)))
+        #expect(bench.startReason(job) == StartReason(trigger: .timer, saved: .seconds(30)))
     }
 
     @Test func conditionsAndNudgesAreToldFromReconnects() {
@@ -75,10 +75,10 @@ struct CoreDepartureTests {
         bench.fail(job)
         bench.pass(to: 1)
         bench.edge(login)
-        #expect(bench.departure(job) == Departure(trigger: .condition, saved: .seconds(59)))
+        #expect(bench.startReason(job) == StartReason(trigger: .condition, saved: .seconds(59)))
         bench.fail(job)
         bench.pass(to: 3)
-        bench.nudge()
-        #expect(bench.departure(job) == Departure(trigger: .retryNow, saved: .seconds(58)))
+        bench.retryNow()
+        #expect(bench.startReason(job) == StartReason(trigger: .retryNow, saved: .seconds(58)))
     }
 }
