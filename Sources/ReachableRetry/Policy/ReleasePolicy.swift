@@ -28,8 +28,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///   - maxInFlight: The most attempts that run at a time while others wait; at least 1.
     ///   - interactiveBypass: The number of interactive jobs that may run besides; at least 0.
     ///   - rate: The most starts per second of jobs other than interactive ones, while jobs wait; `nil` sets no limit. Clamped
-    ///     to at
-    ///     least one per hour; NaN is treated as that minimum.
+    ///     to at least one per hour; NaN is treated as that minimum.
     ///   - burst: The number of them that may start at once; at least 1.
     ///   - spread: The longest delay of bulk jobs. Each reconnect draws a random part of it, so that a fleet does not return at
     ///     once.
