@@ -75,6 +75,17 @@ extension SimulatedKernel {
         return takeEvents().map(\.text)
     }
 
+    /// Expects each change to be refused without any effect.
+    mutating func expectRefusals(_ changes: [(inout SimulatedKernel) throws -> Void]) {
+        let before = self
+        _ = takeEvents()
+        for (number, change) in changes.enumerated() {
+            #expect(throws: SimulationError.self, "change \(number)") { try change(&self) }
+        }
+        #expect(interfaces == before.interfaces && routes == before.routes)
+        #expect(rules == before.rules && nexthops == before.nexthops && takeEvents().isEmpty)
+    }
+
     /// The routes in a short form like that of `ip route`, with interface names.
     var routeTexts: [String] {
         routes.map { route in

@@ -8,19 +8,25 @@ struct ConcurrentDeliveryTests {
     let network = SimulatedNetwork.online()
     let log = Recorder<String>()
 
-    private func describe(_ batch: NetworkEventBatch) -> String {
-        batch.events.isEmpty ? "tick" : batch.events.map(\.text).joined(separator: ", ")
+    /// Runs the network while `body` runs; `deliver` logs its beginning and its end around `action`.
+    private func logging(
+        _ action: @escaping @Sendable (NetworkEventBatch) -> Void, _ body: (SimulatedNetwork) async throws -> Void
+    ) async throws {
+        try await network.running(
+            { [log] batch in
+                log.record("begin " + (batch.events.isEmpty ? "tick" : batch.events.map(\.text).joined(separator: ", ")))
+                action(batch)
+                log.record("end")
+                return nil
+            }, body)
     }
 
     @Test func nestedChangeIsDeliveredAfterwards() async throws {
-        try await network.running { [network, log] batch in
-            log.record("begin \(describe(batch))")
+        try await logging { [network] batch in
             if batch.events == [.netconf(interface: 1)] {
                 do { try network.pull("eth0") } catch { Issue.record(error) }
                 network.announce(.netconf(interface: 2))
             }
-            log.record("end")
-            return nil
         } _: { network in
             network.announce(.netconf(interface: 1))
             #expect(
@@ -32,14 +38,11 @@ struct ConcurrentDeliveryTests {
     }
 
     @Test func nestedWakesBecomeOneEmptyBatch() async throws {
-        try await network.running { [network, log] batch in
-            log.record("begin \(describe(batch))")
+        try await logging { [network] batch in
             if !batch.events.isEmpty {
                 network.wake()
                 network.wake()
             }
-            log.record("end")
-            return nil
         } _: { network in
             try network.pull("eth0")
             #expect(log.values == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
@@ -47,22 +50,17 @@ struct ConcurrentDeliveryTests {
     }
 
     @Test func wakeDeliversEmptyBatchBeforeItReturns() async throws {
-        try await network.running { [log] batch in
-            log.record(describe(batch))
-            return nil
+        try await logging { _ in
         } _: { network in
             network.wake()
-            #expect(log.values == ["tick", "tick"])
+            #expect(log.values == ["begin tick", "end", "begin tick", "end"])
         }
     }
 
     @Test func wakeNeverWaitsForDelivery() async throws {
-        try await network.running { [network, log] batch in
-            log.record("begin \(describe(batch))")
+        try await logging { [network] batch in
             // A wake that waited for this call of deliver would deadlock.
             if !batch.events.isEmpty { onAnotherThread { network.wake() } }
-            log.record("end")
-            return nil
         } _: { network in
             try network.pull("eth0")
             #expect(log.values == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
