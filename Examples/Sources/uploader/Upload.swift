@@ -22,7 +22,7 @@ struct Upload {
         // The way to this server counts, be it in the next room or at the other end of the world.
         options.scope = .host(server.host() ?? "")
         options.errorStatuses = .thrown
-        options.id = JobID(parcel.name)
+        options.job.id = JobID(parcel.name)
         let (data, response) = try await session.upload(
             for: request, fromFile: outbox.file(of: parcel), retrying: policy, on: bus, options: options)
         // A redirection that leads nowhere is no error, and nothing was stored.
