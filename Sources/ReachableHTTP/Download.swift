@@ -1,106 +1,187 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import Glibc
 internal import Synchronization
 
-/// One download over several attempts of `URLSession`.
+/// One download over several attempts, and its file.
 ///
-/// Removes its file when it is deallocated, unless the file was handed over.
+/// Only this user may read the file. It is open while an attempt runs: waiting downloads hold no descriptors. One attempt runs at
+/// a time. The file is removed with the object unless the caller has it.
 final class Download: Sendable {
-    let file: DownloadFile
-    private let partial = Mutex(PartialDownload())
-    private let isKept = Mutex(false)
-    private let options: HTTPRetryOptions
+    /// The number of bytes that are kept of the body of an error response: one mebibyte.
+    static let errorBodyLimit = 1 << 20
 
-    init(_ options: HTTPRetryOptions) {
-        file = DownloadFile(in: options.downloadDirectory)
-        self.options = options
+    private struct State {
+        var partial = PartialDownload()
+        var handle: FileHandle?
+        var isHandedOver = false
     }
 
-    deinit { if !isKept.withLock({ $0 }) { file.remove() } }
+    /// The file, which is created by the first attempt.
+    let location: URL
+    private let state = Mutex(State())
 
-    /// Hands the file over to the caller.
-    func keep() { isKept.withLock { $0 = true } }
+    /// Chooses a name in a directory, by default the system's temporary one.
+    init(in directory: URL?) {
+        location = (directory ?? FileManager.default.temporaryDirectory).appendingPathComponent("\(UUID().uuidString).download")
+    }
 
-    /// Makes one attempt, of which one runs at a time.
-    func attempt(_ request: URLRequest, for session: URLSession) async throws -> HTTPExchange<URL, HTTPStatusError> {
-        defer { file.close() }
-        let length = try file.open()
-        var request = request
-        var partial = partial.withLock { $0 }
-        // A file that waited long enough may have been tidied away.
-        if length != partial.received { partial.discard() }
-        request.resume(&partial, options)
-        let receiver = DownloadReceiver(file, partial)
-        defer { self.partial.withLock { $0 = receiver.partial } }
-        return try await TaskSession.companion(of: session).run(receiver, for: session) { $0.dataTask(with: request) }
+    deinit { if !state.withLock({ $0.isHandedOver }) { try? FileManager.default.removeItem(at: location) } }
+
+    /// Leaves the file to the caller.
+    func handOver() { state.withLock { $0.isHandedOver = true } }
+
+    /// Opens or creates the file for an attempt; returns what has arrived so far.
+    ///
+    /// - Throws: `POSIXError` if the system is short of descriptors or memory; `CocoaError` if the file cannot be opened otherwise.
+    func open() throws -> PartialDownload {
+        let (file, status) = try openFile(location, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, isReading: false)
+        return state.withLock { state in
+            state.handle = file
+            // Tools that tidy temporary directories remove or cut files while a download waits.
+            if status.st_size != state.partial.received { state.partial.discard() }
+            return state.partial
+        }
+    }
+
+    /// Closes the file at the end of an attempt.
+    func close() { try? state.withLock { $0.handle.take() }?.close() }
+
+    /// Remembers what has arrived, for the next attempt.
+    func keep(_ partial: PartialDownload) { state.withLock { $0.partial = partial } }
+
+    func append(_ data: some DataProtocol) throws { try opened().write(contentsOf: data) }
+
+    func clear() throws { try opened().truncate(atOffset: 0) }
+
+    /// Replaces the contents with the body of an error response, and leaves the file to the caller.
+    func handOver(_ errorBody: some DataProtocol) throws -> URL {
+        _ = try open()
+        defer { close() }
+        try clear()
+        try append(errorBody)
+        handOver()
+        return location
+    }
+
+    private func opened() throws -> FileHandle {
+        guard let handle = state.withLock({ $0.handle }) else { throw CocoaError(.fileWriteUnknown) }
+        return handle
     }
 }
 
-/// Writes the body of a response to a file.
-///
-/// The file needs no lock: a receiver is called once at a time, and an attempt ends with the receiver's result.
-private final class DownloadReceiver: TaskReceiver {
-    private struct State {
+extension RepeatableRequest {
+    /// Asks for the missing part of a download, if the request and the options allow it.
+    mutating func resume(_ partial: inout PartialDownload, _ options: HTTPRequestRetryOptions<Self>) {
+        let isAllowed = options.resumesDownloads && methodName == "GET" && header("Range") == nil
+        // Positions in an encoded body mean nothing to the server.
+        if isAllowed, !options.acceptsEncodedDownloads, header("Accept-Encoding") == nil {
+            setHeader("Accept-Encoding", "identity")
+        }
+        for header in partial.resume(isAllowed: isAllowed) { setHeader(header.name, header.value) }
+    }
+}
+
+// MARK: - URLSession
+
+extension Download {
+    /// Makes one attempt.
+    func attempt(
+        _ request: URLRequest, _ options: HTTPRetryOptions, in session: URLSession
+    ) async throws -> HTTPExchange<URL, HTTPStatusError> {
+        defer { close() }
+        var receiver = Receiver(download: self, partial: try open())
+        defer { keep(receiver.partial) }
+        var request = request
+        request.resume(&receiver.partial, options)
+        return try await TaskSession.companion(of: session).run(&receiver, for: session) { $0.dataTask(with: request) }
+    }
+
+    /// A receiver that writes the body to the file.
+    private struct Receiver: TaskReceiver {
+        let download: Download
         var partial: PartialDownload
-        /// `nil` before a response: of some redirects that lead nowhere none is reported before the end.
-        var body: PartialDownload.Body?
-        var refusal = Data()
-    }
+        /// `nil` before a response: Foundation reports some redirects without a target only at their end.
+        private var body: PartialDownload.Body?
+        private var errorBody = Data()
 
-    private let file: DownloadFile
-    private let state: Mutex<State>
+        init(download: Download, partial: PartialDownload) { (self.download, self.partial) = (download, partial) }
 
-    init(_ file: DownloadFile, _ partial: PartialDownload) {
-        self.file = file
-        state = Mutex(State(partial: partial))
-    }
-
-    var partial: PartialDownload { state.withLock { $0.partial } }
-
-    func receive(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError>? {
-        let length = response.map(\.expectedContentLength) ?? -1
-        let body = state.withLock { state in
-            let body = state.partial.begin(
+        mutating func receive(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError>? {
+            let length = response.map(\.expectedContentLength) ?? -1
+            let body = partial.begin(
                 status: response?.statusCode ?? 0, header: { response?.value(forHTTPHeaderField: $0) },
                 length: length < 0 ? nil : length)
-            (state.refusal, state.body) = (Data(), body)
-            return body
+            (errorBody, self.body) = (Data(), body)
+            switch body {
+            case .append, .errorResponse: break
+            case .restart: try write { try $0.clear() }
+            case .mismatch: throw URLError(.badServerResponse)
+            }
+            return nil
         }
-        switch body {
-        case .append, .refusal: break
-        case .restart: try write { try file.clear() }
-        case .mismatch: throw URLError(.badServerResponse)
-        }
-        return nil
-    }
 
-    func receive(_ data: Data) throws -> HTTPExchange<URL, HTTPStatusError>? {
-        let isRefusal = state.withLock { state in
-            if state.body == .refusal { state.refusal += data.prefix(DownloadFile.refusalLimit - state.refusal.count) }
-            return state.body == .refusal
+        mutating func receive(_ data: Data) throws -> HTTPExchange<URL, HTTPStatusError>? {
+            if body == .errorResponse {
+                errorBody += data.prefix(Download.errorBodyLimit - errorBody.count)
+            } else {
+                try write { try $0.append(data) }
+                partial.receive(data.count)
+            }
+            return nil
         }
-        if isRefusal { return nil }
-        try write { try file.append(data) }
-        state.withLock { $0.partial.receive(data.count) }
-        return nil
-    }
 
-    func end(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError> {
-        guard let response else { throw URLError(.badServerResponse) }
-        let state = state.withLock { $0 }
-        if state.body == .refusal || state.body == nil { return .refusal(HTTPStatusError(response: response, data: state.refusal)) }
-        // Less than was asked for, though complete by itself: the rest is for the next attempt.
-        guard state.partial.isComplete else { throw URLError(.networkConnectionLost) }
-        return .value(file.location, response)
-    }
+        mutating func end(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError> {
+            guard let response else { throw URLError(.badServerResponse) }
+            if body == .errorResponse || body == nil { return .errorResponse(HTTPStatusError(response: response, data: errorBody)) }
+            // A complete response with less than the requested range: the next attempt asks for the rest.
+            guard partial.isComplete else { throw URLError(.networkConnectionLost) }
+            return .value(download.location, response)
+        }
 
-    private func write(_ write: () throws -> Void) throws {
-        do {
-            try write()
-        } catch {
-            // The file's contents are no longer known.
-            state.withLock { $0.partial.discard() }
-            throw error
+        private mutating func write(_ write: (Download) throws -> Void) throws {
+            do {
+                try write(download)
+            } catch {
+                // The file's contents are no longer known.
+                partial.discard()
+                throw error
+            }
         }
     }
+}
+
+// MARK: - Files
+
+/// Opens a file for an attempt that uploads it.
+///
+/// - Throws: `POSIXError` if the system is short of descriptors or memory; `CocoaError` if the file cannot be opened otherwise.
+func openUpload(_ location: URL) throws -> FileHandle {
+    let (file, status) = try openFile(location, O_RDONLY, isReading: true)
+    // open(2) opens a directory, too.
+    guard status.st_mode & S_IFMT != S_IFDIR else { throw fileError(EISDIR, isReading: true) }
+    return file
+}
+
+private func openFile(_ location: URL, _ flags: Int32, isReading: Bool) throws -> (FileHandle, stat) {
+    let descriptor = Glibc.open(location.path, flags | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw fileError(errno, isReading: isReading) }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw fileError(errno, isReading: isReading) }
+    return (file, status)
+}
+
+/// Returns the system's error for a shortage, which is transient, and otherwise Foundation's.
+private func fileError(_ number: Int32, isReading: Bool) -> any Error {
+    let error = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
+    let code: CocoaError.Code
+    switch number {
+    case EMFILE, ENFILE, ENOMEM: return error
+    case ENOSPC, EDQUOT: code = .fileWriteOutOfSpace
+    case ENOENT where isReading: code = .fileReadNoSuchFile
+    case EACCES, EPERM: code = isReading ? .fileReadNoPermission : .fileWriteNoPermission
+    default: code = isReading ? .fileReadUnknown : .fileWriteUnknown
+    }
+    return CocoaError(code, userInfo: [NSUnderlyingErrorKey: error])
 }

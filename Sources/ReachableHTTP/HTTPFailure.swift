@@ -1,55 +1,57 @@
 internal import ReachableRetry
 
-/// An attempt of a request that failed: what a classifier is told of it.
+/// A failed attempt of a request, as an ``HTTPRetryClassifier`` sees it.
 ///
 /// Free of any HTTP client's types.
 public struct HTTPFailure: Sendable {
-    /// The request's method, as it was sent.
+    /// The method of the request that was sent.
     public var method: String
-    /// Whether the request may be sent twice whatever its method is: it carries an idempotency key, or the caller says so.
+    /// `true` if the request may be sent twice whatever its method is: it carries an idempotency key, or the caller says so.
     public var isIdempotent: Bool
-    /// The response's status; `nil` if there was no response.
+    /// The response's status; `nil` without a response.
     public var status: Int?
-    /// Why there was no whole response, as a code of `URLError` whichever client it is; `nil` if there was one, or if the
+    /// The code of `URLError` for the connection's error, whichever client reported it; `nil` if there was a response, or if the
     /// error is of another kind.
     public var errorCode: Int?
-    /// The system's error behind ``errorCode``, an `errno` or one of getaddrinfo(3)'s, which are negative; `nil` if the client does
-    /// not tell it.
+    /// The system's error behind ``errorCode``: an `errno`, or a negative number of getaddrinfo(3); `nil` if the client does not
+    /// report it.
     ///
-    /// Of requests of `URLSession` only a shortage of descriptors or memory is known.
+    /// Requests of `URLSession` report only a shortage of descriptors or memory.
     public var systemError: Int32?
-    /// If false, the request was never sent: no connection was made; `nil` if the client cannot tell, as `URLSession` cannot of a
-    /// timeout.
+    /// `false` if the request was never sent because there was no connection; `nil` if the client cannot tell, such as `URLSession`
+    /// after a timeout.
     ///
-    /// Known by the ``errorCode`` if the host was not found, or refused the connection, and by the words of `URLSession`'s error if
+    /// Derived from ``errorCode`` if the host was not found or refused the connection, and from the text of `URLSession`'s error if
     /// there was no connection for another reason.
     public var wasSent: Bool?
     /// The error; `nil` if there was a response.
     public var error: (any Error)?
-    /// When it was noticed, since the beginning of 1970 in UTC.
+    /// The time of the failure since the beginning of 1970 in UTC.
     public var time: Duration
     private var headers: [String: String]
 
-    /// Makes a failure; names of header fields are compared without regard to case.
+    /// Creates a failure; the names of headers are case-insensitive.
     public init(
         method: String, isIdempotent: Bool = false, status: Int? = nil, headers: [String: String] = [:], errorCode: Int? = nil,
         systemError: Int32? = nil, wasSent: Bool? = nil, error: (any Error)? = nil, time: Duration
     ) {
         (self.method, self.isIdempotent, self.status) = (method, isIdempotent, status)
         (self.errorCode, self.systemError, self.error, self.time) = (errorCode, systemError, error, time)
-        // Cannot find host, cannot connect to host, name lookup failed: before a connection. A client that tells the system's error
-        // calls one of a connection that was there by the same codes.
+        // Cannot find host, cannot connect to host, name lookup failed: before a connection. A client that reports the system's
+        // error uses the same codes for errors of an open connection.
         let isEarly = systemError == nil && errorCode.map { [-1003, -1004, -1006].contains($0) } == true
         self.wasSent = wasSent ?? (isEarly ? false : nil)
         self.headers = Dictionary(headers.map { ($0.key.lowercased(), $0.value) }) { first, _ in first }
     }
 
-    /// A header field of the response; `nil` if it has none of that name.
+    /// Returns a header of the response, or `nil` if it has none of that name.
     public func header(_ name: String) -> String? { headers[name.lowercased()] }
 
-    /// How long the server wants to be left alone, counted from ``time``; `nil` if it does not say so.
+    /// Returns the delay that the server orders, counted from ``time``, or `nil` if it orders none.
     ///
-    /// A date is compared with the response's own `Date`, if there is one: so it does not matter what this machine's clock shows.
+    /// A date is compared with the response's `Date`, if there is one, so that this machine's clock may be wrong.
+    ///
+    /// - Parameter maximum: The longest delay to return.
     public func retryAfter(maximum: Duration) -> Duration? {
         guard let value = header("Retry-After") else { return nil }
         let written = header("Date").flatMap { HTTPDate.seconds($0, now: time.components.seconds) }
@@ -61,12 +63,12 @@ extension HTTPFailure {
     /// The statuses of requests that were not carried out: misdirected, too early, too many (RFC 9110, 8470, 6585).
     private static let unprocessedStatuses: Set<Int> = [421, 425, 429]
 
-    /// If true, the request may have been carried out: sent again, it might be carried out twice.
+    /// `true` if the request may have been carried out, so that a repetition might carry it out twice.
     var mayHaveBeenReceived: Bool {
         status.map { !Self.unprocessedStatuses.contains($0) } ?? (wasSent != false)
     }
 
-    /// The fault as far as the response or the error tells it; the network's part in an error is the bus's to judge.
+    /// The fault as far as the response or the error shows it; the bus adds the state of the network.
     var evidence: FailureReport.Evidence {
         if let status { return .classified(fault(ofStatus: status)) }
         if let systemError { return FailureReport(systemError: systemError).evidence }
@@ -75,10 +77,10 @@ extension HTTPFailure {
         case -1004: return .refused
         // Cannot find host, name lookup failed: on Linux also a lookup without any network.
         case -1003, -1006: return .unanswered
-        // A silence on a connection that is there may have any reason.
+        // Silence on an open connection may have any reason.
         case -1001: return wasSent == true ? .unclassified : .timedOut
         case -1009: return .unreachable
-        // What URLSession calls unknown, if there was no connection: no route, or no answer on the way.
+        // URLSession's "unknown" without a connection: no route, or no answer on the way.
         case -1 where wasSent == false: return .unanswered
         default: return .unclassified
         }
@@ -91,5 +93,53 @@ extension HTTPFailure {
         case 400...499: .request
         default: .server
         }
+    }
+}
+
+/// A client's error of a connection in the terms of ``HTTPFailure``.
+///
+/// Each client has error types of its own; one translation lets one classifier serve all of them.
+package struct ConnectionFault: Hashable, Sendable {
+    /// The code of `URLError`; `nil` if it is no error of a connection.
+    package var errorCode: Int?
+    /// The system's error, as in ``HTTPFailure/systemError``.
+    package var systemError: Int32?
+    /// `false` if the request was never sent, as in ``HTTPFailure/wasSent``.
+    package var wasSent: Bool?
+
+    package init(_ errorCode: Int?, systemError: Int32? = nil, wasSent: Bool? = nil) {
+        (self.errorCode, self.systemError, self.wasSent) = (errorCode, systemError, wasSent)
+    }
+
+    /// Creates a fault from an `errno` that a client reports.
+    ///
+    /// - Parameters:
+    ///   - systemError: The `errno`.
+    ///   - isConnecting: `true` if the system reported it before there was a connection.
+    package init(systemError: Int32, isConnecting: Bool = false) {
+        self.systemError = systemError
+        // The system reports these only before there is a connection: ENFILE, EMFILE, EADDRNOTAVAIL, ECONNREFUSED.
+        wasSent = isConnecting || [23, 24, 99, 111].contains(systemError) ? false : nil
+        errorCode =
+            switch systemError {
+            case 100, 101: -1009  // ENETDOWN, ENETUNREACH
+            case 99, 111, 112, 113: -1004  // EADDRNOTAVAIL, ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH
+            case 110: -1001  // ETIMEDOUT
+            case 32, 102, 103, 104, 107, 108: -1005  // EPIPE, ENETRESET, ECONNABORTED, ECONNRESET, ENOTCONN, ESHUTDOWN
+            default: -1
+            }
+    }
+
+    /// Creates one fault from those of the attempts to connect to each of a host's addresses; `nil` if there are none.
+    ///
+    /// A refusal comes first, then any other answer or silence, and last the lack of a route to a family.
+    package init?(anyOf faults: [ConnectionFault]) {
+        let noRoute: [Int32?] = [100, 101]
+        guard
+            let fault = faults.first(where: { $0.systemError == 111 })
+                ?? faults.first(where: { !noRoute.contains($0.systemError) }) ?? faults.first
+        else { return nil }
+        self = fault
+        wasSent = false
     }
 }

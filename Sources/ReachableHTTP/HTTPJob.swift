@@ -1,183 +1,202 @@
 internal import Foundation
 internal import ReachableRetry
-internal import Synchronization
 
-/// A request that is repeated until it succeeds.
-///
-/// What fails is judged where it happens, with the request as it was sent; the policy's functions, which the bus asks right after
-/// that, in the same task, only repeat the judgement.
-final class HTTPJob<Request: RepeatableRequest>: Sendable {
-    typealias Refusal = Request.Refusal
+/// A request of an HTTP client, as a job sees it.
+protocol RepeatableRequest: Sendable {
+    associatedtype StatusError: ErrorResponse
 
-    private struct Judged {
-        /// The request of the running attempt; `nil` before there is one.
-        var request: Request?
-        /// The report about its failure; `nil` if the classifier was not asked.
-        var report: FailureReport?
+    var methodName: String { get }
+    /// The host and port of the server; `nil` if the URL names none.
+    var destination: String? { get }
+
+    /// Returns a header's value, or `nil` if the request has none of that name.
+    func header(_ name: String) -> String?
+    /// Sets a header, and replaces earlier values.
+    mutating func setHeader(_ name: String, _ value: String)
+    /// Throws the client's error if the URL is not one of HTTP.
+    func checkURL() throws
+    /// Translates an error of the client.
+    static func fault(of error: any Error) -> ConnectionFault
+}
+
+extension RepeatableRequest {
+    private static var keyHeader: String { "Idempotency-Key" }
+
+    var hasIdempotencyKey: Bool { header(Self.keyHeader) != nil }
+
+    mutating func add(_ idempotency: HTTPIdempotency) {
+        switch idempotency.kind {
+        case .method, .assured: return
+        case .generated: if !hasIdempotencyKey { setHeader(Self.keyHeader, UUID().uuidString) }
+        case .given(let key): setHeader(Self.keyHeader, key)
+        }
     }
+}
+
+/// The result of one attempt.
+enum HTTPExchange<Body, StatusError: ErrorResponse> {
+    /// The body that the caller wants, and its response.
+    case value(Body, StatusError.Response)
+    case errorResponse(StatusError)
+}
+
+extension HTTPExchange: Sendable where Body: Sendable {}
+
+/// The client's part in one job.
+struct HTTPTransfer<Request: RepeatableRequest, Body: Sendable>: Sendable {
+    /// Makes one attempt.
+    let exchange: @Sendable (Request) async throws -> HTTPExchange<Body, Request.StatusError>
+    /// Makes the caller's body of an error response that is returned.
+    let body: @Sendable (Request.StatusError) throws -> Body
+}
+
+/// A request that is repeated until it succeeds, whichever client sends it.
+struct HTTPJob<Request: RepeatableRequest>: Sendable {
+    typealias Options = HTTPRequestRetryOptions<Request>
+    typealias StatusError = Request.StatusError
+    typealias Response = StatusError.Response
 
     private let request: Request
     private let policy: RetryPolicy
-    private let options: HTTPRequestRetryOptions<Request>
-    private let judged = Mutex(Judged())
+    private let options: Options
 
-    init(_ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) {
+    init(_ request: Request, _ policy: RetryPolicy, _ options: Options) {
         var request = request
         request.add(options.idempotency)
-        (self.request, self.policy, self.options) = (request, Self.completed(policy, options), options)
+        (self.request, self.options) = (request, options)
+        // HTTP's defaults: servers and clients keep a dead connection for minutes.
+        self.policy = policy.interruptsAttempt(unlessSet: .whenSourceIsLost(grace: .seconds(5)))
+            .maxConcurrentPerDestination(options.maxConcurrentPerDestination)
     }
 
-    /// Runs it on a bus, or joins the job that the options name.
-    ///
-    /// - Parameters:
-    ///   - exchange: makes one attempt with a request.
-    ///   - body: makes the caller's body of a refusal, if refusals are returned.
-    func run<Body: Sendable>(
-        on bus: RetryBus, exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
-        body: (Refusal) throws -> Body
-    ) async throws -> (Body, Refusal.Response) {
+    /// Runs the request on a bus, or joins the job that the options name.
+    func run<Body>(_ transfer: HTTPTransfer<Request, Body>, on bus: RetryBus) async throws -> (Body, Response) {
+        try request.checkURL()
+        // An adapter may throw errors of the same type, from requests of its own: those are never returned.
+        var isOwnResponse = true
         do {
-            let result: HTTPExchange<Body, Refusal>
             if let name = options.joining {
-                result = try await bus.retry(
-                    judgedPolicy, to: options.scope, options: Self.jobOptions(request, options), joining: name
-                ) {
-                    [self] attempt in try await perform(attempt, exchange)
-                }
-            } else {
-                result = try await bus.retry(judgedPolicy, to: options.scope, options: Self.jobOptions(request, options)) {
-                    attempt in
-                    try await perform(attempt, exchange)
+                return try await bus.retry(policy, to: options.scope, options: jobOptions, joining: name) { attempt in
+                    try await perform(attempt, transfer)
                 }
             }
-            switch result {
-            case .value(let value, let response): return (value, response)
-            case .refusal(let refusal): return (try body(refusal), refusal.response)
+            return try await bus.retry(policy, to: options.scope, options: jobOptions) { attempt in
+                do {
+                    return try await perform(attempt, transfer)
+                } catch {
+                    // Errors of the exchange are wrapped here.
+                    isOwnResponse = !(error is StatusError)
+                    throw error
+                }
             }
-        } catch let refusal as Refusal where options.errorStatuses == .returned && (isJudged || options.joining != nil) {
-            return (try body(refusal), refusal.response)
+        } catch let error as StatusError where options.errorStatuses == .returned && isOwnResponse {
+            return (try transfer.body(error), error.response)
         }
     }
 
-    /// The policy and the operation of one life of a cold job.
-    ///
-    /// - Parameter value: makes the job's value of a body and a response.
-    func instance<Body: Sendable, Value: Sendable>(
-        exchange: @escaping @Sendable (Request) async throws -> HTTPExchange<Body, Refusal>,
-        body: @escaping @Sendable (Refusal) throws -> Body, value: @escaping @Sendable ((Body, Refusal.Response)) -> Value
-    ) -> JobInstance<Value> {
-        JobInstance(judgedPolicy) { [self] attempt in
-            switch try await perform(attempt, exchange) {
-            case .value(let body, let response): value((body, response))
-            case .refusal(let refusal): value((try body(refusal), refusal.response))
-            }
-        }
-    }
-
-    /// Makes a cold job, whose lives know nothing of each other.
-    static func job<Value: Sendable>(
-        _ request: Request, _ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>, on bus: RetryBus,
-        instance: @escaping @Sendable (HTTPJob) -> JobInstance<Value>
+    /// Makes a cold job; each of its lives has an idempotency key and a transfer of its own.
+    static func job<Body, Value: Sendable>(
+        _ request: Request, _ policy: RetryPolicy, _ options: Options, on bus: RetryBus,
+        value: @escaping @Sendable ((Body, Response)) -> Value,
+        transfer: @escaping @Sendable () -> HTTPTransfer<Request, Body>
     ) -> Job<Value> {
-        bus.job(completed(policy, options), to: options.scope, options: jobOptions(request, options)) {
-            instance(HTTPJob(request, policy, options))
+        let first = HTTPJob(request, policy, options)
+        return bus.job(first.policy, to: options.scope, options: first.jobOptions) {
+            do {
+                try request.checkURL()
+            } catch {
+                return JobInstance(policy.giveUpOnErrors { _ in true }) { _ in throw error }
+            }
+            let (life, transfer) = (HTTPJob(request, policy, options), transfer())
+            return JobInstance(life.policy) { value(try await life.perform($0, transfer)) }
         }
     }
 
     /// The job's place on the bus.
-    private static func jobOptions(_ request: Request, _ options: HTTPRequestRetryOptions<Request>) -> JobOptions {
-        JobOptions(
-            destination: options.destination.name(for: request), when: options.conditions, priority: options.priority,
-            id: options.id)
+    private var jobOptions: JobOptions {
+        var job = options.job
+        job.destination =
+            switch options.destination.kind {
+            case .hostAndPort: request.destination
+            case .none: nil
+            case .named(let name): name
+            }
+        return job
     }
 
-    /// The policy with the rules of HTTP that it leaves open: servers and clients wait for minutes before they give up a connection
-    /// that is dead.
-    private static func completed(_ policy: RetryPolicy, _ options: HTTPRequestRetryOptions<Request>) -> RetryPolicy {
-        policy.interruptsAttempt(unlessSet: .whenSourceIsLost(grace: .seconds(5)))
-            .maxConcurrentPerDestination(options.maxConcurrentPerDestination)
-    }
-
-    /// Whether the last attempt's exchange failed: an adapter may throw the same kinds of errors.
-    private var isJudged: Bool { judged.withLock { $0.report != nil } }
-
-    /// Whether the last attempt got as far as to an exchange.
-    private var isSent: Bool { judged.withLock { $0.request != nil } }
-
+    /// Makes one attempt.
+    ///
+    /// - Throws: A ``ClassifiedError`` if the exchange failed, and the adapter's own error.
     private func perform<Body>(
-        _ attempt: Attempt, _ exchange: (Request) async throws -> HTTPExchange<Body, Refusal>
-    ) async throws -> HTTPExchange<Body, Refusal> {
-        judged.withLock { $0 = Judged() }
-        var adapted = request
-        if let adapt = options.adapt { adapted = try await adapt(request, attempt) }
-        judged.withLock { [adapted] in $0.request = adapted }
-        let result: HTTPExchange<Body, Refusal>
+        _ attempt: Attempt, _ transfer: HTTPTransfer<Request, Body>
+    ) async throws -> (Body, Response) {
+        let sent = try await options.adapt?(request, attempt) ?? request
+        let result: HTTPExchange<Body, StatusError>
         do {
             try DescriptorShare.process.take()
             defer { DescriptorShare.process.giveBack() }
-            result = try await exchange(adapted)
+            result = try await transfer.exchange(sent)
         } catch {
-            // Whoever cancelled it knows why: there is nothing to judge.
-            if Task.isCancelled { throw CancellationError() }
-            judge(Request.fault(of: error), error)
-            throw error
+            // The canceller knows the reason.
+            if Task.isCancelled { throw classified(CancellationError(), nil, of: sent) }
+            throw classified(error, report(Request.fault(of: error), error, of: sent), of: sent)
         }
-        guard case .refusal(let refusal) = result else { return result }
-        let report = judge(refusal)
-        // An answer that stands, and of which the server is not to blame.
-        let isResult = refusal.status < 400 || options.errorStatuses == .returned && report.evidence == .classified(.request)
-        if !report.mayRetry, isResult { return result }
-        throw refusal
-    }
-
-    private func judge(_ fault: ConnectionFault, _ error: (any Error)? = nil) {
-        let (method, isIdempotent) = sent
-        judge(
-            HTTPFailure(
-                method: method, isIdempotent: isIdempotent, errorCode: fault.errorCode, systemError: fault.systemError,
-                wasSent: fault.wasSent, error: error, time: .seconds(Date().timeIntervalSince1970)))
-    }
-
-    private func judge(_ refusal: Refusal) -> FailureReport {
-        let (method, isIdempotent) = sent
-        return judge(
-            HTTPFailure(
-                method: method, isIdempotent: isIdempotent, status: refusal.status, headers: refusal.fields,
-                time: .seconds(Date().timeIntervalSince1970)))
-    }
-
-    /// What was sent, and whether it may be sent again whatever the method is.
-    private var sent: (method: String, isIdempotent: Bool) {
-        let sent = judged.withLock { $0.request } ?? request
-        return (sent.verb, options.idempotency == .assured || sent.field(idempotencyKey) != nil)
-    }
-
-    @discardableResult
-    private func judge(_ failure: HTTPFailure) -> FailureReport {
-        let report =
-            switch options.classifier.opinion(on: failure) {
-            // A request that may be repeated is not to blame.
-            case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
-            case .retryAs(let fault): FailureReport(.classified(fault))
-            case .retryAsSystemError(let number): FailureReport(systemError: number)
-            case .doNotRetry, .noOpinion: FailureReport(failure.evidence, mayRetry: false)
+        switch result {
+        case .value(let body, let response): return (body, response)
+        case .errorResponse(let errorResponse):
+            let report = report(errorResponse, of: sent)
+            // A final answer that is not the server's fault is a result.
+            let isResult =
+                errorResponse.status < 400 || options.errorStatuses == .returned && report.evidence == .classified(.request)
+            guard !report.mayRetry, isResult else { throw classified(errorResponse, report, of: sent) }
+            do {
+                return (try transfer.body(errorResponse), errorResponse.response)
+            } catch {
+                throw classified(error, report, of: sent)
             }
-        judged.withLock { $0.report = report }
-        return report
+        }
     }
 
-    /// The caller's policy, and what the classifier says after it.
-    private var judgedPolicy: RetryPolicy {
-        policy.report { [self] error in
-            // The bus broke it off before it began, which leaves the judgement of the attempt before; and an adapter sends nothing.
-            if error is CancellationError || !isSent { return nil }
+    // MARK: - Classification
+
+    /// Wraps an error with its report and with those of the bus's own cuts.
+    ///
+    /// To the server, a cut by the bus looks like one by the client.
+    private func classified(_ error: any Error, _ own: FailureReport?, of sent: Request) -> ClassifiedError {
+        ClassifiedError(error) { error in
             switch error as? RetryError {
-            // The bus's own clock cut the attempt: to the server that is no different from the client's.
-            case RetryError.attemptTimedOut?: judge(ConnectionFault(URLError.Code.timedOut.rawValue))
-            case RetryError.attemptInterrupted?: judge(ConnectionFault(URLError.Code.networkConnectionLost.rawValue))
-            default: break
+            case RetryError.attemptTimedOut?: report(ConnectionFault(URLError.Code.timedOut.rawValue), of: sent)
+            case RetryError.attemptInterrupted?: report(ConnectionFault(URLError.Code.networkConnectionLost.rawValue), of: sent)
+            default: own
             }
-            return judged.withLock { $0.report }
+        }
+    }
+
+    private func report(_ fault: ConnectionFault, _ error: (any Error)? = nil, of sent: Request) -> FailureReport {
+        classify(
+            HTTPFailure(
+                method: sent.methodName, isIdempotent: isIdempotent(sent), errorCode: fault.errorCode,
+                systemError: fault.systemError, wasSent: fault.wasSent, error: error, time: Self.now))
+    }
+
+    private func report(_ errorResponse: StatusError, of sent: Request) -> FailureReport {
+        classify(
+            HTTPFailure(
+                method: sent.methodName, isIdempotent: isIdempotent(sent), status: errorResponse.status,
+                headers: errorResponse.headers, time: Self.now))
+    }
+
+    private func isIdempotent(_ sent: Request) -> Bool { options.idempotency == .assured || sent.hasIdempotencyKey }
+
+    private static var now: Duration { .seconds(Date().timeIntervalSince1970) }
+
+    private func classify(_ failure: HTTPFailure) -> FailureReport {
+        switch options.classifier.decision(for: failure) {
+        // A request that may be repeated is not to blame.
+        case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
+        case .retryAs(let fault): FailureReport(.classified(fault))
+        case .retryAsSystemError(let number): FailureReport(systemError: number)
+        case .doNotRetry, .noOpinion: FailureReport(failure.evidence, mayRetry: false)
         }
     }
 }

@@ -1,8 +1,8 @@
-internal import ReachableRetry
+public import ReachableRetry
 
-/// Decides which failures of HTTP requests are followed by another attempt.
+/// The rule that decides which failures of HTTP requests are followed by another attempt.
 ///
-/// A value: make one from sets, make one from a function of your own, and ask several in order.
+/// Create one from sets or from a function, and chain several:
 ///
 /// ```swift
 /// let classifier = HTTPRetryClassifier { failure in
@@ -10,49 +10,51 @@ internal import ReachableRetry
 /// }.otherwise(.standard)
 /// ```
 public struct HTTPRetryClassifier: Sendable {
-    /// The methods whose requests may be sent twice, and which are commonly sent again: RFC 9110, section 9.2.2.
+    /// The methods whose requests may be sent twice and are commonly repeated (RFC 9110, section 9.2.2).
     public static let idempotentMethods: Set<String> = ["DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"]
-    /// The statuses of what passes: 408, 421, 425, 429, 500, 502, 503 and 504.
+    /// The statuses of transient failures: 408, 421, 425, 429, 500, 502, 503 and 504.
     public static let passingStatuses: Set<Int> = [408, 421, 425, 429, 500, 502, 503, 504]
-    /// The codes of `URLError` of what passes, on all systems.
+    /// The codes of `URLError` of transient failures, on all systems.
     ///
     /// In their order: timed out, cannot find host, cannot connect to host, connection lost, name lookup failed, not connected, bad
-    /// response of the server; roaming off, a call is active, data not allowed; secure connection failed, a certificate's date is
-    /// bad or yet to come, cannot load from the network; a download's decoding failed in its midst or at its end; and the two of
+    /// response of the server; roaming off, a call is active, data not allowed; secure connection failed, a certificate has expired
+    /// or is not valid yet, cannot load from the network; decoding a download failed midway or at its end; the two codes of
     /// background sessions.
     public static let passingErrorCodes: Set<Int> = [
         -1001, -1003, -1004, -1005, -1006, -1009, -1011, -1018, -1019, -1020, -1200, -1201, -1204, -2000, -3006, -3007, -996, -997,
     ]
-    /// What `URLSession` calls unknown on Linux: a lost route as well as a connection that ends in the midst of a body.
+    /// The code of `URLError` for unknown errors: on Linux a lost route, or a connection that ends in the middle of a body.
     ///
-    /// Known elsewhere by codes that are among ``passingErrorCodes``.
+    /// Other systems report codes of ``passingErrorCodes`` for these.
     public static let unknownErrorCode = -1
+    /// The longest `Retry-After` that a classifier obeys by default: one day.
+    public static let longestRetryAfter = Duration.seconds(86_400)
 
-    /// Retries what passes, unless it may have been carried out and must not be twice, and heeds `Retry-After` up to a day.
+    /// The default: retries transient failures of requests that may be repeated, and obeys `Retry-After` up to one day.
     public static let standard = HTTPRetryClassifier()
 
-    private let ask: @Sendable (HTTPFailure) -> HTTPRetryDecision
+    private let decide: @Sendable (HTTPFailure) -> HTTPRetryDecision
 
-    /// Makes a classifier from a function.
+    /// Creates a classifier from a function.
     ///
-    /// It is called by the job's task, once a failure, never under a lock.
-    public init(_ opinion: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) { ask = opinion }
+    /// The job's task calls the function once for each failure, never under a lock.
+    public init(_ decide: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) { self.decide = decide }
 
-    /// Makes a classifier from sets: it has an opinion about a failure if the status or the error's code is listed.
+    /// Creates a classifier from sets; it has no opinion about other statuses and error codes.
     ///
-    /// A request that was never sent, or that the server did not carry out (421, 425, 429), is repeated whatever its method is; one
-    /// that may have been received only if the method is listed, or if it is idempotent otherwise.
+    /// A request that was never sent, or that the server did not carry out (421, 425, 429), is repeated whatever its method is.
+    /// A request that may have been received is repeated only if its method is listed or if it is idempotent otherwise.
     ///
     /// - Parameters:
-    ///   - methods: the methods of requests that may be received twice; they are case-sensitive.
-    ///   - statuses: the statuses that pass.
-    ///   - errorCodes: the codes of `URLError` that pass.
-    ///   - maximumRetryAfter: the longest `Retry-After` of a server that is heeded.
+    ///   - methods: The methods of requests that may be received twice; case-sensitive.
+    ///   - statuses: The statuses of transient failures.
+    ///   - errorCodes: The codes of `URLError` of transient failures.
+    ///   - maximumRetryAfter: The longest `Retry-After` to obey.
     public init(
         methods: Set<String> = idempotentMethods, statuses: Set<Int> = passingStatuses,
         errorCodes: Set<Int> = passingErrorCodes.union([unknownErrorCode]), maximumRetryAfter: Duration = longestRetryAfter
     ) {
-        ask = { failure in
+        decide = { failure in
             let isListed =
                 failure.status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
             guard isListed else { return .noOpinion }
@@ -64,17 +66,35 @@ public struct HTTPRetryClassifier: Sendable {
         }
     }
 
-    /// The longest `Retry-After` that is heeded unless a classifier says otherwise: a day.
-    public static let longestRetryAfter = Duration.seconds(86_400)
-
-    /// Asks this classifier, and another one if it has no opinion.
+    /// Returns a classifier that consults another one where this one has no opinion.
     public func otherwise(_ next: HTTPRetryClassifier) -> HTTPRetryClassifier {
         HTTPRetryClassifier { failure in
-            let opinion = opinion(on: failure)
-            return opinion == .noOpinion ? next.opinion(on: failure) : opinion
+            let decision = decision(for: failure)
+            return decision == .noOpinion ? next.decision(for: failure) : decision
         }
     }
 
-    /// What it makes of a failure.
-    public func opinion(on failure: HTTPFailure) -> HTTPRetryDecision { ask(failure) }
+    /// Decides about a failure.
+    public func decision(for failure: HTTPFailure) -> HTTPRetryDecision { decide(failure) }
+}
+
+/// The decision of a classifier about a failure.
+public enum HTTPRetryDecision: Hashable, Sendable {
+    /// Another attempt may succeed.
+    ///
+    /// The response or the error shows the fault; for an error the bus also considers the state of the network.
+    case retry
+    /// Another attempt may succeed, and this is the fault, as with `RetryPolicy.classify(_:)`.
+    ///
+    /// `server`, `overload` and `request` mean that the server answered; a loss of the network does not overrule them.
+    case retryAs(AttemptFailure.Fault)
+    /// Another attempt may succeed, and the bus classifies the failure like this error of the system: an `errno`, or a negative
+    /// number of getaddrinfo(3).
+    ///
+    /// See `RetryPolicy.errno(for:)`: a refused connection is the server's fault, unless the network was lost meanwhile.
+    case retryAsSystemError(Int32)
+    /// Another attempt would fail too, or must not be made.
+    case doNotRetry
+    /// The next classifier decides; without one there is no further attempt.
+    case noOpinion
 }

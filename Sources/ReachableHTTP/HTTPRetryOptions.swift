@@ -3,80 +3,109 @@ public import FoundationNetworking
 public import Reachability
 public import ReachableRetry
 
-/// How requests of `URLSession` are repeated, besides what a `RetryPolicy` says.
+/// The options of a repeated request of `URLSession`.
 public typealias HTTPRetryOptions = HTTPRequestRetryOptions<URLRequest>
 
-/// How requests of an HTTP client are repeated, besides what a `RetryPolicy` says.
+/// The options of a repeated request of an HTTP client; times and limits are in its `RetryPolicy`.
 public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
-    /// What becomes of a response with a status of 400 or above that is not followed by another attempt.
+    /// The handling of a response with a status of 400 or above that is not followed by another attempt.
     public enum ErrorStatuses: Hashable, Sendable {
-        /// It is returned like any other response, as clients do.
+        /// Returned like any other response.
         case returned
-        /// It is thrown, by `URLSession`'s functions as ``HTTPStatusError``.
+        /// Thrown, by `URLSession`'s functions as ``HTTPStatusError``.
         case thrown
     }
 
-    /// What becomes of a response with a status of 400 or above in the end.
+    /// The handling of a final response with a status of 400 or above.
     public var errorStatuses = ErrorStatuses.returned
-    /// Which failures are followed by another attempt.
+    /// The rule that decides which failures are followed by another attempt.
     ///
-    /// What it has no opinion about ends the job. Functions that were given to the policy are asked before.
+    /// A failure without a decision ends the job. The policy's own functions decide before it.
     public var classifier = HTTPRetryClassifier.standard
-    /// Why the request may be sent twice.
+    /// The reason why the request may be sent twice.
     public var idempotency = HTTPIdempotency.method
-    /// Makes each attempt's request from the job's; `nil` sends it as it is.
+    /// A function that makes each attempt's request from the job's; `nil` sends the request unchanged.
     ///
-    /// For what does not last as long as a job may wait, such as a token or a signature. What it throws is an error of the attempt:
-    /// of the network if that was away or changed meanwhile, otherwise a passing one, unless the policy knows better. Called by
-    /// the job's task, with the attempt's timeout running.
+    /// For values that expire while a job waits, such as tokens and signatures. An error that it throws fails the attempt: it is
+    /// the network's if the path changed or was gone meanwhile, and transient otherwise, unless the policy classifies it. The job's
+    /// task calls it within the attempt's timeout.
     public var adapt: (@Sendable (Request, Attempt) async throws -> Request)?
-    /// What has to be reached; by default the internet.
+    /// The part of the network that has to be reachable; by default the internet.
     ///
     /// For a server nearby use `Scope.host(_:)` or `Scope.address(_:)`.
     public var scope = Scope.internet
-    /// The server that the bus takes the request to go to; by default the host and port of its URL.
+    /// The server of the request, as the bus sees it; by default the host and port of its URL.
     public var destination = HTTPDestination.hostAndPort
-    /// How many requests to the ``destination`` run at a time at most; `nil` leaves that to the bus's configuration.
+    /// The conditions, priority and name of the request's job on the bus.
     ///
-    /// A client that may open no more connections than that would have further requests wait with their timeouts running. Less
-    /// than 1 counts as 1.
+    /// ``destination`` replaces the destination in it.
+    ///
+    /// ```swift
+    /// options.job = JobOptions(when: [monitor.validatedCondition], priority: .bulk)
+    /// ```
+    public var job = JobOptions()
+    /// The number of requests to the ``destination`` that may run at a time; `nil` uses the bus's configuration.
+    ///
+    /// Further requests wait on the bus, where their timeouts do not run, instead of in the client. Values below 1 are treated
+    /// as 1.
     ///
     /// All requests of a process together run a quarter as many attempts as it may have descriptors (`ulimit -n`). Further attempts
     /// fail with `EMFILE`, which is not charged, and are repeated when others have ended.
     public var maxConcurrentPerDestination: Int? = 6
-    /// What has to be satisfied besides.
-    public var conditions: [Condition] = []
-    /// Which job goes first when several may.
-    public var priority = JobPriority.normal
-    /// A name to cancel the job by, of which there is one job at a time; `nil` has the bus number it.
-    public var id: JobID?
-    /// A name under which several callers share one job; `nil` gives each its own.
+    /// A name under which several callers share one job; `nil` gives each caller its own.
     ///
     /// A caller joins the pending job of that name, as `RetryBus.retry(_:joining:operation:)` does: its request is not sent, and it
-    /// gets what the first caller gets. A download that is shared has one file. Takes the place of ``id``. Values of `Job` ignore
-    /// it: there `RetryError.duplicateID` ends a second life with the same ``id``.
+    /// gets the first caller's result. A shared download has one file. Replaces the ``job``'s name. Values of `Job` ignore it:
+    /// there `RetryError.duplicateID` ends a second life with the same name.
     public var joining: JobID?
-    /// Whether a download continues where the previous attempt broke off, if the server allows it.
+    /// `true` if a download continues after the bytes of earlier attempts, if the server allows it.
     ///
-    /// If not, each attempt starts at the first byte, and neither `Range` nor `Accept-Encoding` is set.
+    /// With `false` each attempt starts at the first byte, and neither `Range` nor `Accept-Encoding` is set.
     public var resumesDownloads = true
-    /// Whether the server may encode the body of a download, with gzip for instance.
+    /// `true` if the server may encode the body of a download, for example with gzip.
     ///
-    /// An encoded body saves traffic, and cannot be continued. By default a download asks for `Accept-Encoding: identity`, unless
-    /// the request has a value of its own.
+    /// An encoded body saves traffic and cannot be continued. By default a download sends `Accept-Encoding: identity`, unless the
+    /// request has a value of its own.
     public var acceptsEncodedDownloads = false
-    /// The directory that downloads are written to; `nil` for the system's for temporary files.
+    /// The directory that downloads are written to; `nil` for the system's temporary directory.
     ///
-    /// It must exist. Choose one on the volume that the file is to stay on: moving it there is then instant.
+    /// It must exist. On the volume where the file stays, moving the file is instant.
     public var downloadDirectory: URL?
 
-    /// Makes the default options.
+    /// Creates the default options.
     public init() {}
 }
 
-/// The server that a request goes to, as far as a bus has to know it.
+/// The reason why a request may be sent twice.
 ///
-/// Jobs to one destination share a gate, and a server's order to wait. More cases may be added.
+/// More may be added.
+public struct HTTPIdempotency: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        case method
+        case assured
+        case generated
+        case given(String)
+    }
+
+    let kind: Kind
+
+    /// The request's method, or an `Idempotency-Key` that the request already has.
+    public static let method = HTTPIdempotency(kind: .method)
+    /// The caller's word; nothing is added to the request.
+    public static let assured = HTTPIdempotency(kind: .assured)
+    /// A header `Idempotency-Key`, by which the server recognizes the request.
+    ///
+    /// The key is a random UUID, made once for a job and the same in all of its attempts. A request that has a key keeps it.
+    public static let key = HTTPIdempotency(kind: .generated)
+    /// A header `Idempotency-Key` with this value, by which the server recognizes the request.
+    ///
+    /// For a key that outlives the process.
+    public static func key(_ value: String) -> HTTPIdempotency { HTTPIdempotency(kind: .given(value)) }
+}
+
+/// The server of a request, as the bus sees it.
+///
+/// Jobs to one destination share a gate and a delay ordered by the server. More cases may be added.
 public struct HTTPDestination: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
         case hostAndPort
@@ -92,12 +121,4 @@ public struct HTTPDestination: Hashable, Sendable {
     public static let none = HTTPDestination(kind: .none)
     /// A name of the caller's choice, for several hosts that are one service, or several services behind one host.
     public static func named(_ name: String) -> HTTPDestination { HTTPDestination(kind: .named(name)) }
-
-    func name(for request: some RepeatableRequest) -> String? {
-        switch kind {
-        case .hostAndPort: request.destination
-        case .none: nil
-        case .named(let name): name
-        }
-    }
 }

@@ -2,23 +2,43 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
+/// A consumer of what a session delivers for one task.
+///
+/// ``TaskSession`` calls it outside of any lock, one call at a time and in order, until a call returns a result or throws.
+protocol TaskReceiver: Sendable {
+    associatedtype Result: Sendable
+
+    /// Handles the head of a response; a second one follows if the server asked for credentials and got them.
+    mutating func receive(_ response: HTTPURLResponse?) throws -> Result?
+    /// Handles a part of the body.
+    mutating func receive(_ data: Data) throws -> Result?
+    /// Handles a redirect; `nil` follows it.
+    mutating func redirect(_ response: HTTPURLResponse) -> Result?
+    /// Returns the result at the end of the response.
+    mutating func end(_ response: HTTPURLResponse?) throws -> Result
+}
+
+extension TaskReceiver {
+    func redirect(_ response: HTTPURLResponse) -> Result? { nil }
+}
+
 /// A long-lived session that gives each of its tasks a receiver of its own.
 ///
-/// Foundation on Linux has two faults that rule out a session per download. It crashes when a session is deallocated that has
-/// connections over TLS (swift-corelibs-foundation, issue 5203). And it never ends a task with a 401 that names `Basic` unless a
-/// delegate of the session, not of the task, answers the challenge (issue 5456).
+/// Foundation on Linux has two faults that rule out a session per download. It crashes when a session with connections over TLS is
+/// deallocated (swift-corelibs-foundation, issue 5203). And it never ends a task with a 401 that names `Basic` unless a delegate of
+/// the session, not of the task, answers the challenge (issue 5456).
 final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()
 
-    /// Makes a session with a configuration; nothing is opened before its first task.
+    /// Creates a session; it opens nothing before its first task.
     init(_ configuration: URLSessionConfiguration) {
         session = URLSession(configuration: configuration, delegate: dispatcher, delegateQueue: nil)
     }
 
     deinit {
         session.finishTasksAndInvalidate()
-        // Issue 5203: it must not be deallocated while connections over TLS are open, and nothing tells when they are closed.
+        // Issue 5203: a session with open connections over TLS must not be deallocated, and nothing reports that they are closed.
         if dispatcher.hasUsedTLS { _ = Unmanaged.passRetained(session) }
     }
 
@@ -27,22 +47,25 @@ final class TaskSession: Sendable {
     /// Cancelling the calling task cancels the session's task.
     ///
     /// - Parameters:
-    ///   - receiver: takes in what the session says; used by no other task.
-    ///   - original: the caller's session, whose delegate is asked about challenges and redirects.
-    ///   - makeTask: makes the task, which has not been resumed.
-    /// - Throws: What the receiver throws, or the task's `URLError`.
+    ///   - receiver: The task's receiver; holds what arrived, also after an error.
+    ///   - original: The caller's session, whose delegate answers challenges and redirects.
+    ///   - makeTask: Makes the task without resuming it.
+    /// - Throws: The receiver's error, or the task's `URLError`.
     func run<Receiver: TaskReceiver>(
-        _ receiver: Receiver, for original: URLSession? = nil, makeTask: (URLSession) -> URLSessionTask
+        _ receiver: inout Receiver, for original: URLSession? = nil, makeTask: (URLSession) -> URLSessionTask
     ) async throws -> Receiver.Result {
         try Task.checkCancellation()
         let task = makeTask(session)
-        let run = TaskRun(task, receiver, original)
+        let run = TaskRun<Receiver>(task, original)
         dispatcher.add(run, for: task)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { run.start($0) }
+        let fresh = receiver
+        let end = await withTaskCancellationHandler {
+            await withCheckedContinuation { run.start(fresh, $0) }
         } onCancel: {
             run.cancel()
         }
+        receiver = end.receiver
+        return try end.result.get()
     }
 }
 
@@ -54,12 +77,12 @@ extension TaskSession {
 
     private static let companions = Mutex<[ObjectIdentifier: Companion]>([:])
 
-    /// The session that runs the tasks of another one: with the same configuration, and so the same cookies, cache and credentials.
+    /// Returns the session that runs the tasks of another one, with the same configuration: cookies, cache and credentials.
     ///
-    /// It lives as long as the original, whose jobs keep both alive: it is idle, not gone, between two jobs. The original itself
-    /// cannot run them, since a delegate cannot be added to it. A companion per configuration would not do: configurations have no
-    /// equality, and every `.ephemeral` one has a store of cookies of its own. The address of a deallocated session may be used
-    /// again: an entry counts only if its weak reference still leads to the same session.
+    /// It lives as long as the original, which the jobs keep alive: between two jobs it is idle. The original cannot run the tasks
+    /// because a delegate cannot be added to it. A companion per configuration would not do: configurations have no equality, and
+    /// each `.ephemeral` one has its own cookies. The address of a deallocated session may be reused: an entry counts only while
+    /// its weak reference leads to the same session.
     static func companion(of original: URLSession) -> TaskSession {
         let key = ObjectIdentifier(original)
         func find(_ companions: borrowing [ObjectIdentifier: Companion]) -> TaskSession? {
@@ -67,20 +90,171 @@ extension TaskSession {
         }
         if let known = companions.withLock({ find($0) }) { return known }
         let made = TaskSession(original.configuration)
-        // What is dropped is deallocated here, after the lock is released.
-        let (session, dropped) = companions.withLock { companions in
+        // Orphans are deallocated here, after the lock is released.
+        let (session, orphans) = companions.withLock { companions in
             if let known = find(companions) { return (known, []) }
             let orphans = companions.values.filter { $0.original == nil }
             companions = companions.filter { $0.value.original != nil }
             companions[key] = Companion(original: original, session: made)
             return (made, orphans)
         }
-        withExtendedLifetime(dropped) {}
+        withExtendedLifetime(orphans) {}
         return session
     }
 }
 
-/// Passes on what a session says about a task to the run of that task.
+/// A task's run, as the dispatcher sees it.
+private protocol TaskListener: AnyObject, Sendable {
+    func redirect(_ response: HTTPURLResponse, to request: URLRequest, _ follow: @escaping @Sendable (URLRequest?) -> Void)
+    func answer(
+        _ challenge: URLAuthenticationChallenge,
+        _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
+    func receive(_ response: URLResponse)
+    func receive(_ data: Data)
+    func end(_ error: (any Error)?)
+}
+
+/// One task of a session from its start to its result.
+private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
+    typealias End = (receiver: Receiver, result: Result<Receiver.Result, any Error>)
+
+    private enum Phase {
+        /// Not resumed: a task that is cancelled now may never report its end.
+        case created
+        case resumed
+        /// A redirect is being answered: Foundation stops the program if its task is cancelled now.
+        case redirecting
+    }
+
+    private struct State {
+        var phase = Phase.created
+        var isCancelled = false
+        /// The receiver, and the caller that waits for it; `nil` while a call uses the receiver, and after the end.
+        var open: (receiver: Receiver, continuation: CheckedContinuation<End, Never>)?
+    }
+
+    private let task: URLSessionTask
+    private let original: URLSession?
+    private let state = Mutex(State())
+
+    init(_ task: URLSessionTask, _ original: URLSession?) { (self.task, self.original) = (task, original) }
+
+    func start(_ receiver: Receiver, _ continuation: CheckedContinuation<End, Never>) {
+        state.withLock { $0.open = (receiver, continuation) }
+        task.resume()
+        enter(.resumed)
+    }
+
+    /// Cancels the task, now or as soon as its phase allows it.
+    func cancel() {
+        let isPossible = state.withLock { state in
+            state.isCancelled = true
+            return state.phase == .resumed
+        }
+        if isPossible { task.cancel() }
+    }
+
+    private func enter(_ phase: Phase) {
+        let isCancelled = state.withLock { state in
+            state.phase = phase
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    // MARK: - Redirects and challenges
+
+    func redirect(_ response: HTTPURLResponse, to request: URLRequest, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
+        if pass({ $0.redirect(response) }) { return }
+        let hasDelegate = callDelegate { [self] delegate, original in
+            delegate.urlSession(original, task: task, willPerformHTTPRedirection: response, newRequest: request) { [self] in
+                answer($0, follow)
+            }
+        }
+        if !hasDelegate { answer(request, follow) }
+    }
+
+    private func answer(_ request: URLRequest?, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
+        let isPossible = state.withLock { state in
+            if !state.isCancelled { state.phase = .redirecting }
+            return !state.isCancelled
+        }
+        guard isPossible else { return }
+        follow(request)
+        enter(.resumed)
+    }
+
+    func answer(
+        _ challenge: URLAuthenticationChallenge,
+        _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let hasDelegate = callDelegate { [self] delegate, original in
+            delegate.urlSession(original, task: task, didReceive: challenge) { [self] disposition, credential in
+                settle(challenge, disposition, credential, completion)
+            }
+        }
+        if !hasDelegate { settle(challenge, .performDefaultHandling, nil, completion) }
+    }
+
+    /// Sends credentials, or without any takes the response as the result.
+    private func settle(
+        _ challenge: URLAuthenticationChallenge, _ disposition: URLSession.AuthChallengeDisposition, _ credential: URLCredential?,
+        _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        // Foundation stops the program for other methods.
+        if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic {
+            switch disposition {
+            case .useCredential where credential != nil: return completion(.useCredential, credential)
+            case .performDefaultHandling where challenge.proposedCredential != nil:
+                return completion(.performDefaultHandling, nil)
+            default: break
+            }
+        }
+        pass { try $0.end(task.response as? HTTPURLResponse) }
+    }
+
+    /// Calls the delegate of the caller's session on its queue; returns `false` if there is none.
+    private func callDelegate(_ call: @escaping @Sendable (any URLSessionTaskDelegate, URLSession) -> Void) -> Bool {
+        guard let original, let delegate = original.delegate as? any URLSessionTaskDelegate else { return false }
+        original.delegateQueue.addOperation { call(delegate, original) }
+        return true
+    }
+
+    // MARK: - The response
+
+    func receive(_ response: URLResponse) { pass { try $0.receive(response as? HTTPURLResponse) } }
+
+    func receive(_ data: Data) { pass { try $0.receive(data) } }
+
+    func end(_ error: (any Error)?) {
+        pass(cancelsTask: false) { receiver in
+            if let error { throw error }
+            return try receiver.end(task.response as? HTTPURLResponse)
+        }
+    }
+
+    /// Calls the receiver, and ends the run if it has a result; returns `true` if it does.
+    @discardableResult
+    private func pass(cancelsTask: Bool = true, _ body: (inout Receiver) throws -> Receiver.Result?) -> Bool {
+        guard var open = state.withLock({ $0.open.take() }) else { return false }
+        let result: Result<Receiver.Result, any Error>
+        do {
+            guard let value = try body(&open.receiver) else {
+                state.withLock { [open] in $0.open = open }
+                return false
+            }
+            result = .success(value)
+        } catch {
+            result = .failure(error)
+        }
+        open.continuation.resume(returning: (open.receiver, result))
+        // The rest is not read.
+        if cancelsTask { cancel() }
+        return true
+    }
+}
+
+/// The delegate of a session; forwards each task's calls to its run.
 private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
     private struct State {
         var runs: [Int: any TaskListener] = [:]
@@ -89,7 +263,7 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
 
     private let state = Mutex(State())
 
-    /// Whether a connection over TLS may have been opened.
+    /// `true` if a connection over TLS may have been opened.
     var hasUsedTLS: Bool { state.withLock { $0.hasUsedTLS } }
 
     func add(_ run: any TaskListener, for task: URLSessionTask) {
@@ -140,13 +314,13 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
 extension URLRequest {
     fileprivate var usesTLS: Bool { url?.scheme?.lowercased() == "https" }
 
-    /// The same with the cookies for its URL, which Foundation sets only if no delegate hears of the redirect.
+    /// Returns the request with the cookies for its URL, which Foundation sets only without a delegate for redirects.
     fileprivate func withCookies(of configuration: URLSessionConfiguration) -> URLRequest {
         guard configuration.httpShouldSetCookies, let url, let cookies = configuration.httpCookieStorage?.cookies(for: url),
-            let field = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"], !field.isEmpty
+            let cookie = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"], !cookie.isEmpty
         else { return self }
         var request = self
-        request.setValue(field, forHTTPHeaderField: "Cookie")
+        request.setValue(cookie, forHTTPHeaderField: "Cookie")
         return request
     }
 }

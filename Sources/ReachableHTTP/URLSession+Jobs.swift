@@ -10,26 +10,26 @@ public import ReachableRetry
 /// try upload.submit()
 /// ```
 ///
-/// Each life is independent: it has an idempotency key and a file of its own. The parameters are those of the functions that return
-/// a value; ``HTTPRequestRetryOptions/joining`` has no effect. A life ends with `URLError.unsupportedURL` if the URL is not HTTP's.
-/// An error status that is repeated until the job gives up is thrown as ``HTTPStatusError`` in any case, since a job that gave up
-/// has no value; ``HTTPRequestRetryOptions/errorStatuses`` decides about those that are not repeated.
+/// Each life is independent: it has its own idempotency key and file. The parameters are those of the functions that return a
+/// value; ``HTTPRequestRetryOptions/joining`` has no effect. A life ends with `URLError.unsupportedURL` if the URL is not one of
+/// HTTP. A job that gives up after a repeated error status throws it as ``HTTPStatusError`` in any case, because it has no value;
+/// ``HTTPRequestRetryOptions/errorStatuses`` applies to statuses that are not repeated.
 extension URLSession {
     /// Makes a job that loads data: see ``data(for:retrying:on:options:)``.
     public func job(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus, .none)
+        job(request, policy, options, on: bus) { [self] in loading(.none, policy) }
     }
 
     /// Makes a job that uploads data: see ``upload(for:from:retrying:on:options:)``.
     ///
-    /// The data is in memory as long as the job is.
+    /// The job keeps the data in memory.
     public func uploadJob(
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus, .bytes(data))
+        job(request, policy, options, on: bus) { [self] in loading(.data(data), policy) }
     }
 
     /// Makes a job that uploads a file: see ``upload(for:fromFile:retrying:on:options:)``.
@@ -39,49 +39,22 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus, .file(file))
+        job(request, policy, options, on: bus) { [self] in loading(.file(file), policy) }
     }
 
     /// Makes a job that downloads to a file: see ``download(for:retrying:on:options:)``.
     ///
-    /// The file is the caller's to move or to remove. Of a life that was submitted, the event `succeeded` brings it.
+    /// The caller has to move or remove the file. The event `succeeded` of a submitted life has it.
     public func downloadJob(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) -> Job<(URL, HTTPURLResponse)> {
-        job(request, policy, options, on: bus) { [self] job in
-            let download = Download(options)
-            return job.instance(
-                exchange: timed(policy) { request in
-                    let result = try await download.attempt(request, for: self)
-                    if case .value = result { download.keep() }
-                    return result
-                },
-                body: { refusal in
-                    let file = try download.file.replaceAll(with: refusal.data)
-                    download.keep()
-                    return file
-                }, value: { $0 })
-        }
-    }
-
-    private func job(
-        _ request: URLRequest, _ policy: RetryPolicy, _ options: HTTPRetryOptions, on bus: RetryBus, _ body: Upload
-    ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus) { [self] in
-            $0.instance(exchange: timed(policy, loading(body)), body: { $0.data }, value: { $0 })
-        }
+        job(request, policy, options, on: bus) { [self] in downloading(policy, options) }
     }
 
     private func job<Body: Sendable>(
         _ request: URLRequest, _ policy: RetryPolicy, _ options: HTTPRetryOptions, on bus: RetryBus,
-        _ instance: @escaping @Sendable (HTTPJob<URLRequest>) -> JobInstance<(Body, HTTPURLResponse)>
+        _ transfer: @escaping @Sendable () -> HTTPTransfer<URLRequest, Body>
     ) -> Job<(Body, HTTPURLResponse)> {
-        let isHTTP = request.isHTTP
-        return HTTPJob.job(request, policy, options, on: bus) { job in
-            guard isHTTP else {
-                return JobInstance(policy.giveUpOnErrors { _ in true }) { _ in throw URLError(.unsupportedURL) }
-            }
-            return instance(job)
-        }
+        HTTPJob.job(request, policy, options, on: bus, value: { $0 }, transfer: transfer)
     }
 }

@@ -4,116 +4,172 @@ public import ReachableRetry
 
 /// Requests that wait for the network and are repeated until they succeed.
 ///
-/// What `URLSessionConfiguration.waitsForConnectivity` does on Apple's systems, and more: no attempt starts while the network is
-/// away, attempts that an outage broke off are not charged, and the next one starts the moment the network is back. Jobs to the
-/// same host and port share a gate, and what a server says about when to come back.
+/// No attempt starts while the network is away, attempts that an outage interrupts are not charged, and the next one starts the
+/// moment the network is back. Jobs to the same host and port share a gate and a server's `Retry-After`.
 ///
-/// Times are the policy's: `RetryPolicy.attemptTimeout(_:)` limits an attempt, `giveUpAfter(elapsed:)` the whole, waiting included,
-/// both exactly. Without the former an attempt ends when the server is silent for the request's `timeoutInterval`, rounded up to
-/// whole seconds. `timeoutIntervalForResource` has no effect on Linux.
-/// An attempt is cancelled when this machine has lost the source address of the path for 5 s, unless the policy has another rule
-/// (`RetryPolicy.interruptsAttempt(_:)`).
+/// The policy sets the times, exactly: `RetryPolicy.attemptTimeout(_:)` limits an attempt, `giveUpAfter(elapsed:)` the whole,
+/// waiting included. Without an attempt timeout, an attempt ends when the server is silent for the request's `timeoutInterval`,
+/// rounded up to whole seconds. `timeoutIntervalForResource` has no effect on Linux. An attempt is cancelled when this machine has
+/// lost the path's source address for 5 s, unless the policy has another rule (`RetryPolicy.interruptsAttempt(_:)`).
 ///
-/// The attempts run in a companion of the session, which is made with its first job and lives as long as the session: with the
-/// same configuration, and so the same cookies, cache and credentials. The session's delegate is asked about challenges and
-/// redirects, on its own queue, and hears nothing else. Invalidating the session has no effect on its jobs. Use one session for
-/// many requests: each has connections of its own.
+/// The attempts run in a companion of the session, which is created with its first job and lives as long as the session. It has the
+/// same configuration: cookies, cache and credentials. The session's delegate handles challenges and redirects, on its own queue,
+/// and gets no other calls. Invalidating the session does not affect its jobs. Use one session for many requests: each session has
+/// its own connections.
 ///
-/// A 401 or 407 is an answer like others, unless the delegate has credentials for `Basic`: Foundation knows no other method.
+/// A 401 or 407 is an answer like others, unless the delegate has credentials for `Basic`: Foundation supports no other method.
 /// Cancelling the calling task cancels the attempt.
 extension URLSession {
     /// Loads data, and tries again until that succeeds.
     ///
     /// - Parameters:
-    ///   - request: what to load, over `http` or `https`.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
+    ///   - request: The request, over `http` or `https`.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     /// - Returns: The body and the response.
     /// - Throws: `URLError` of the last attempt; ``HTTPStatusError`` if error statuses are thrown; `RetryError` and
-    ///   `CancellationError` as `RetryBus.retry` does; `URLError.unsupportedURL` at once if the URL is not HTTP's.
+    ///   `CancellationError` as `RetryBus.retry` does; `URLError.unsupportedURL` at once if the URL is not one of HTTP.
     public func data(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await load(request, policy, options, on: bus, exchange: loading(.none))
+        try await HTTPJob(request, policy, options).run(loading(.none, policy), on: bus)
     }
 
     /// Uploads data, and tries again until that succeeds; each attempt sends all of it.
     ///
     /// - Parameters:
-    ///   - request: where to, over `http` or `https`. Its method should be one that may be repeated, such as `PUT`; for others see
+    ///   - request: The request, over `http` or `https`. Prefer a method that may be repeated, such as `PUT`; for others see
     ///     ``HTTPRequestRetryOptions/idempotency``.
-    ///   - data: the body.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
+    ///   - data: The body.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     /// - Returns: The response's body and the response.
-    /// - Throws: As ``data(for:retrying:on:options:)``.
+    /// - Throws: The same errors as ``data(for:retrying:on:options:)``.
     public func upload(
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await load(request, policy, options, on: bus, exchange: loading(.bytes(data)))
+        try await HTTPJob(request, policy, options).run(loading(.data(data), policy), on: bus)
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
     ///
     /// - Parameters:
-    ///   - request: where to, over `http` or `https`. Its method should be one that may be repeated, such as `PUT`; for others see
+    ///   - request: The request, over `http` or `https`. Prefer a method that may be repeated, such as `PUT`; for others see
     ///     ``HTTPRequestRetryOptions/idempotency``.
-    ///   - file: what is sent, as it is when an attempt starts.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
+    ///   - file: The file, which is opened when an attempt starts.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     /// - Returns: The response's body and the response.
-    /// - Throws: As ``data(for:retrying:on:options:)``.
+    /// - Throws: The same errors as ``data(for:retrying:on:options:)``; `CocoaError` at once if the file cannot be read.
     public func upload(
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await load(request, policy, options, on: bus, exchange: loading(.file(file)))
+        try await HTTPJob(request, policy, options).run(loading(.file(file), policy), on: bus)
     }
 
+    /// Downloads to a file, and tries again until that succeeds; continues after the bytes of earlier attempts if the server allows
+    /// it.
+    ///
+    /// An attempt asks for the rest only (`Range`, `If-Range`) if the method is `GET`, the caller set no range, and the server
+    /// named the representation by a strong entity tag or, without any tag, by a date of last modification at least one minute
+    /// before its response. The download starts again if the server sends the whole, because it has changed or does not support
+    /// ranges, and if the answer does not fit. An encoding would make positions meaningless: the request has
+    /// `Accept-Encoding: identity` unless it sets another one.
+    ///
+    /// The first attempt creates the file. It is open only while an attempt runs: waiting downloads hold no descriptors. For the
+    /// directory, resumption and encoding see ``HTTPRequestRetryOptions``.
+    ///
+    /// - Parameters:
+    ///   - request: The request, over `http` or `https`.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    /// - Returns: A file, which the caller has to move or remove, and the last attempt's response: its status is 206 if the
+    ///   download was resumed. With an error status the file has the first mebibyte of the response's body.
+    /// - Throws: The same errors as ``data(for:retrying:on:options:)``, and leaves no file. `CocoaError` at once if the file cannot
+    ///   be written; `POSIXError` of the last attempt if the system is short of descriptors or memory.
+    public func download(
+        for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
+    ) async throws -> (URL, HTTPURLResponse) {
+        try await HTTPJob(request, policy, options).run(downloading(policy, options), on: bus)
+    }
+}
+
+extension URLSession {
     /// The body of a request.
     enum Upload: Sendable {
         case none
-        case bytes(Data)
+        case data(Data)
         case file(URL)
     }
 
-    /// Makes attempts whose response is kept in memory.
-    func loading(_ body: Upload) -> @Sendable (URLRequest) async throws -> HTTPExchange<Data, HTTPStatusError> {
-        { [self] request in
-            // Of a file that cannot be opened Foundation tells nothing: the request would be silent until it times out.
-            if case .file(let file) = body { try openUpload(file).close() }
-            return try await TaskSession.companion(of: self).run(DataReceiver(), for: self) { session in
-                switch body {
+    /// Returns a transfer whose response is kept in memory.
+    func loading(_ upload: Upload, _ policy: RetryPolicy) -> HTTPTransfer<URLRequest, Data> {
+        timed(policy) { [self] request in
+            // Foundation does not report a file that it cannot open: the request would be silent until it times out.
+            if case .file(let file) = upload { try openUpload(file).close() }
+            var receiver = DataReceiver()
+            return try await TaskSession.companion(of: self).run(&receiver, for: self) { session in
+                switch upload {
                 case .none: session.dataTask(with: request)
-                case .bytes(let data): session.uploadTask(with: request, from: data)
+                case .data(let data): session.uploadTask(with: request, from: data)
                 case .file(let file): session.uploadTask(with: request, fromFile: file)
                 }
             }
+        } body: {
+            $0.data
         }
     }
 
-    func load(
-        _ request: URLRequest, _ policy: RetryPolicy, _ options: HTTPRetryOptions, on bus: RetryBus,
-        exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Data, HTTPStatusError>
-    ) async throws -> (Data, HTTPURLResponse) {
-        guard request.isHTTP else { throw URLError(.unsupportedURL) }
-        return try await HTTPJob(request, policy, options).run(
-            on: bus, exchange: timed(policy, exchange), body: { $0.data })
+    /// Returns a transfer that writes the response to a file.
+    func downloading(_ policy: RetryPolicy, _ options: HTTPRetryOptions) -> HTTPTransfer<URLRequest, URL> {
+        let download = Download(in: options.downloadDirectory)
+        return timed(policy) { [self] request in
+            let result = try await download.attempt(request, options, in: self)
+            if case .value = result { download.handOver() }
+            return result
+        } body: {
+            try download.handOver($0.data)
+        }
     }
 
-    /// Sets the timeout of each request.
-    func timed<Body>(
-        _ policy: RetryPolicy, _ exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>
-    ) -> @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError> {
+    /// Sets the timeout of each attempt's request.
+    private func timed<Body>(
+        _ policy: RetryPolicy, exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>,
+        body: @escaping @Sendable (HTTPStatusError) throws -> Body
+    ) -> HTTPTransfer<URLRequest, Body> {
         let timeout = configuration.timeoutIntervalForRequest
-        return { request in
-            var request = request
-            request.setTimeout(policy, timeout)
-            return try await exchange(request)
-        }
+        return HTTPTransfer(
+            exchange: { request in
+                var request = request
+                request.setTimeout(policy, timeout)
+                return try await exchange(request)
+            }, body: body)
+    }
+}
+
+/// A receiver that keeps the body in memory.
+private struct DataReceiver: TaskReceiver {
+    private var body = Data()
+
+    mutating func receive(_ response: HTTPURLResponse?) -> HTTPExchange<Data, HTTPStatusError>? {
+        body = Data()
+        return nil
+    }
+
+    mutating func receive(_ data: Data) -> HTTPExchange<Data, HTTPStatusError>? {
+        body += data
+        return nil
+    }
+
+    func end(_ response: HTTPURLResponse?) throws -> HTTPExchange<Data, HTTPStatusError> {
+        guard let response else { throw URLError(.badServerResponse) }
+        guard 200...299 ~= response.statusCode else { return .errorResponse(HTTPStatusError(response: response, data: body)) }
+        return .value(body, response)
     }
 }

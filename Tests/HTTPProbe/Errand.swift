@@ -10,23 +10,23 @@ import NIOCore
 import NIOHTTP1
 #endif
 
-/// What is asked for.
+/// One request of the probe.
 struct Errand {
     let kind: String
     let url: URL
     let size: Int
-    /// How often a download is made.
+    /// The number of downloads.
     let times: Int
     let policy: RetryPolicy
     let bus: RetryBus
-    /// What a request for data waits for, besides the network.
+    /// The conditions of a request for data, besides the network.
     let conditions: [Condition]
     /// The method of a request for data.
     let method: String
-    /// Whether there is no descriptor left when its first attempt starts.
+    /// `true` if its first attempt starts without any descriptor left.
     let isStarved: Bool
 
-    /// What an upload sends of.
+    /// The byte that an upload repeats.
     private static let byte: UInt8 = 7
 
     func runByURLSession() async throws -> String {
@@ -40,7 +40,7 @@ struct Errand {
         case "download":
             var description = ""
             for number in 0..<times {
-                // Every other session comes and goes.
+                // Every second download has a short-lived session.
                 let session = number.isMultiple(of: 2) ? .shared : URLSession(configuration: .ephemeral)
                 let (file, response) = try await session.download(for: request, retrying: policy, on: bus)
                 description = try describe(response.statusCode, file)
@@ -49,7 +49,7 @@ struct Errand {
         default:
             request.httpMethod = method
             var options = HTTPRetryOptions()
-            options.conditions = conditions
+            options.job.conditions = conditions
             if isStarved {
                 options.adapt = { request, attempt in
                     if attempt.number == 1 { Shortage.begin() }
@@ -92,7 +92,7 @@ struct Errand {
         default:
             request.method = HTTPMethod(rawValue: method)
             var options = HTTPClientRetryOptions()
-            options.conditions = conditions
+            options.job.conditions = conditions
             if isStarved {
                 options.adapt = { request, attempt in
                     if attempt.number == 1 { Shortage.begin() }

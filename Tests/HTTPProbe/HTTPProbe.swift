@@ -1,14 +1,16 @@
 import Foundation
 import FoundationNetworking
+import Glibc
 import Reachability
 import ReachableHTTP
 import ReachableRetry
+import Synchronization
 
 #if AsyncHTTPClient
 import AsyncHTTPClient
 #endif
 
-/// Makes one request on a bus over the kernel's network, and tells what happens, a line for each event.
+/// Makes one request on a bus over the kernel's network, and prints a line for each event.
 ///
 ///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
 ///         [--validate] [--transitions] [--times N] [--method NAME] [--starve]
@@ -23,7 +25,7 @@ import AsyncHTTPClient
         }
         let monitor = ReachabilityMonitor(configuration: configuration)
         let running = Task { try await monitor.run() }
-        // A monitor that nobody runs yet would count as blind, and the request would start offline.
+        // Before its first snapshot a monitor counts as blind, and the request would start offline.
         for await _ in monitor.transitions { break }
         let validations = monitor.transitions(to: .internet, raw: true)
         let watching = Task {
@@ -54,7 +56,7 @@ import AsyncHTTPClient
 
     private static let words = Array(CommandLine.arguments.dropFirst())
     private static let url = words.dropFirst().first.flatMap { URL(string: $0) }
-    /// Whether the request waits until its own URL answers with 204.
+    /// `true` if the request waits until its own URL answers with 204.
     private static let isValidated = words.contains("--validate")
 
     private static func option(_ name: String) -> String? { words.firstIndex(of: name).flatMap { words.dropFirst($0 + 1).first } }
@@ -102,7 +104,7 @@ import AsyncHTTPClient
         tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
     }
 
-    /// A status, or an error of a connection in the words of `URLError`; 0 for what is neither.
+    /// A status, or the code of `URLError` for an error of a connection; 0 for other errors.
     static func code(of error: any Error) -> Int {
         switch error {
         case let error as URLError: return error.errorCode
@@ -118,4 +120,30 @@ import AsyncHTTPClient
     }
 
     static func tell(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+}
+
+/// A shortage of descriptors in this process.
+enum Shortage {
+    private static let taken = Mutex<[Int32]>([])
+
+    /// Takes all descriptors that the process may have.
+    static func begin() {
+        taken.withLock { taken in
+            var limit = rlimit(rlim_cur: 256, rlim_max: 256)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            while true {
+                let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+                guard descriptor >= 0 else { return }
+                taken.append(descriptor)
+            }
+        }
+    }
+
+    /// Closes them.
+    static func end() {
+        taken.withLock { taken in
+            for descriptor in taken { close(descriptor) }
+            taken = []
+        }
+    }
 }

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import Synchronization
 
-/// A small HTTP server that does what it is told, wrong things included; one thread for itself and one for each connection.
+/// A small HTTP server that follows a script, errors included; it has one thread, and one for each connection.
 public final class MisbehavingServer: Sendable {
     /// The server could not be started.
     public struct Failure: Error {
-        /// What failed.
+        /// The call that failed.
         public var operation: String
-        /// The system's error, as errno(3) has it.
+        /// The `errno`.
         public var number: Int32
     }
 
@@ -20,7 +20,7 @@ public final class MisbehavingServer: Sendable {
         /// The tasks that wait for requests or connections.
         var witnesses: [Witness] = []
 
-        /// Takes those whose time has come.
+        /// Removes and returns the witnesses whose condition is met.
         mutating func takeWitnesses() -> [Witness] {
             guard !witnesses.isEmpty else { return [] }
             let state = self
@@ -37,7 +37,7 @@ public final class MisbehavingServer: Sendable {
 
     private let lastWitness = Atomic<UInt64>(0)
 
-    /// The port that it listens at.
+    /// The port of the server.
     public let port: UInt16
     private let descriptor: Int32
     private let keepsBodies: Bool
@@ -48,12 +48,12 @@ public final class MisbehavingServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - address: where it listens, an IPv4 address.
-    ///   - port: the port; 0 has the system choose one.
-    ///   - keepsBodies: whether `answer` gets the bodies of requests, too.
-    ///   - prepare: runs first on the thread that opens the socket, to take it somewhere else.
-    ///   - progress: is told how much of a request's body has arrived, and may hold up the rest.
-    ///   - answer: decides what becomes of a request; called by the connections' threads.
+    ///   - address: The IPv4 address of the server.
+    ///   - port: The port; 0 lets the system choose one.
+    ///   - keepsBodies: `true` if `answer` gets the bodies of requests, too.
+    ///   - prepare: Runs first on the thread that opens the socket, for example to enter a namespace.
+    ///   - progress: Gets the number of bytes of a request's body that have arrived, and may block the rest.
+    ///   - answer: Returns the reply to a request; called by the connections' threads.
     public init(
         at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false,
         prepare: @escaping @Sendable () throws -> Void = {},
@@ -64,7 +64,7 @@ public final class MisbehavingServer: Sendable {
         self.progress = progress
         self.answer = answer
         let opened = Mutex<Result<(Int32, UInt16), any Error>?>(nil)
-        // Joined, so that the place is known when this returns.
+        // Joined: the port is known when this returns.
         Thread.run {
             let result = Result {
                 try prepare()
@@ -80,13 +80,13 @@ public final class MisbehavingServer: Sendable {
     /// The requests so far, in the order in which their heads arrived.
     public var requests: [Request] { state.withLock { $0.requests } }
 
-    /// How many connections are open.
+    /// The number of open connections.
     public var connectionCount: Int { state.withLock { $0.connections.count } }
 
-    /// How many connections were opened so far.
+    /// The number of connections so far.
     public var acceptedCount: Int { state.withLock { $0.acceptedCount } }
 
-    /// Suspends until so many requests have arrived, or more.
+    /// Suspends until at least so many requests have arrived.
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func untilRequests(_ count: Int) async throws { try await until { $0.requests.count >= count } }
@@ -115,7 +115,7 @@ public final class MisbehavingServer: Sendable {
         witness?.continuation.resume(throwing: CancellationError())
     }
 
-    /// Changes the state, and resumes those who waited for that.
+    /// Changes the state, and resumes the tasks that waited for the change.
     @discardableResult
     private func change<Value: Sendable>(_ body: @Sendable (inout State) -> Value) -> Value {
         let (value, witnesses) = state.withLock { state in (body(&state), state.takeWitnesses()) }
@@ -125,7 +125,7 @@ public final class MisbehavingServer: Sendable {
 
     /// Stops listening, and ends all connections.
     public func stop() {
-        // Under the lock, under which their threads give them up: a descriptor that was closed is soon another server's.
+        // Under the lock that the connections' threads take before they close: a closed descriptor is soon another server's.
         state.withLock { state in
             guard !state.isStopped else { return }
             state.isStopped = true
@@ -177,7 +177,7 @@ public final class MisbehavingServer: Sendable {
     }
 
     private func serve(_ connection: Connection) {
-        // Before the descriptor is closed, and may be somebody else's.
+        // Before the descriptor is closed and reused.
         defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
         while let head = connection.readHead() {
             let taken = change { state in
@@ -207,14 +207,14 @@ public final class MisbehavingServer: Sendable {
         return true
     }
 
-    /// Does what the answer is; returns whether another request may follow.
+    /// Sends a reply; returns `true` if another request may follow.
     private func act(_ reply: Reply, _ connection: Connection, _ request: Request) -> Bool {
         // RFC 9112, section 9.6.
         let closes = request.headers["connection"]?.lowercased() == "close"
         func head(_ status: Int, _ headers: [String: String], _ length: Int) -> [UInt8] {
             let own = ["Content-Length": "\(length)"].merging(closes ? ["Connection": "close"] : [:]) { given, _ in given }
-            let fields = headers.merging(own) { given, _ in given }.map { "\($0): \($1)\r\n" }
-            return Array("HTTP/1.1 \(status) -\r\n\(fields.sorted().joined())\r\n".utf8)
+            let lines = headers.merging(own) { given, _ in given }.map { "\($0): \($1)\r\n" }
+            return Array("HTTP/1.1 \(status) -\r\n\(lines.sorted().joined())\r\n".utf8)
         }
         switch reply {
         case .respond(let status, let headers, let body):
@@ -233,4 +233,91 @@ public final class MisbehavingServer: Sendable {
         }
         return false
     }
+}
+
+/// A TCP connection with blocking calls; closed with the object.
+private final class Connection {
+    let descriptor: Int32
+    private var pending: [UInt8] = []
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Reads the next request's head, without its empty line; `nil` if the client is gone.
+    func readHead() -> String? {
+        let end: [UInt8] = [13, 10, 13, 10]
+        while true {
+            if let start = pending.indices.first(where: { pending[$0...].starts(with: end) }) {
+                defer { pending.removeSubrange(..<(start + end.count)) }
+                return String(decoding: pending[..<start], as: UTF8.self)
+            }
+            guard let bytes = read(), !bytes.isEmpty else { return nil }
+            pending += bytes
+        }
+    }
+
+    /// Reads some bytes: none at the end, `nil` after an error.
+    func read() -> [UInt8]? {
+        if !pending.isEmpty {
+            defer { pending = [] }
+            return pending
+        }
+        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { buffer in
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            return count < 0 ? nil : Array(buffer[..<count])
+        }
+    }
+
+    @discardableResult
+    func write(_ bytes: some Sequence<UInt8>) -> Bool {
+        var rest = Array(bytes)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    /// Waits until the client has acknowledged all bytes or is gone.
+    func flush() {
+        var left: Int32 = 1
+        // SIOCOUTQ of linux/sockios.h: the number of unacknowledged bytes.
+        while ioctl(descriptor, 0x5411, &left) == 0, left > 0 { sched_yield() }
+    }
+
+    /// Resets the connection when it is closed.
+    func resetOnClose() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+    }
+
+    /// Waits until the client is gone.
+    func untilGone() { while let bytes = read(), !bytes.isEmpty {} }
+}
+
+/// A thread for blocking calls.
+private struct Thread {
+    private let thread: pthread_t
+
+    private final class Body {
+        let run: () -> Void
+        init(_ run: @escaping () -> Void) { self.run = run }
+    }
+
+    static func run(_ body: @escaping @Sendable () -> Void) -> Thread {
+        var thread = pthread_t()
+        pthread_create(
+            &thread, nil,
+            { argument in
+                if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
+                return nil
+            }, Unmanaged.passRetained(Body(body)).toOpaque())
+        return Thread(thread: thread)
+    }
+
+    func join() { pthread_join(thread, nil) }
+
+    func detach() { pthread_detach(thread) }
 }

@@ -1,24 +1,24 @@
-/// What a server does with a request.
+/// The server's reaction to a request.
 public enum Reply: Sendable {
-    /// It answers.
+    /// A whole response.
     case respond(Int, [String: String] = [:], body: [UInt8] = [])
-    /// It answers, and breaks off after a part of the body: resets the connection once the part has been taken in.
+    /// A part of a response; the connection is reset after the client has received the part.
     case breakOff(Int, [String: String] = [:], body: [UInt8], after: Int)
-    /// It answers, and closes the connection politely after a part of the body.
+    /// A part of a response; the connection is closed normally after it.
     case stopShort(Int, [String: String] = [:], body: [UInt8], after: Int)
-    /// It answers, and says nothing more after a part of the body until the client is gone.
+    /// A part of a response, and silence until the client is gone.
     case stallAfter(Int, [String: String] = [:], body: [UInt8], count: Int)
-    /// It resets the connection.
+    /// A reset of the connection.
     case reset
-    /// It says nothing until the client is gone.
+    /// Silence until the client is gone.
     case stall
 
-    /// It answers with a text.
+    /// Returns a response with a text.
     public static func respond(_ status: Int, _ headers: [String: String] = [:], _ text: String) -> Reply {
         .respond(status, headers, body: Array(text.utf8))
     }
 
-    /// It answers with what a client asks for of a body: the part after `Range: bytes=N-`, if `If-Range` names the tag.
+    /// Returns the requested part of a body: the bytes after `Range: bytes=N-` if `If-Range` has the tag, otherwise all.
     public static func part(of body: [UInt8], tag: String, _ request: Request) -> Reply {
         guard let first = request.firstByte, request.headers["if-range"] == tag, first < body.count else {
             return .respond(200, ["ETag": tag], body: body)
@@ -28,24 +28,24 @@ public enum Reply: Sendable {
     }
 }
 
-/// A request, as a server has received it.
+/// A request that the server has received.
 public struct Request: Sendable {
-    /// How many have come before, and this one.
+    /// The number of the request, from 1.
     public var number: Int
-    /// Its method.
+    /// The method.
     public var method: String
-    /// What it asks for.
+    /// The target.
     public var path: String
-    /// By names in lower case.
+    /// The headers by their names in lower case.
     public var headers: [String: String]
-    /// How long the body is.
+    /// The number of bytes of the body.
     public var length = 0
-    /// The body itself, while it is answered; only if the server was told to keep bodies.
+    /// The body, for `answer` only, and if the server keeps bodies.
     public var body: [UInt8] = []
     /// The sum of the body's bytes.
     public var sum: UInt64 = 0
 
-    /// Where the part begins that the client asks for.
+    /// The first byte of the requested range.
     public var firstByte: Int? {
         guard let range = headers["range"], range.hasPrefix("bytes="), range.hasSuffix("-") else { return nil }
         return Int(range.dropFirst(6).dropLast())

@@ -9,7 +9,7 @@ import Testing
 struct HTTPTests {
     private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
-    @Test(arguments: HTTPClientKind.allCases) func aRefusedConnectionIsTheServersFault(client: HTTPClientKind) async throws {
+    @Test(arguments: HTTPClientKind.allCases) func refusedConnectionIsServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let report = try await network.request("get", by: client, "192.0.2.1", "--attempts", "2").report()
         #expect(
@@ -18,8 +18,8 @@ struct HTTPTests {
         #expect(report.contains { $0.hasPrefix("error -1004") }, "\(report)")
     }
 
-    /// The request was never sent, so that it is repeated whatever its method is.
-    @Test(arguments: HTTPClientKind.allCases) func shortageOfDescriptorsIsThisMachinesFault(client: HTTPClientKind) async throws {
+    /// The request was never sent: it is repeated with any method.
+    @Test(arguments: HTTPClientKind.allCases) func descriptorShortageIsLocalFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { _ in .respond(200, [:], "hello") }
         defer { server.stop() }
@@ -29,7 +29,7 @@ struct HTTPTests {
         #expect(report.contains("ok 200 5") && server.requests.map(\.method) == ["POST"], "\(report)")
     }
 
-    /// The far end has no route back: the kernel gives up, and nobody has got the request.
+    /// The kernel finds no route: the request was never sent.
     @Test(arguments: HTTPClientKind.allCases) func postWithoutConnectionIsRepeated(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.near.ip("route add unreachable 203.0.113.1/32")
@@ -38,7 +38,7 @@ struct HTTPTests {
         #expect(report.contains { $0.hasPrefix("failed 2 server charged") }, "\(report)")
     }
 
-    @Test(arguments: HTTPClientKind.allCases) func aServersDelayIsWaitedOut(client: HTTPClientKind) async throws {
+    @Test(arguments: HTTPClientKind.allCases) func serverDelayIsWaitedOut(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { $0.number == 1 ? .respond(503, ["Retry-After": "1"]) : .respond(200, [:], "hello") }
         defer { server.stop() }
@@ -49,7 +49,7 @@ struct HTTPTests {
         #expect(clock.now - start >= .seconds(1))
     }
 
-    @Test(arguments: HTTPClientKind.allCases) func aDownloadGoesOnWhereItWasReset(client: HTTPClientKind) async throws {
+    @Test(arguments: HTTPClientKind.allCases) func downloadContinuesAfterReset(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { request in
             request.number == 1
@@ -61,21 +61,21 @@ struct HTTPTests {
         let rest = server.requests.last?.firstByte
         let status = rest == nil ? 200 : 206
         #expect(report.contains("failed 1 unknown charged -1005") && report.contains("ok \(status) 200000 \(sum)"), "\(report)")
-        // Who polls for errors first may hear of the reset before it has read what came earlier, and loses that.
+        // A client that polls for errors first may see the reset before it has read earlier bytes, and lose them.
         #expect(client == .urlSession ? rest == 70_000 : rest ?? 0 <= 70_000)
         #expect(server.requests.count == 2)
     }
 
-    /// The path has been there since before anybody looked: nothing suggests that it is the network that is to blame.
-    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsNotFoundIsTheServersFault(client: HTTPClientKind) async throws {
+    /// The path is older than the monitor: nothing suggests a fault of the network.
+    @Test(arguments: HTTPClientKind.allCases) func missingNameIsServersFault(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let report = try await network.request("get", by: client, "name.invalid", "--attempts", "1").report()
         #expect(report.filter { $0.hasPrefix("failed") } == ["failed 1 server charged -1003"], "\(report)")
         #expect(report.contains { $0.hasPrefix("error -1003 ") }, "\(report)")
     }
 
-    /// Nothing has been reached since the reconnect, which was just now: the network is given time to come up.
-    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsNotFoundAfterAReconnectIsTheNetworksFault(client: HTTPClientKind)
+    /// No server has answered since the reconnect: the network has time to come up.
+    @Test(arguments: HTTPClientKind.allCases) func missingNameAfterReconnectIsNetworksFault(client: HTTPClientKind)
         async throws
     {
         let network = try await CabledNetwork.withFarEnd()
@@ -90,11 +90,11 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "backingOff 1")
     }
 
-    @Test(arguments: HTTPClientKind.allCases) func aNameThatIsLostWithTheCableIsLookedUpAgainWhenThatIsBack(client: HTTPClientKind)
+    @Test(arguments: HTTPClientKind.allCases) func nameLostWithCableIsLookedUpAgain(client: HTTPClientKind)
         async throws
     {
         let network = try await CabledNetwork.withFarEnd()
-        // So that it is not over before the cable is out, on a busy machine either.
+        // Long enough that the cable is out first, on a busy machine, too.
         let child = try network.request("get", by: client, "name.invalid", lookupTimeout: 5, "--attempts", "1")
         defer { child.signal(SIGKILL) }
         var lines = child.lines.makeAsyncIterator()
@@ -106,14 +106,14 @@ struct HTTPTests {
         #expect(await lines.next(isolation: #isolation) == "attemptStarted 2")
     }
 
-    /// What the far end answers is lost until the cable has been out and in: then the connection is refused.
-    @Test(arguments: HTTPClientKind.allCases) func aRefusalAcrossAnOutageIsNotCharged(client: HTTPClientKind) async throws {
+    /// The far end's answers are lost until the cable has been out and in: then the connection is refused.
+    @Test(arguments: HTTPClientKind.allCases) func refusalAcrossOutageIsNotCharged(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.far.ip("route add blackhole 192.0.2.10/32")
         let child = try network.request("get", by: client, "192.0.2.1", "--attempts", "1", "--transitions")
         var lines = child.lines.makeAsyncIterator()
         while let line = await lines.next(isolation: #isolation), line != "attemptStarted 1" {}
-        // Each is told after the bus knows of it.
+        // The bus knows each change before it is printed.
         try await network.pull()
         while let line = await lines.next(isolation: #isolation), line != "offline" {}
         try await network.plug()
@@ -126,7 +126,7 @@ struct HTTPTests {
             "\(report)")
     }
 
-    @Test(arguments: HTTPClientKind.allCases) func startedOfflineItWaitsForTheCable(client: HTTPClientKind) async throws {
+    @Test(arguments: HTTPClientKind.allCases) func offlineRequestWaitsForCable(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { _ in .respond(200, [:], "hello") }
         defer { server.stop() }
@@ -142,7 +142,7 @@ struct HTTPTests {
         #expect(rest.contains("ok 200 5"), "\(rest)")
     }
 
-    @Test func behindAPortalARequestWaitsUntilItIsOpen() async throws {
+    @Test func requestWaitsBehindPortal() async throws {
         let network = try await CabledNetwork.withFarEnd()
         let server = try network.serve { request in
             request.number == 1 ? .respond(302, ["Location": "http://portal.invalid/"]) : .respond(204)
@@ -151,14 +151,14 @@ struct HTTPTests {
         let report = try await network.request("get", "192.0.2.1", "--validate").report()
         #expect(report.contains("behind a captive portal: http://portal.invalid/") && report.contains("validated"), "\(report)")
         #expect(report.contains("attemptStarted 1") && report.contains("ok 204 0"), "\(report)")
-        // Behind the portal it would have been led astray.
+        // Behind the portal it would have followed the redirect and failed.
         #expect(!report.contains { $0.hasPrefix("failed") }, "\(report)")
         let own = try #require(server.requests.firstIndex { $0.headers["cache-control"] == nil }, "\(server.requests)")
         #expect(own >= 2, "two validations come first")
     }
 
-    /// The server holds up each of the first three uploads in the midst until the cable is out.
-    @Test(arguments: HTTPClientKind.allCases) func anUploadSurvivesAPulledCableThreeTimes(client: HTTPClientKind) async throws {
+    /// The server blocks each of the first three uploads midway until the cable is out.
+    @Test(arguments: HTTPClientKind.allCases) func uploadSurvivesThreeOutages(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let (reached, reachedIn) = AsyncStream.makeStream(of: Int.self)
         let held = Mutex(0)
@@ -200,8 +200,8 @@ struct HTTPTests {
         #expect(last.length == size && last.sum == UInt64(size) * 7 && server.requests.count == 4)
     }
 
-    /// The server falls silent in the midst of the body; meanwhile the machine's lease is renewed and a second cable plugged in.
-    @Test(arguments: HTTPClientKind.allCases) func onlyALostAddressEndsADownload(client: HTTPClientKind) async throws {
+    /// The server falls silent in the middle of the body; meanwhile the lease is renewed and a second cable plugged in.
+    @Test(arguments: HTTPClientKind.allCases) func onlyLostAddressEndsDownload(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         try await network.far.ip("addr add 198.51.100.1/24 dev remote1")
         let server = try network.serve { request in
@@ -215,7 +215,7 @@ struct HTTPTests {
         try await server.untilRequests(1)
         var lines = child.lines.makeAsyncIterator()
         var report: [String] = []
-        // Sees the machine go offline and come back with its address, in a fraction of the grace.
+        // The machine goes offline and returns with its address, well within the grace.
         try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
         while let line = await lines.next(isolation: #isolation), line != "offline" { report.append(line) }
         try await network.addIPv4()
@@ -228,7 +228,7 @@ struct HTTPTests {
             report.append(line)
             if line.hasPrefix("failed") { break }
         }
-        #expect(clock.now - start >= .seconds(1), "what came before was no loss")
+        #expect(clock.now - start >= .seconds(1), "the earlier loss was within the grace")
         while let line = await lines.next(isolation: #isolation) { report.append(line) }
         let sum = Self.body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
         let status = server.requests.last?.firstByte == nil ? 200 : 206
@@ -236,7 +236,7 @@ struct HTTPTests {
         #expect(report.contains("ok \(status) 200000 \(sum)") && server.requests.count == 2, "\(report)")
     }
 
-    /// Half of them in sessions that come and go, whose connections over TLS are open when they go.
+    /// Half of the downloads have short-lived sessions, whose connections over TLS are still open at their end.
     @Test(arguments: HTTPClientKind.allCases) func downloadsOverTLSComeAndGo(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let (server, certificate) = try await network.serveTLS()
@@ -252,7 +252,7 @@ struct HTTPTests {
         #expect(await child.exitCode() == 0)
     }
 
-    @Test(arguments: HTTPClientKind.allCases) func certificateThatIsNotTrustedIsAnError(client: HTTPClientKind) async throws {
+    @Test(arguments: HTTPClientKind.allCases) func untrustedCertificateIsError(client: HTTPClientKind) async throws {
         let network = try await CabledNetwork.withFarEnd()
         let (server, certificate) = try await network.serveTLS()
         defer {

@@ -54,13 +54,13 @@ import Testing
         }
     }
 
-    /// The body of the refusal is not that of the answer.
+    /// The body of the 401 differs from that of the answer.
     private static func answerToAnyone(_ request: Request) -> Reply {
         request.headers["authorization"] == nil
             ? .respond(401, ["WWW-Authenticate": "Basic realm=\"x\""], "who is there?") : .respond(200, [:], "hello")
     }
 
-    @Test func delegateOfTheSessionIsAskedForCredentials() async throws {
+    @Test func sessionDelegateProvidesCredentials() async throws {
         try await Exchange.run(Self.answerToAnyone) { exchange in
             let keeper = Keeper()
             let session = URLSession(configuration: .ephemeral, delegate: keeper, delegateQueue: nil)

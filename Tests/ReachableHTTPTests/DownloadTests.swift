@@ -7,7 +7,7 @@ import Testing
 
 @testable import ReachableHTTP
 
-/// Downloads from a real server that breaks off.
+/// Downloads from a real server that ends connections early.
 @Suite(.timeLimit(.minutes(5))) struct DownloadTests {
     private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let policy = RetryPolicy.steady.backoff(.immediate)
@@ -19,7 +19,7 @@ import Testing
         return (try Data(contentsOf: file), response)
     }
 
-    @Test func itGoesOnWhereItBrokeOff() async throws {
+    @Test func downloadContinuesAfterReceivedBytes() async throws {
         try await Exchange.run { request in
             switch request.number {
             case 1: .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
@@ -42,7 +42,7 @@ import Testing
             return switch request.number {
             case 1: .breakOff(200, ["ETag": "\"a\""], body: rest, after: 30_000)
             case 2: .stopShort(206, ["ETag": "\"a\"", "Content-Range": range], body: rest, after: 20_000)
-            // Whole by itself, and less than was asked for.
+            // A complete response with less than the requested range.
             case 3: .respond(206, ["ETag": "\"a\"", "Content-Range": "bytes 50000-59999/100000"], body: Array(rest[..<10_000]))
             default: .part(of: Self.body, tag: "\"a\"", request)
             }
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: [[:], ["ETag": "W/\"a\""], ["ETag": "\"a\"", "Accept-Ranges": "none"]])
-    func withoutAStrongValidatorItStartsAnew(headers: [String: String]) async throws {
+    func withoutStrongValidatorDownloadStartsAgain(headers: [String: String]) async throws {
         try await Exchange.run { request in
             request.number == 1
                 ? .breakOff(200, headers, body: Self.body, after: 30_000) : .respond(200, headers, body: Self.body.reversed())
@@ -65,21 +65,21 @@ import Testing
         }
     }
 
-    @Test func whatHasChangedStartsAnew() async throws {
+    @Test func changedRepresentationStartsAgain() async throws {
         let other = Array(Self.body[..<10_000].reversed())
         try await Exchange.run { request in
             request.number == 1
                 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .part(of: other, tag: "\"b\"", request)
         } _: { exchange in
             let data = try await download(exchange).0
-            #expect(Array(data) == other, "nothing is left of what was longer")
+            #expect(Array(data) == other, "no byte of the longer file is left")
         }
     }
 
     @Test(arguments: [
         Reply.respond(206, ["Content-Range": "bytes 0-9/100000"], "0123456789"), .respond(416, [:], "no"),
     ])
-    func whatDoesNotFitStartsAnew(reply: Reply) async throws {
+    func mismatchedPartStartsAgain(reply: Reply) async throws {
         try await Exchange.run { request in
             switch request.number {
             case 1: .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func anErrorStatusIsReturnedOrThrown() async throws {
+    @Test func errorStatusIsReturnedOrThrown() async throws {
         try await Exchange.run { _ in
             .respond(404, [:], "not here")
         } _: { exchange in
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func aRefusalAfterAPartHasItsOwnBody() async throws {
+    @Test func errorResponseAfterPartHasItsOwnBody() async throws {
         try await Exchange.run { request in
             request.number == 1 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .respond(410, [:], "gone")
         } _: { exchange in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func whatFailsLeavesNoFile() async throws {
+    @Test func failedDownloadLeavesNoFile() async throws {
         let folder = try TemporaryFolder()
         try await Exchange.run {
             $0.number < 4 ? .breakOff(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .reset
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func uploadsOfFilesStartAnew() async throws {
+    @Test func uploadOfFileStartsAgain() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
         try Data(Self.body).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -7,14 +7,16 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What the library's page shows, and what it says about that.
+/// The examples of the library's pages.
 @Suite(.timeLimit(.minutes(5))) struct GuideTests {
     private func untilBackingOff(_ events: inout AsyncStream<RetryEvent>.AsyncIterator) async throws {
         while try #require(await events.next(isolation: #isolation)).kind != .backingOff {}
     }
 
-    @Test(arguments: [("ReachableHTTP", "PhotoService"), ("HTTPClientRequests", "Backup")])
-    func itShowsTheFileThatIsCompiledHere(page: String, example: String) throws {
+    @Test(arguments: [
+        ("ReachableHTTP", "StorePhoto"), ("RepeatingRequests", "PhotoService"), ("HTTPClientRequests", "Backup"),
+    ])
+    func pageShowsCompiledFile(page: String, example: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = folder.deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appendingPathComponent("Sources/ReachableHTTP/ReachableHTTP.docc/\(page).md")
@@ -29,7 +31,16 @@ import Testing
         #expect(shown == [compiled])
     }
 
-    @Test func aPhotoIsSentOnceThoughTheNetworkBreaksOff() async throws {
+    @Test func photoIsStoredAfterOneCall() async throws {
+        try await Exchange.run { _ in
+            .respond(201)
+        } _: { exchange in
+            let status = try await store(Data([1, 2]), at: try #require(try exchange.request().url), on: exchange.bus)
+            #expect(status == 201 && exchange.server.requests.map(\.length) == [2])
+        }
+    }
+
+    @Test func photoHasOneKeyInAllAttempts() async throws {
         try await Exchange.run {
             $0.number == 1 ? .reset : .respond(201)
         } _: { exchange in
@@ -53,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func aLockedPhotoIsWaitedFor() async throws {
+    @Test func lockedPhotoIsRetried() async throws {
         try await Exchange.run { request in
             switch request.number {
             case 1: .respond(423)

@@ -7,7 +7,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Requests as values of `Job`, and the options of a request that a bus has to know.
+/// Requests as values of `Job`, and the options for their place on a bus.
 @Suite(.timeLimit(.minutes(5))) struct JobTests {
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 
@@ -16,13 +16,13 @@ import Testing
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange in
             let job = exchange.session.job(for: try exchange.request(), retrying: Self.policy, on: exchange.bus)
-            #expect(exchange.server.requests.isEmpty, "it has not begun")
+            #expect(exchange.server.requests.isEmpty, "a cold job sends nothing")
             let (data, response) = try await job.value
             #expect(data == Data("ok".utf8) && response.statusCode == 200)
         }
     }
 
-    @Test func eachLifeHasAKey() async throws {
+    @Test func eachLifeHasItsOwnKey() async throws {
         try await Exchange.run { request in
             request.number.isMultiple(of: 2) ? .respond(201) : .respond(503)
         } _: { exchange in
@@ -33,8 +33,8 @@ import Testing
         }
     }
 
-    /// Both lives run at the same time, and their failures are judged each by its own request.
-    @Test func livesAtTheSameTimeDoNotMix() async throws {
+    /// Both lives run at the same time; each failure is classified by its own request.
+    @Test func concurrentLivesDoNotMix() async throws {
         try await Exchange.run { request in
             if request.headers["x-life"] == "0" { return .respond(404) }
             return request.number < 4 ? .respond(503) : .respond(200, [:], "ok")
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func submittedUploadTellsItsStory() async throws {
+    @Test func submittedUploadReportsEvents() async throws {
         try await Exchange.run {
             $0.number == 1 ? .respond(503) : .respond(201)
         } _: { exchange in
@@ -121,7 +121,7 @@ import Testing
 
     // MARK: - Options
 
-    @Test func callersOfOneNameShareARequest() async throws {
+    @Test func callersOfOneNameShareRequest() async throws {
         try await Exchange.run {
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange in
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func callersOfOneNameShareARefusal() async throws {
+    @Test func callersOfOneNameShareErrorResponse() async throws {
         try await Exchange.run { _ in
             .respond(503, [:], "busy")
         } _: { exchange in
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: [HTTPDestination.hostAndPort, .none, .named("photos")])
-    func destinationIsTheCallersToName(destination: HTTPDestination) async throws {
+    func destinationCanBeNamed(destination: HTTPDestination) async throws {
         try await Exchange.run {
             $0.number == 1 ? .respond(503) : .respond(200)
         } _: { exchange in
@@ -167,7 +167,7 @@ import Testing
                 try await exchange.session.data(
                     for: request, retrying: .steady, on: exchange.bus,
                     options: .with {
-                        $0.id = "job"
+                        $0.job.id = "job"
                         $0.destination = destination
                     })
             }

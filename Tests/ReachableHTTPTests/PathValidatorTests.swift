@@ -7,7 +7,7 @@ import Testing
 
 /// Validations by a real server, which may be a portal.
 @Suite(.timeLimit(.minutes(5))) struct PathValidatorTests {
-    /// A server and its URL.
+    /// Runs a body with a server and its URL.
     private func withServer(
         _ answer: @escaping @Sendable (Request) -> Reply, _ body: (MisbehavingServer, URL) async throws -> Void
     ) async throws {
@@ -16,7 +16,7 @@ import Testing
         try await body(server, try #require(URL(string: "http://127.0.0.1:\(server.port)/check")))
     }
 
-    /// One that puts up with a slow machine.
+    /// A validator that tolerates a slow machine.
     private func validator(_ url: URL, status: Int? = nil, body: String? = nil) -> HTTPPathValidator {
         HTTPPathValidator(url: url, expectedStatus: status, expectedBody: body, timeout: .seconds(3600))
     }
@@ -25,7 +25,7 @@ import Testing
         try await validator(url, status: status, body: body).validate(.unknown)
     }
 
-    @Test func theExpectedAnswerValidates() async throws {
+    @Test func expectedAnswerValidates() async throws {
         try await withServer {
             $0.number == 1 ? .respond(204, ["Set-Cookie": "a=b", "Cache-Control": "max-age=3600"]) : .respond(200, [:], "ok\n")
         } _: { server, url in
@@ -44,7 +44,7 @@ import Testing
         ("http://portal.example/login?from=x", "http://portal.example/login?from=x"), ("/login", "BASE/login"),
         ("//portal.example/", "http://portal.example/"), ("javascript:alert(1)", "BASE/check"), ("", "BASE/check"),
     ])
-    func aRedirectIsAPortalAndIsNotFollowed(_ location: String, _ page: String) async throws {
+    func redirectIsPortalAndNotFollowed(_ location: String, _ page: String) async throws {
         for status in [301, 302, 303, 307, 308] {
             try await withServer { _ in
                 .respond(status, ["Location": location], "moved")
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aRedirectCanBeTheRightAnswer() async throws {
+    @Test func redirectCanBeExpected() async throws {
         try await withServer { _ in
             .respond(302, ["Location": "http://elsewhere.example/"], "moved")
         } _: { server, url in
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func anotherBodyOrPageIsAPortal() async throws {
+    @Test func unexpectedBodyIsPortal() async throws {
         let replies: [Reply] = [
             .respond(200, [:], "<html>"), .respond(200), .respond(204), .respond(511, [:], "<html>"),
             .stopShort(200, [:], body: Array(repeating: 0, count: 1 << 20), after: 4096),
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func whatSaysNothingHasFailed() async throws {
+    @Test func errorOrSilenceFails() async throws {
         try await withServer {
             $0.number == 1 ? .respond(503, [:], "busy") : .reset
         } _: { _, url in
@@ -104,7 +104,7 @@ import Testing
         #expect(finding == .failed("file:///etc/hostname is no URL of HTTP"))
     }
 
-    @Test func whoCancelsEndsTheRequest() async throws {
+    @Test func cancellationEndsRequest() async throws {
         try await withServer { _ in
             .stall
         } _: { server, url in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    /// A monitor on a network that only tests know, and a validator that asks a real server.
+    /// Runs a body with a monitor of a simulated network whose validator uses a real server.
     private func withMonitor(
         _ url: URL, _ body: (ReachabilityMonitor, ManualClock, inout AsyncStream<Transition>.AsyncIterator) async throws -> Void
     ) async throws {
@@ -130,7 +130,7 @@ import Testing
         try await body(monitor, clock, &transitions)
     }
 
-    @Test func aMonitorSeesThePortalAndThatItOpened() async throws {
+    @Test func monitorSeesPortalOpen() async throws {
         try await withServer {
             $0.number == 1 ? .respond(302, ["Location": "http://portal.example/"]) : .respond(204)
         } _: { server, url in
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func aServerThatHangsHasFailedAfterTheTimeout() async throws {
+    @Test func silentServerFailsAfterTimeout() async throws {
         try await withServer {
             $0.number == 1 ? .stall : .respond(204)
         } _: { server, url in
@@ -155,7 +155,7 @@ import Testing
                 #expect(failed == .failed("no answer within 10.0 seconds"))
                 let asking = Task { try await monitor.validate() }
                 let finding = try await asking.value
-                #expect(finding == .validated && server.requests.count == 2, "the request that hangs was cancelled")
+                #expect(finding == .validated && server.requests.count == 2, "the hanging request was cancelled")
             }
         }
     }

@@ -10,7 +10,7 @@ import Testing
         ProbeVerdict(url: Self.url, status: status, body: body.map { ProbeVerdict.trimmed($0.utf8) })
     }
 
-    /// One whose head was right.
+    /// A verdict after the expected head.
     private func begun(_ body: String = "ok") -> ProbeVerdict {
         var verdict = verdict(200, body)
         #expect(verdict.begin(status: 200, location: nil) == nil)
@@ -30,20 +30,20 @@ import Testing
             (404, nil, .failed("\(url) answered with status 404")), (500, nil, .failed("\(url) answered with status 500")),
             (-1, nil, .failed("\(url) answered with status -1")),
         ] as [(Int, String?, PathValidation)])
-    func anotherStatusIsAVerdictByItself(_ status: Int, _ location: String?, _ finding: PathValidation) {
+    func unexpectedStatusDecidesWithoutBody(_ status: Int, _ location: String?, _ finding: PathValidation) {
         for other in [verdict(), verdict(418, nil)] { #expect(begin(other, status, location) == finding) }
     }
 
-    @Test func theExpectedStatusNeedsTheBodyThatIsExpectedWithIt() {
+    @Test func expectedStatusWaitsForBody() {
         #expect(begin(verdict(204, nil), 204, nil) == .validated)
         #expect(begin(verdict(), 200, nil) == nil)
     }
 
-    @Test func ofARedirectThatIsExpectedTheBodyIsNoMatter() {
+    @Test func expectedRedirectIgnoresBody() {
         for body in [nil, "ok"] { #expect(begin(verdict(302, body), 302, "http://portal.example/") == .validated) }
     }
 
-    @Test func withoutAHeadNothingIsValidated() {
+    @Test func responseWithoutHeadFails() {
         for verdict in [verdict(200, nil), verdict(200, "")] {
             #expect(verdict.end() == .failed("\(Self.url) sent no response of HTTP"))
         }
@@ -52,19 +52,19 @@ import Testing
     @Test(arguments: [
         ("ok", true), (" \r\nok\n", true), ("o", false), ("", false), ("OK", false), ("okay", false), ("o k", false),
     ])
-    func theBodyIsComparedWithoutWhiteSpaceAroundIt(_ body: String, _ isRight: Bool) {
+    func bodyIsComparedWithoutSurroundingWhiteSpace(_ body: String, _ isRight: Bool) {
         var verdict = begun()
         for byte in body.utf8 { #expect(verdict.receive([byte]) == nil) }
         #expect(verdict.end() == (isRight ? .validated : .captivePortal(Self.url)))
     }
 
-    @Test func anEmptyBodyCanBeExpected() {
+    @Test func emptyBodyCanBeExpected() {
         #expect(begun("").end() == .validated)
         var other = begun("")
         #expect(other.receive("x".utf8) == nil && other.end() == .captivePortal(Self.url))
     }
 
-    @Test func noMoreIsReadThanCanBeRight() {
+    @Test func excessBytesDecideEarly() {
         var verdict = begun()
         #expect(verdict.receive(Array(repeating: 0x20, count: 1024)) == nil && verdict.receive("ok".utf8) == nil)
         #expect(verdict.end() == .validated)

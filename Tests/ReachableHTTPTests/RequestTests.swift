@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReachableHTTP
 
-/// What is made of a request before it is sent.
+/// The changes to a request before it is sent.
 @Suite struct RequestTests {
     private func request(_ text: String) throws -> URLRequest { URLRequest(url: try #require(URL(string: text))) }
 
@@ -14,7 +14,7 @@ import Testing
         ("https://example.com:8443/", "example.com:8443"), ("http://192.0.2.1", "192.0.2.1:80"),
         ("http://[2001:db8::1]:81/", "[2001:db8::1]:81"),
     ])
-    func theDestinationIsHostAndPort(text: String, destination: String) throws {
+    func destinationIsHostAndPort(text: String, destination: String) throws {
         #expect(try request(text).destination == destination)
     }
 
@@ -25,14 +25,14 @@ import Testing
         (1e300, 60, nil, 3_155_760_000), (5, 60, .milliseconds(1500), 5), (1, 60, .milliseconds(1500), 3),
         (60, 60, .seconds(600), 601), (60, 60, .seconds(Int64.max), 3_155_760_000),
     ])
-    func silenceMayLast(own: Double, session: Double, attempt: Duration?, expected: Double) throws {
+    func timeoutIsRoundedAndBounded(own: Double, session: Double, attempt: Duration?, expected: Double) throws {
         var request = try request("http://192.0.2.1")
         request.timeoutInterval = own
         request.setTimeout(RetryPolicy.default.attemptTimeout(attempt), session)
         #expect(request.timeoutInterval == expected)
     }
 
-    @Test func aKeyThatIsThereIsKept() throws {
+    @Test func existingKeyIsKept() throws {
         var request = try request("http://192.0.2.1")
         request.setValue("mine", forHTTPHeaderField: "idempotency-key")
         request.add(.key)

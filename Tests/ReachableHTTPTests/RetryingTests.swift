@@ -9,10 +9,10 @@ import Testing
 
 /// Requests to a real server, repeated by a bus in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct RetryingTests {
-    /// What jobs are called in these tests.
-    private static let job = HTTPRetryOptions.with { $0.id = "job" }
+    /// Options that name the job.
+    private static let job = HTTPRetryOptions.with { $0.job.id = "job" }
 
-    @Test func whatSucceedsIsReturned() async throws {
+    @Test func successIsReturned() async throws {
         try await Exchange.run { _ in
             .respond(200, ["X": "y"], "hello")
         } _: { exchange in
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func aServersDelayIsWaitedOut() async throws {
+    @Test func serverDelayIsWaitedOut() async throws {
         try await Exchange.run {
             $0.number == 1 ? .respond(503, ["Retry-After": "30"]) : .respond(200, [:], "ok")
         } _: { exchange in
@@ -37,13 +37,13 @@ import Testing
             exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
-            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")
+            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's delay still applies")
             exchange.clock.advance(by: .seconds(30))
             #expect(try await loading.value.0 == Data("ok".utf8))
         }
     }
 
-    @Test(arguments: [408, 429, 500, 502, 503, 504]) func aStatusThatPassesIsRetried(status: Int) async throws {
+    @Test(arguments: [408, 429, 500, 502, 503, 504]) func transientStatusIsRetried(status: Int) async throws {
         try await Exchange.run {
             $0.number == 1 ? .respond(status) : .respond(204)
         } _: { exchange in
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func aStatusThatLastsIsReturnedOrThrown() async throws {
+    @Test func permanentStatusIsReturnedOrThrown() async throws {
         try await Exchange.run { _ in
             .respond(404, [:], "not here")
         } _: { exchange in
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [HTTPRetryOptions.ErrorStatuses.returned, .thrown])
-    func aStatusThatPassesIsTheResultIfItDoesNot(statuses: HTTPRetryOptions.ErrorStatuses) async throws {
+    func lastTransientStatusIsResult(statuses: HTTPRetryOptions.ErrorStatuses) async throws {
         try await Exchange.run {
             .respond(503, [:], "busy \($0.number)")
         } _: { exchange in
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func aRefusedConnectionIsTheServersFault() async throws {
+    @Test func refusedConnectionIsServersFault() async throws {
         try await Exchange.run { _ in
             .respond(200)
         } _: { exchange in
@@ -113,8 +113,8 @@ import Testing
         }
     }
 
-    /// The system refuses to connect to a broadcast address: nothing leaves this machine.
-    @Test func requestWithoutConnectionIsRepeatedWhateverItsMethod() async throws {
+    /// The system rejects connections to a broadcast address: no packet leaves this machine.
+    @Test func unconnectedRequestIsRepeatedWithAnyMethod() async throws {
         try await Exchange.run { _ in
             .respond(200)
         } _: { exchange in
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func uploadOfFileThatCannotBeReadEndsAtOnce() async throws {
+    @Test func unreadableFileEndsUpload() async throws {
         try await Exchange.run { _ in
             .respond(201)
         } _: { exchange in
@@ -148,8 +148,8 @@ import Testing
         }
     }
 
-    /// Nobody listens at the port, and the name is longer than any may be, so that looking it up needs no network.
-    @Test(arguments: [true, false]) func aRefusalOrALostNameInAnOutageIsNotCharged(isRefusal: Bool) async throws {
+    /// The port is closed, and the name is longer than allowed, so that its lookup needs no network.
+    @Test(arguments: [true, false]) func refusalInOutageIsNotCharged(isRefusal: Bool) async throws {
         try await Exchange.run { _ in
             .respond(200)
         } _: { exchange in
@@ -161,8 +161,8 @@ import Testing
                 request.url = unknown
             }
             let options = HTTPRetryOptions.with {
-                $0.id = "job"
-                // Just before it is sent, the cable goes.
+                $0.job.id = "job"
+                // The cable is pulled just before the request is sent.
                 $0.adapt = { [network = exchange.network] request, attempt in
                     if attempt.number == 1 { try network.pull("eth0") }
                     return request
@@ -185,7 +185,7 @@ import Testing
         Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
         .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),
     ])
-    func aBrokenConnectionIsRetried(reply: Reply) async throws {
+    func brokenConnectionIsRetried(reply: Reply) async throws {
         try await Exchange.run {
             $0.number == 1 ? reply : .respond(200, [:], "ok")
         } _: { exchange in
@@ -201,7 +201,7 @@ import Testing
     @Test(arguments: [
         Reply.reset, .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000),
     ])
-    func aConnectionThatAnOutageBrokeIsNotCharged(reply: Reply) async throws {
+    func connectionBrokenByOutageIsNotCharged(reply: Reply) async throws {
         let network = Mutex<Exchange?>(nil)
         let answer: @Sendable (Request) -> Reply = { request in
             guard request.number == 1 else { return .respond(200, [:], "ok") }
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func whileTheNetworkIsAwayNothingIsSent() async throws {
+    @Test func offlineNothingIsSent() async throws {
         try await Exchange.run { _ in
             .respond(200, [:], "ok")
         } _: { exchange in
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test func whatMayNotBeSentTwiceIsSentOnce() async throws {
+    @Test func unsafeRequestIsSentOnce() async throws {
         try await Exchange.run { _ in
             .respond(503)
         } _: { exchange in
@@ -248,11 +248,11 @@ import Testing
     }
 
     @Test(arguments: [HTTPIdempotency.key, .key("mine"), .assured])
-    func theKeyIsTheSameForAllAttempts(idempotency: HTTPIdempotency) async throws {
+    func keyIsSameInAllAttempts(idempotency: HTTPIdempotency) async throws {
         try await Exchange.run { _ in
             .respond(500)
         } _: { exchange in
-            // Few failures in a row: after more the gate would leave the server alone for a while.
+            // Two failures in a row: after more the gate closes for a while.
             let policy = RetryPolicy.steady.backoff(.immediate).giveUpAfter(maxAttempts: 2)
             for _ in 1...2 {
                 _ = try await exchange.session.upload(
@@ -270,7 +270,7 @@ import Testing
         }
     }
 
-    @Test func eachAttemptHasItsOwnRequest() async throws {
+    @Test func eachAttemptIsAdapted() async throws {
         try await Exchange.run {
             $0.number < 3 ? .respond(500) : .respond(200)
         } _: { exchange in
@@ -289,7 +289,7 @@ import Testing
         }
     }
 
-    @Test func whatTheAdapterThrowsIsAnAttemptsError() async throws {
+    @Test func adapterErrorFailsAttempt() async throws {
         struct NoToken: Error {}
         try await Exchange.run { _ in
             .respond(200)
@@ -315,7 +315,7 @@ import Testing
     }
 
     /// An adapter may send requests of its own.
-    @Test func aStatusThatTheAdapterThrowsIsNoResponse() async throws {
+    @Test func adapterStatusErrorIsNotReturned() async throws {
         try await Exchange.run { _ in
             .respond(401)
         } _: { exchange in
@@ -334,7 +334,7 @@ import Testing
         }
     }
 
-    @Test func theCallersPolicyIsAskedFirst() async throws {
+    @Test func policyPrecedesClassifier() async throws {
         try await Exchange.run { _ in
             .respond(404)
         } _: { exchange in
@@ -347,7 +347,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotHTTPIsNotSent() async throws {
+    @Test func otherSchemesAreNotSent() async throws {
         try await Exchange.run { _ in
             .respond(200)
         } _: { exchange in

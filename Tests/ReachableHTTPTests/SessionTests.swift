@@ -9,9 +9,9 @@ import Testing
 
 @testable import ReachableHTTP
 
-/// Sessions, connections and files, and how long they are open.
+/// The lifetimes of sessions, connections and files.
 @Suite(.timeLimit(.minutes(5))) struct SessionTests {
-    @Test func requestsOfOneSessionShareAConnection() async throws {
+    @Test func requestsOfOneSessionShareConnection() async throws {
         try await Exchange.run { _ in
             .respond(200, [:], "ok")
         } _: { exchange in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func eachValidationOpensAConnection() async throws {
+    @Test func eachValidationOpensConnection() async throws {
         let server = try MisbehavingServer { $0.number == 2 ? .respond(302, ["Location": "/login"]) : .respond(200, [:], "ok") }
         defer { server.stop() }
         let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/check"))
@@ -53,7 +53,7 @@ import Testing
         withExtendedLifetime((other, third)) {}
     }
 
-    @Test func redirectsAreFollowedWithTheirCookies() async throws {
+    @Test func redirectsCarryCookies() async throws {
         try await Exchange.run { request in
             request.path == "/"
                 ? .respond(302, ["Location": "/there", "Set-Cookie": "a=b; Path=/"]) : .respond(200, [:], "there")
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func delegateOfTheSessionDecidesAboutRedirects() async throws {
+    @Test func sessionDelegateDecidesAboutRedirects() async throws {
         final class Stayer: NSObject, URLSessionTaskDelegate {
             func urlSession(
                 _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
@@ -105,7 +105,7 @@ import Testing
         } _: { exchange in
             let session = URLSession(configuration: .ephemeral)
             let loading = Task { [request = try exchange.request()] in
-                try await session.data(for: request, retrying: .steady, on: exchange.bus, options: .with { $0.id = "job" })
+                try await session.data(for: request, retrying: .steady, on: exchange.bus, options: .with { $0.job.id = "job" })
             }
             _ = try await exchange.bus.parked("job")
             session.invalidateAndCancel()
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// In a process of its own, where nothing else opens descriptors.
+    /// Runs in its own process, where nothing else opens descriptors.
     @Test func waitingDownloadsHoldNoDescriptors() async {
         await #expect(processExitsWith: .success) {
             try await Exchange.run { _ in
@@ -126,7 +126,7 @@ import Testing
                 let loading = try (0..<1100).map { index in
                     Task { [request = try exchange.request()] in
                         try await exchange.session.download(
-                            for: request, retrying: .steady, on: exchange.bus, options: .with { $0.id = JobID("job \(index)") })
+                            for: request, retrying: .steady, on: exchange.bus, options: .with { $0.job.id = JobID("job \(index)") })
                     }
                 }
                 for index in 0..<1100 { _ = try await exchange.bus.parked(JobID("job \(index)")) }
@@ -158,7 +158,7 @@ import Testing
                 try await exchange.session.download(
                     for: request, retrying: .steady, on: exchange.bus,
                     options: .with {
-                        $0.id = "job"
+                        $0.job.id = "job"
                         $0.downloadDirectory = folder.url
                     })
             }
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func fileThatWasTidiedAwayStartsAgain(isRemoved: Bool) async throws {
+    @Test(arguments: [true, false]) func tidiedFileStartsAgain(isRemoved: Bool) async throws {
         try await resumeDownload { folder in
             let part = try #require(try folder.contents.first)
             if isRemoved {
@@ -210,7 +210,7 @@ final class TemporaryFolder: Sendable {
         get throws { try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil) }
     }
 
-    /// How many files in it this process has open.
+    /// The number of its files that this process has open.
     var openDescriptors: Int {
         get throws {
             let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")

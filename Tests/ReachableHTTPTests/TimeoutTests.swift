@@ -6,16 +6,16 @@ import ReachableHTTP
 import ReachableRetry
 import Testing
 
-/// Requests that a server does not answer, and requests that nobody wants any more.
+/// Unanswered and cancelled requests.
 @Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
-    private static let job = HTTPRetryOptions.with { $0.id = "job" }
+    private static let job = HTTPRetryOptions.with { $0.job.id = "job" }
 
-    @Test func theAttemptsTimeoutIsThePolicys() async throws {
+    @Test func policyTimeoutEndsAttempt() async throws {
         try await Exchange.run {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange in
             var request = try exchange.request()
-            // Foundation would make no time at all of it.
+            // Foundation would cut it to 0 s.
             request.timeoutInterval = 0.5
             let loading = Task { [request] in
                 try await exchange.session.data(
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func aDeadConnectionIsGivenUpAfterFiveSeconds() async throws {
+    @Test func deadConnectionEndsAfterFiveSeconds() async throws {
         try await Exchange.run {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange in
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func aDeadConnectionIsKeptIfThePolicySaysSo() async throws {
+    @Test func policyCanKeepDeadConnection() async throws {
         try await Exchange.run { _ in
             .stall
         } _: { exchange in
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func aJobGivesUpADeadConnection() async throws {
+    @Test func jobEndsDeadConnection() async throws {
         try await Exchange.run {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange in
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func whatADeadConnectionMayHaveSentIsSentOnce() async throws {
+    @Test func unsafeRequestOnDeadConnectionIsSentOnce() async throws {
         try await Exchange.run { _ in
             .stall
         } _: { exchange in
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func whatTimedOutAndMayNotBeSentTwiceIsSentOnce() async throws {
+    @Test func unsafeRequestThatTimedOutIsSentOnce() async throws {
         try await Exchange.run { _ in
             .stall
         } _: { exchange in
@@ -108,12 +108,12 @@ import Testing
         }
     }
 
-    @Test func anAdapterThatTakesTooLongHasSentNothing() async throws {
+    @Test func slowAdapterHasSentNothing() async throws {
         try await Exchange.run { _ in
             .respond(200, [:], "ok")
         } _: { exchange in
             let options = HTTPRetryOptions.with {
-                $0.id = "job"
+                $0.job.id = "job"
                 $0.adapt = { request, attempt in
                     // Until the task is cancelled.
                     if attempt.number == 1 { for await _ in AsyncStream<Void>.makeStream().stream {} }
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func theWholeIsLimitedByThePolicy() async throws {
+    @Test func policyDeadlineEndsJob() async throws {
         try await Exchange.run { _ in
             .stall
         } _: { exchange in
@@ -146,8 +146,8 @@ import Testing
         }
     }
 
-    /// In real time, of which Foundation counts whole seconds.
-    @Test func silenceIsEndedByTheRequestsTimeoutRoundedUp() async throws {
+    /// Uses real time, of which Foundation counts whole seconds.
+    @Test func requestTimeoutEndsSilence() async throws {
         try await Exchange.run {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange in
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func whoCancelsEndsTheSessionsTask() async throws {
+    @Test func cancellationEndsSessionTask() async throws {
         try await Exchange.run { _ in
             .stall
         } _: { exchange in
@@ -178,7 +178,7 @@ import Testing
                 exchange.session.getAllTasks { continuation.resume(returning: $0.count) }
             }
             #expect(tasks == 0)
-            // A download has a session of its own, which `getAllTasks` does not show.
+            // Requests run in a companion, which `getAllTasks` does not show.
             try await exchange.server.untilNoConnections()
         }
     }

@@ -6,9 +6,9 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What the article "Captive portals" shows.
+/// The examples of the article "Captive portals".
 @Suite(.timeLimit(.minutes(5))) struct ValidationGuideTests {
-    @Test func itShowsTheFilesThatAreCompiledHere() throws {
+    @Test func pageShowsCompiledFiles() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appendingPathComponent("Sources/Reachability/Reachability.docc/Validation.md")
@@ -21,7 +21,7 @@ import Testing
         #expect(shown == compiled)
     }
 
-    /// What the server says, however slow the machine is.
+    /// Validates until the server answers: a slow machine may time out first.
     private func answer(_ monitor: ReachabilityMonitor) async throws -> PathValidation {
         while true {
             let finding = try await monitor.validate()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func thePortalIsShownAndTheUploadWaitsUntilItIsOpen() async throws {
+    @Test func uploadWaitsBehindPortal() async throws {
         let isOpen = Atomic(false)
         let server = try MisbehavingServer { _ in
             isOpen.load(ordering: .acquiring) ? .respond(204) : .respond(302, ["Location": "http://portal.example/"])
@@ -60,8 +60,8 @@ import Testing
         #expect(sent.load(ordering: .acquiring) == true)
     }
 
-    @Test func onlyTheRightGreetingValidates() async throws {
-        for (greeting, finding) in [("220 mail.example", PathValidation.validated), ("220 somebody else", .captivePortal(nil))] {
+    @Test func onlyExpectedGreetingValidates() async throws {
+        for (greeting, finding) in [("220 mail.example", PathValidation.validated), ("220 other.example", .captivePortal(nil))] {
             let validator = GreetingValidator(greeting: "220 mail.example") { greeting }
             #expect(try await validator.validate(.unknown) == finding)
         }

@@ -22,7 +22,7 @@ struct Upload {
         // The path to this server counts, wherever it is.
         options.scope = .host(server.host() ?? "")
         options.errorStatuses = .thrown
-        options.id = JobID(parcel.name)
+        options.job.id = JobID(parcel.name)
         let (data, response) = try await session.upload(
             for: request, fromFile: outbox.file(of: parcel), retrying: policy, on: bus, options: options)
         // A redirection without a target is no error, but nothing was stored.

@@ -8,10 +8,10 @@ internal import NIOPosix
 internal import NIOSSL
 
 extension ConnectionFault {
-    /// What an error of `HTTPClient` stands for, or one of what it is made of.
+    /// Translates an error of `HTTPClient` or of the libraries below it.
     ///
-    /// What is of none of the types known here comes from further below, such as from a stream of HTTP/2, and is unknown in the
-    /// words of `URLError`: another attempt may help. The system's errors are taken as such.
+    /// Other types come from further below, such as from a stream of HTTP/2: they have `URLError`'s code for unknown errors, since
+    /// another attempt may succeed.
     package init(_ error: any Error) {
         switch error {
         case let error as HTTPClientError: self.init(error)
@@ -24,7 +24,7 @@ extension ConnectionFault {
         case is SocketAddressError.UnknownHost: self.init(URLError.Code.cannotFindHost.rawValue)
         case let error as URLError: self.init(error.errorCode)
         case let error as POSIXError: self.init(unsent: error)
-        // Nothing of the connection's: a body that is too long, and files.
+        // No errors of a connection: a body that is too long, and files.
         case is NIOTooManyBytesError: self.init(nil)
         case _ where (error as NSError).domain == NSCocoaErrorDomain: self.init(nil)
         default: self.init(URLError.Code.unknown.rawValue)
@@ -37,16 +37,16 @@ extension ConnectionFault {
             self.init(URLError.Code.timedOut.rawValue, wasSent: false)
         case .deadlineExceeded: self.init(URLError.Code.timedOut.rawValue)
         case .readTimeout, .writeTimeout: self.init(URLError.Code.timedOut.rawValue, wasSent: true)
-        // EAGAIN: it is this machine that has no connection left.
+        // EAGAIN: this machine has no connection left.
         case .getConnectionFromPoolTimeout: self.init(URLError.Code.timedOut.rawValue, systemError: 11, wasSent: false)
         case .remoteConnectionClosed, .uncleanShutdown: self.init(Self.lost)
         case .invalidProxyResponse: self.init(URLError.Code.badServerResponse.rawValue, wasSent: false)
-        // What the caller has to change.
+        // Errors that the caller has to fix.
         default: self.init(nil)
         }
     }
 
-    /// A name stands for several addresses, which were all tried.
+    /// Translates the errors of all addresses of a host.
     private init(_ error: NIOConnectionError) {
         let faults = error.connectionErrors.map { ConnectionFault($0.error) }
         self = ConnectionFault(anyOf: faults) ?? ConnectionFault(URLError.Code.cannotFindHost.rawValue, wasSent: false)
@@ -64,7 +64,7 @@ extension ConnectionFault {
         switch error {
         case .uncleanShutdown: self.init(Self.lost)
         case .unableToValidateCertificate, .noCertificateToValidate: self.init(Self.untrusted)
-        // The reason is in the words only.
+        // Only the text has the reason.
         case .handshakeFailed(let reason) where "\(reason)".contains("CERTIFICATE_VERIFY_FAILED"): self.init(Self.untrusted)
         case .handshakeFailed: self.init(URLError.Code.secureConnectionFailed.rawValue, wasSent: false)
         default: self.init(URLError.Code.secureConnectionFailed.rawValue)
@@ -77,12 +77,12 @@ extension ConnectionFault {
 }
 
 extension IOError {
-    /// Whether it was thrown while a connection was made: for a literal address the client throws the error of connect(2) itself.
+    /// `true` if the error was thrown while a connection was made: for a literal address the client throws that of connect(2).
     ///
-    /// The call is named in the words only: the functions of NIOPosix, and what its `Socket.finishConnect` says of SO_ERROR.
+    /// Only the text names the call: the functions of NIOPosix, and its `Socket.finishConnect` for SO_ERROR.
     fileprivate var isOfConnecting: Bool {
-        let words = description
-        return ["socket(", "connect(", "finishing a non-blocking connect"].contains { words.hasPrefix($0) }
+        let text = description
+        return ["socket(", "connect(", "finishing a non-blocking connect"].contains { text.hasPrefix($0) }
     }
 }
 #endif

@@ -1,65 +1,67 @@
 #if AsyncHTTPClient
 public import AsyncHTTPClient
 public import Foundation
+internal import FoundationNetworking
 public import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
 public import ReachableRetry
 
-/// How requests of `HTTPClient` are repeated, besides what a `RetryPolicy` says.
+/// The options of a repeated request of `HTTPClient`.
 public typealias HTTPClientRetryOptions = HTTPRequestRetryOptions<HTTPClientRequest>
 
-/// Requests that wait for the network and are repeated until they succeed, as those of `URLSession` are.
+/// Requests that wait for the network and are repeated until they succeed, like those of `URLSession`.
 ///
-/// No attempt starts while the network is away, attempts that an outage broke off are not charged, and the next one starts the
-/// moment the network is back. Jobs to the same host and port share a gate, and what a server says about when to come back.
+/// No attempt starts while the network is away, attempts that an outage interrupts are not charged, and the next one starts the
+/// moment the network is back. Jobs to the same host and port share a gate and a server's `Retry-After`.
 ///
-/// Times are the policy's: `RetryPolicy.attemptTimeout(_:)` limits an attempt, `giveUpAfter(elapsed:)` the whole, waiting included.
-/// An attempt lasts until the body of its response has arrived. Without a timeout of the policy's it ends when the server is silent
-/// for the client's `timeout.read`, which nobody sets but ``AsyncHTTPClient/HTTPClient/Configuration/leavingRetriesToBus()``; an
-/// upload that gets no further has no other limit than the policy's.
-/// An attempt is cancelled when this machine has lost the source address of the path for 5 s, unless the policy has another rule
-/// (`RetryPolicy.interruptsAttempt(_:)`).
+/// The policy sets the times: `RetryPolicy.attemptTimeout(_:)` limits an attempt, `giveUpAfter(elapsed:)` the whole, waiting
+/// included. An attempt lasts until the body of its response has arrived. Without an attempt timeout it ends when the server is
+/// silent for the client's `timeout.read`, which ``AsyncHTTPClient/HTTPClient/Configuration/leavingRetriesToBus()`` sets; only the
+/// policy limits an upload that makes no progress. An attempt is cancelled when this machine has lost the path's source address for
+/// 5 s, unless the policy has another rule (`RetryPolicy.interruptsAttempt(_:)`).
 ///
-/// Cancelling the calling task cancels the request. Do not shut down a client while its jobs are pending: they fail.
+/// Cancelling the calling task cancels the request. Jobs fail if their client is shut down while they are pending.
 extension HTTPClient {
-    /// Makes a request, and again until it succeeds; its response is in memory.
+    /// Makes a request, and repeats it until it succeeds; the response is in memory.
     ///
-    /// Each attempt sends the request's body. Those of bytes and of collections can be sent any number of times; one that streams
-    /// can if its sequence can be iterated again, which an `AsyncStream` cannot. For others see
+    /// Each attempt sends the request's body. A body of bytes or of a collection can be sent any number of times; a stream can if its
+    /// sequence can be iterated again, which an `AsyncStream` cannot. For others see
     /// ``AsyncHTTPClient/HTTPClient/upload(_:retrying:on:options:upTo:body:)``.
     ///
     /// - Parameters:
-    ///   - request: what is sent, over `http` or `https`. What is not idempotent by its method is sent once; see
+    ///   - request: The request, over `http` or `https`. It is sent once if its method is not idempotent; see
     ///     ``HTTPRequestRetryOptions/idempotency``.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
-    ///   - maxBytes: the longest body of a response that is taken. That of an error status is cut off there.
-    /// - Returns: The response, whose body is in memory. It may be read once, as with any response of `HTTPClient`.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
+    /// - Returns: The response, whose body is in memory. It can be read once, like that of any response of `HTTPClient`.
     /// - Throws: The client's error of the last attempt; ``HTTPClientStatusError`` if error statuses are thrown; `RetryError` and
-    ///   `CancellationError` as `RetryBus.retry` does; `NIOTooManyBytesError` at once if the response is longer, and
-    ///   `HTTPClientError.unsupportedScheme` if the URL is not HTTP's.
+    ///   `CancellationError` as `RetryBus.retry` does; `NIOTooManyBytesError` at once if the response is longer;
+    ///   `HTTPClientError.unsupportedScheme` at once if the URL is not one of HTTP.
     public func execute(
         _ request: HTTPClientRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await run(request, policy, options, on: bus, exchange: loading(upTo: maxBytes))
+        try await HTTPJob(request, policy, options).run(loading(upTo: maxBytes), on: bus).1
     }
 
     /// Uploads bytes, and tries again until that succeeds; each attempt sends all of them.
     ///
-    /// They are handed over in small parts, so that the client's times count from when they have really been sent. A redirection
-    /// that wants them again at another place is returned rather than followed.
+    /// The client gets them in small parts, so that its times count from when they were really sent. A redirect that asks for them
+    /// at another place is returned and not followed.
     ///
     /// - Parameters:
-    ///   - request: where to, over `http` or `https`; its own body is not sent. Its method should be one that may be repeated, such
-    ///     as `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
-    ///   - bytes: the body.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
-    ///   - maxBytes: the longest body of a response that is taken. That of an error status is cut off there.
+    ///   - request: The request, over `http` or `https`; its own body is not sent. Prefer a method that may be repeated, such as
+    ///     `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
+    ///   - bytes: The body.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
     /// - Returns: The response, whose body is in memory.
-    /// - Throws: As ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``.
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``.
     public func upload(
         _ request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
@@ -70,40 +72,40 @@ extension HTTPClient {
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
     ///
     /// - Parameters:
-    ///   - request: where to, over `http` or `https`; its own body is not sent. Its method should be one that may be repeated, such
-    ///     as `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
-    ///   - file: what is sent, as it is when an attempt starts. It must not become shorter meanwhile.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
-    ///   - maxBytes: the longest body of a response that is taken. That of an error status is cut off there.
+    ///   - request: The request, over `http` or `https`; its own body is not sent. Prefer a method that may be repeated, such as
+    ///     `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
+    ///   - file: The file, which is opened when an attempt starts. It must not become shorter meanwhile.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
     /// - Returns: The response, whose body is in memory.
-    /// - Throws: As ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; what Foundation throws if the file cannot
-    ///   be read, at once.
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; `CocoaError` at once if the
+    ///   file cannot be read.
     public func upload(
         _ request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await run(request, policy, options, on: bus, exchange: loading(file, upTo: maxBytes))
+        try await HTTPJob(request, policy, options).run(loading(file, upTo: maxBytes), on: bus).1
     }
 
-    /// Uploads what a function makes for each attempt, and tries again until that succeeds.
+    /// Uploads a body that a function makes for each attempt, and tries again until that succeeds.
     ///
-    /// For bodies that stream from something that can be read once only. The function is called by the job's task after
-    /// ``HTTPRequestRetryOptions/adapt``, with the attempt's timeout running. What it throws is an error of the attempt, before
-    /// anything was sent: of the network if that was away or changed meanwhile, otherwise a passing one, unless the policy knows
-    /// better.
+    /// For bodies that stream from a source that can be read once. The job's task calls the function after
+    /// ``HTTPRequestRetryOptions/adapt``, within the attempt's timeout. An error that it throws fails the attempt before anything was
+    /// sent: it is the network's if the path changed or was gone meanwhile, and transient otherwise, unless the policy classifies
+    /// it.
     ///
     /// - Parameters:
-    ///   - request: where to, over `http` or `https`; its own body is not sent. Its method should be one that may be repeated, such
-    ///     as `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
-    ///   - policy: when to try again, and when to give up.
-    ///   - bus: where it waits for the network and for its turn.
-    ///   - options: what becomes of statuses, what is sent, and what has to be reached.
-    ///   - maxBytes: the longest body of a response that is taken. That of an error status is cut off there.
-    ///   - body: makes an attempt's body, from its beginning.
+    ///   - request: The request, over `http` or `https`; its own body is not sent. Prefer a method that may be repeated, such as
+    ///     `PUT`; for others see ``HTTPRequestRetryOptions/idempotency``.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
+    ///   - body: A function that makes the whole body of an attempt.
     /// - Returns: The response, whose body is in memory.
-    /// - Throws: As ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``.
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``.
     public func upload(
         _ request: HTTPClientRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24,
@@ -112,51 +114,55 @@ extension HTTPClient {
         try await execute(request, retrying: policy, on: bus, options: options.making(body), upTo: maxBytes)
     }
 
-    /// Makes one attempt.
-    private func exchange(
-        _ request: HTTPClientRequest, upTo maxBytes: Int
-    ) async throws -> HTTPExchange<Void, HTTPClientStatusError> {
-        // As much as a buffer can have.
-        let limit = min(max(0, maxBytes), Int(UInt32.max))
-        var response = try await execute(request, deadline: .distantFuture)
-        guard response.isSuccess else { return .refusal(try await HTTPClientStatusError(reading: response, upTo: limit)) }
-        response.body = .bytes(try await response.body.collect(upTo: limit))
-        return .value((), response)
-    }
-
-    /// Makes attempts whose response is kept in memory.
+    /// Downloads to a file, and tries again until that succeeds; continues after the bytes of earlier attempts if the server allows
+    /// it.
     ///
-    /// - Parameter file: replaces the request's body, from its beginning in each attempt.
-    func loading(
-        _ file: URL? = nil, upTo maxBytes: Int
-    ) -> @Sendable (HTTPClientRequest) async throws -> HTTPExchange<Void, HTTPClientStatusError> {
-        { [self] request in
-            var request = request
-            if let file { request.body = try await .file(file) }
-            return try await exchange(request, upTo: maxBytes)
-        }
-    }
-
-    private func run(
-        _ request: HTTPClientRequest, _ policy: RetryPolicy, _ options: HTTPClientRetryOptions, on bus: RetryBus,
-        exchange: @escaping @Sendable (HTTPClientRequest) async throws -> HTTPExchange<Void, HTTPClientStatusError>
-    ) async throws -> HTTPClientResponse {
-        try request.checkScheme()
-        return try await HTTPJob(request, policy, options).run(on: bus, exchange: exchange, body: { _ in }).1
+    /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`. The download
+    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity` unless
+    /// it sets another encoding.
+    ///
+    /// - Parameters:
+    ///   - request: The request, over `http` or `https`.
+    ///   - policy: The rules for repeating and giving up.
+    ///   - bus: The bus on which the request waits for the network and its turn.
+    ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
+    /// - Returns: A file, which the caller has to move or remove, and the last attempt's response without its body: its status is
+    ///   206 if the download was resumed. With an error status the file has the first mebibyte of the response's body.
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``, and leaves no file.
+    ///   `URLError` if the last response does not fit the earlier ones. `CocoaError` at once if the file cannot be written.
+    public func download(
+        _ request: HTTPClientRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
+        options: HTTPClientRetryOptions = .init()
+    ) async throws -> (URL, HTTPClientResponse) {
+        var (file, response) = try await HTTPJob(request, policy, options).run(downloading(options), on: bus)
+        response.body = .init()
+        return (file, response)
     }
 }
 
-extension HTTPClientRequest {
-    /// The same with a body that is sent in parts, any number of times.
-    func carrying(_ bytes: ByteBuffer) -> HTTPClientRequest {
-        var request = self
-        request.body = .stream(ByteBufferParts(bytes: bytes), length: .known(Int64(bytes.readableBytes)))
-        return request
+extension HTTPClient.Configuration {
+    /// Returns the configuration without what a bus does better.
+    ///
+    /// - A client repeats failed connections, with delays of its own, until `timeout.connect` is over. It does not know the network:
+    ///   it would wait beside one that is back, and its attempts are neither counted nor charged. So
+    ///   `connectionPool.retryConnectionEstablishment` is off: a connection that fails fails its attempt.
+    /// - A client waits for an answer without a limit. So `timeout.read` is 60 s, as with `URLSession`, unless it is set.
+    ///
+    /// ```swift
+    /// let client = HTTPClient(configuration: HTTPClient.Configuration().leavingRetriesToBus())
+    /// ```
+    ///
+    /// `HTTPClient.shared` does not have this configuration. Its requests can be repeated, but each failed connection takes 10 s.
+    public func leavingRetriesToBus() -> HTTPClient.Configuration {
+        var configuration = self
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.timeout.read = timeout.read ?? .seconds(60)
+        return configuration
     }
 }
 
 extension HTTPClientRetryOptions {
-    /// The same with a body that is made for each attempt, after ``adapt``.
+    /// Returns the options with a body that is made for each attempt, after ``adapt``.
     func making(_ body: @escaping @Sendable (Attempt) async throws -> HTTPClientRequest.Body) -> HTTPClientRetryOptions {
         var options = self
         options.adapt = { [adapt] request, attempt in
@@ -165,6 +171,86 @@ extension HTTPClientRetryOptions {
             return request
         }
         return options
+    }
+}
+
+// MARK: - Transfers
+
+extension HTTPClient {
+    /// Returns a transfer whose response is kept in memory.
+    ///
+    /// - Parameters:
+    ///   - file: The body of each attempt; `nil` sends the request's own.
+    ///   - maxBytes: The longest accepted body of a response.
+    func loading(_ file: URL? = nil, upTo maxBytes: Int) -> HTTPTransfer<HTTPClientRequest, Void> {
+        // A buffer has at most 4 GiB.
+        let limit = min(max(0, maxBytes), Int(UInt32.max))
+        return HTTPTransfer { [self] request in
+            var request = request
+            if let file { request.body = try await .file(file) }
+            var response = try await execute(request, deadline: .distantFuture)
+            guard 200...299 ~= response.status.code else {
+                return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: limit))
+            }
+            response.body = .bytes(try await response.body.collect(upTo: limit))
+            return .value((), response)
+        } body: { _ in
+        }
+    }
+
+    /// Returns a transfer that writes the response to a file.
+    func downloading(_ options: HTTPClientRetryOptions) -> HTTPTransfer<HTTPClientRequest, URL> {
+        let download = Download(in: options.downloadDirectory)
+        return HTTPTransfer { [self] request in
+            let result = try await download.attempt(request, options, by: self)
+            if case .value = result { download.handOver() }
+            return result
+        } body: {
+            try download.handOver(Array($0.body.readableBytesView))
+        }
+    }
+}
+
+extension Download {
+    /// Makes one attempt.
+    fileprivate func attempt(
+        _ request: HTTPClientRequest, _ options: HTTPClientRetryOptions, by client: HTTPClient
+    ) async throws -> HTTPExchange<URL, HTTPClientStatusError> {
+        defer { close() }
+        var partial = try await NIOThreadPool.singleton.runIfActive { [self] in try open() }
+        defer { keep(partial) }
+        var request = request
+        request.resume(&partial, options)
+        var response = try await client.execute(request, deadline: .distantFuture)
+        let body = partial.begin(
+            status: Int(response.status.code), header: { response.headers.first(name: $0) },
+            length: response.headers.first(name: "Content-Length").flatMap { Int64($0) })
+        switch body {
+        case .errorResponse:
+            return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: Self.errorBodyLimit))
+        case .mismatch: throw URLError(.badServerResponse)
+        case .restart: try await write(&partial) { try $0.clear() }
+        case .append: break
+        }
+        for try await part in response.body {
+            try await write(&partial) { try $0.append(Array(part.readableBytesView)) }
+            partial.receive(part.readableBytes)
+        }
+        // A complete response with less than the requested range: the next attempt asks for the rest.
+        guard partial.isComplete else { throw HTTPClientError.remoteConnectionClosed }
+        response.body = .init()
+        return .value(location, response)
+    }
+
+    /// Writes on a thread that may block.
+    private func write(_ partial: inout PartialDownload, _ write: @escaping @Sendable (Download) throws -> Void) async throws {
+        do {
+            try await NIOThreadPool.singleton.runIfActive { [self] in try write(self) }
+        } catch {
+            // A cancelled call has written nothing; otherwise the file's contents are no longer known.
+            if !(error is CancellationError) { partial.discard() }
+            throw error
+        }
     }
 }
 #endif

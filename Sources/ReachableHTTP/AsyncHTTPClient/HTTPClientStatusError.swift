@@ -3,30 +3,30 @@ public import AsyncHTTPClient
 public import NIOCore
 internal import NIOHTTP1
 
-/// A response of `HTTPClient` with a status that tells of a failure.
+/// A response of `HTTPClient` with an error status.
 ///
-/// What requests throw with ``HTTPRequestRetryOptions/ErrorStatuses/thrown``, and what events and pending jobs show as the reason
-/// of an attempt's failure in any case.
+/// Requests throw it with ``HTTPRequestRetryOptions/ErrorStatuses/thrown``. Events and pending jobs show it as the reason
+/// of a failed attempt in any case.
 public struct HTTPClientStatusError: Error, Sendable {
-    /// The response's body; what was longer than the caller allowed is cut off, and of a download's what is beyond a mebibyte.
+    /// The body, up to the caller's limit; of a download's response the first mebibyte.
     public var body: ByteBuffer
     private let head: HTTPClientResponse
 
     /// The response, with a body that can be read.
     public var response: HTTPClientResponse {
-        // A body may be read once, and many may hear of one error.
+        // A body can be read once, and several readers may share an error.
         var response = head
         response.body = .bytes(body)
         return response
     }
 
-    /// Its status.
+    /// The response's status.
     public var status: Int { Int(head.status.code) }
 
-    /// Makes an error; the response's own body is not looked at.
+    /// Creates an error; the response's own body is ignored.
     public init(response: HTTPClientResponse, body: ByteBuffer) { (head, self.body) = (response, body) }
 
-    /// Reads a response's body, up to a limit.
+    /// Reads a response's body up to a limit.
     init(reading response: HTTPClientResponse, upTo limit: Int) async throws {
         var body = ByteBuffer()
         for try await var part in response.body {
@@ -40,15 +40,11 @@ public struct HTTPClientStatusError: Error, Sendable {
 }
 
 extension HTTPClientStatusError: CustomStringConvertible {
-    /// What happened, and what can be done about it.
+    /// The problem and the next step.
     public var description: String { advice }
 }
 
 extension HTTPClientStatusError: ErrorResponse {
-    var fields: [String: String] { Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first } }
-}
-
-extension HTTPClientResponse {
-    var isSuccess: Bool { 200...299 ~= status.code }
+    var headers: [String: String] { Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first } }
 }
 #endif

@@ -1,36 +1,36 @@
-/// What has arrived of a download that several attempts share, and whether the next one may go on where the last one broke off.
+/// The bytes that have arrived of a download, and the rule that decides whether the next attempt may continue after them.
 ///
-/// A part may be joined to what is there only if both are of the same representation, byte for byte. The server tells by a strong
-/// validator: an entity tag, or a date of last modification if there is no tag, and if the response was written so much later that
-/// the representation cannot have changed twice within the second that the date names (RFC 9110, sections 8.8 and 13.1.5).
+/// A part may be joined to earlier bytes only if both are of the same representation, byte for byte. A strong validator shows
+/// that: an entity tag or, without a tag, a date of last modification so long before the response that the representation cannot
+/// have changed twice within that second (RFC 9110, sections 8.8 and 13.1.5).
 package struct PartialDownload: Hashable, Sendable {
-    /// How a response's body is to be taken.
+    /// The role of a response's body.
     package enum Body: Hashable, Sendable {
-        /// It follows what is there.
+        /// The bytes after those that have arrived.
         case append
-        /// It is the whole: what is there is void.
+        /// The whole: earlier bytes are void.
         case restart
-        /// It says why there is nothing: what is there stays.
-        case refusal
-        /// It fits nothing: what is there is void, and so is this response.
+        /// An error's explanation: earlier bytes stay.
+        case errorResponse
+        /// A part that does not fit: earlier bytes are void, and so is this response.
         case mismatch
     }
 
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     package private(set) var received: Int64 = 0
-    /// How many there are in all; `nil` if that is not known.
+    /// The number of bytes in all; `nil` if unknown.
     package private(set) var total: Int64?
-    /// What the server names the representation by; `nil` if nothing can be joined to it.
+    /// The server's name of the representation; `nil` if nothing can be joined to it.
     private var validator: String?
-    /// Whether the running attempt asked for the rest only.
+    /// `true` if the running attempt asked for the rest only.
     private var isResuming = false
 
-    /// Makes a download of which nothing has arrived.
+    /// Creates a download of which nothing has arrived.
     package init() {}
 
-    /// The header fields of the next request, by name: none if it has to start anew.
+    /// Returns the headers of the next request: none if it has to start at the first byte.
     ///
-    /// - Parameter isAllowed: whether the request may be for a part.
+    /// - Parameter isAllowed: `true` if the request may be for a part.
     package mutating func resume(isAllowed: Bool = true) -> [(name: String, value: String)] {
         guard isAllowed, received > 0, let validator else {
             isResuming = false
@@ -40,39 +40,39 @@ package struct PartialDownload: Hashable, Sendable {
         return [("Range", "bytes=\(received)-"), ("If-Range", validator)]
     }
 
-    /// A response begins.
+    /// Handles the head of a response.
     ///
     /// - Parameters:
-    ///   - status: its status.
-    ///   - header: looks up a header field of it.
-    ///   - length: how long its body is; `nil` if that is not known.
+    ///   - status: The response's status.
+    ///   - header: A function that looks up a header of the response.
+    ///   - length: The length of its body; `nil` if unknown.
     package mutating func begin(status: Int, header: (String) -> String?, length: Int64?) -> Body {
         switch status {
         case 206 where isResuming: return join(header)
         case 416 where isResuming:
-            // There is less than has arrived: it has changed, though the server did not see that.
+            // The whole is shorter than the part: it has changed, though the server did not notice.
             discard()
             return .mismatch
         case 200...299:
             discard()
-            // A part that nobody asked for here was asked for by the caller, whose whole it is.
+            // Without a range of ours, a part is the whole of the caller's own range.
             total = Self.isIdentity(header) ? length : nil
             validator = status == 200 ? Self.validator(header) : nil
             return .restart
-        default: return .refusal
+        default: return .errorResponse
         }
     }
 
-    /// So many bytes of the body have arrived.
+    /// Counts bytes of the body that have arrived.
     package mutating func receive(_ count: Int) {
         let (sum, isOver) = received.addingReportingOverflow(Int64(count))
         received = isOver ? .max : sum
     }
 
-    /// Whether all has arrived, if a response ended without an error: a part may be less than was asked for.
+    /// `true` if a response that ended without an error completes the download: a part may be shorter than requested.
     package var isComplete: Bool { !isResuming || total.map { received == $0 } ?? true }
 
-    /// What has arrived is void.
+    /// Forgets all that has arrived.
     package mutating func discard() { self = PartialDownload() }
 
     private mutating func join(_ header: (String) -> String?) -> Body {
@@ -89,7 +89,7 @@ package struct PartialDownload: Hashable, Sendable {
     }
 
     private static func validator(_ header: (String) -> String?) -> String? {
-        // What is encoded for the way arrives decoded: positions in it mean nothing to the server.
+        // An encoded body arrives decoded: positions in it mean nothing to the server.
         guard isIdentity(header), header("Accept-Ranges")?.lowercased() != "none" else { return nil }
         if let tag = header("ETag") { return tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.count > 1 ? tag : nil }
         guard let modified = header("Last-Modified"), let modifiedAt = HTTPDate.seconds(modified, now: 0),
@@ -98,10 +98,36 @@ package struct PartialDownload: Hashable, Sendable {
         return writtenAt - modifiedAt >= leastAge ? modified : nil
     }
 
-    /// A minute, for clocks that differ behind one name.
+    /// The least age of a date that validates, in seconds: servers behind one name have different clocks.
     private static let leastAge: Int64 = 60
 
     private static func isIdentity(_ header: (String) -> String?) -> Bool {
         header("Content-Encoding").map { $0.lowercased() == "identity" } ?? true
     }
+}
+
+/// The header `Content-Range` of a part (RFC 9110, section 14.4).
+private struct ContentRange {
+    /// The position of the part's first byte, from 0.
+    var first: Int64
+    /// The size of the whole; `nil` if the server does not know it.
+    var total: Int64?
+
+    /// Reads `bytes 5-9/10` or `bytes 5-9/*`; `nil` if the text is neither.
+    init?(_ text: String) {
+        let words = text.split(separator: " ", omittingEmptySubsequences: true)
+        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
+        let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        guard sides.count == 2 else { return nil }
+        let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last else { return nil }
+        if sides[1] != "*" {
+            guard let total = Self.number(sides[1]), last < total else { return nil }
+            self.total = total
+        }
+        self.first = first
+    }
+
+    /// Reads digits only: `Int64` alone accepts a sign.
+    private static func number(_ text: Substring) -> Int64? { text.first?.isNumber == true ? Int64(text) : nil }
 }

@@ -221,8 +221,10 @@ struct JobDriver: Sendable {
             case .loss: .attemptInterrupted
             case .deadline, .cancelled, nil: nil
             }
-        let report = policy.rules.classification.report(error, cut: cut)
-        let error: any Error = report.evidence.isAnswer ? error : cut ?? error
+        let classified = error as? ClassifiedError
+        let bare = classified?.error ?? error
+        let report = policy.rules.classification.adding(classified).report(bare, cut: cut)
+        let error: any Error = report.evidence.isAnswer ? bare : cut ?? bare
         // An attempt that the bus cut and repeats is not the reason that the caller gets later.
         let isForgotten = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
         trace?.fail(error)

@@ -80,6 +80,14 @@ struct Classification: Sendable {
     var classifiers: [@Sendable (any Error) -> FailureReport?] = []
     var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 
+    /// Returns the rules for a failure that may have come with a classifier of its own.
+    func adding(_ classified: ClassifiedError?) -> Classification {
+        guard let classified else { return self }
+        var classification = self
+        classification.classifiers.append(classified.classify)
+        return classification
+    }
+
     /// The report about an attempt that failed, before the state of the network is looked at.
     ///
     /// - Parameter cut: The bus's own reason, if it cut the attempt. It does not overrule an answer that came just before.
@@ -184,5 +192,21 @@ package struct FailureReport: Hashable, Sendable {
             default: .unclassified
             }
         self.init(evidence, mayRetry: mayRetry)
+    }
+}
+
+/// An operation's error with a classifier that the policy's own classifiers precede.
+///
+/// The bus unwraps it: policies, events and callers get the bare error.
+package struct ClassifiedError: Error {
+    let error: any Error
+    let classify: @Sendable (any Error) -> FailureReport?
+
+    /// Creates an error from the bare one.
+    ///
+    /// - Parameter classify: Classifies the bare error, or the `RetryError` of an attempt that the bus cut; `nil` leaves it to the
+    ///   bus.
+    package init(_ error: any Error, classify: @escaping @Sendable (any Error) -> FailureReport?) {
+        (self.error, self.classify) = (error, classify)
     }
 }

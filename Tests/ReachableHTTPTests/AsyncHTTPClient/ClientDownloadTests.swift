@@ -9,7 +9,7 @@ import Testing
 
 @testable import ReachableHTTP
 
-/// Downloads by async-http-client from a real server that breaks off: the same as `DownloadTests`.
+/// Downloads by async-http-client from a real server that ends connections early, as in `DownloadTests`.
 @Suite(.timeLimit(.minutes(5))) struct ClientDownloadTests {
     private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let policy = RetryPolicy.steady.backoff(.immediate)
@@ -23,7 +23,7 @@ import Testing
         return (try Data(contentsOf: file), response)
     }
 
-    @Test func itGoesOnWhereItBrokeOff() async throws {
+    @Test func downloadContinuesAfterReceivedBytes() async throws {
         try await Exchange.run(by: .steady) { request in
             switch request.number {
             case 1: .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
@@ -49,7 +49,7 @@ import Testing
             return switch request.number {
             case 1: .stopShort(200, ["ETag": "\"a\""], body: rest, after: 30_000)
             case 2: .stopShort(206, ["ETag": "\"a\"", "Content-Range": range], body: rest, after: 20_000)
-            // Whole by itself, and less than was asked for.
+            // A complete response with less than the requested range.
             case 3: .respond(206, ["ETag": "\"a\"", "Content-Range": "bytes 50000-59999/100000"], body: Array(rest[..<10_000]))
             default: .part(of: Self.body, tag: "\"a\"", request)
             }
@@ -60,21 +60,21 @@ import Testing
         }
     }
 
-    @Test func whatHasChangedStartsAnew() async throws {
+    @Test func changedRepresentationStartsAgain() async throws {
         let other = Array(Self.body[..<10_000].reversed())
         try await Exchange.run(by: .steady) { request in
             request.number == 1
                 ? .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .part(of: other, tag: "\"b\"", request)
         } _: { exchange, client in
             let data = try await download(exchange, client).0
-            #expect(Array(data) == other, "nothing is left of what was longer")
+            #expect(Array(data) == other, "no byte of the longer file is left")
         }
     }
 
     @Test(arguments: [
         Reply.respond(206, ["Content-Range": "bytes 0-9/100000"], "0123456789"), .respond(416, [:], "no"),
     ])
-    func whatDoesNotFitStartsAnew(reply: Reply) async throws {
+    func mismatchedPartStartsAgain(reply: Reply) async throws {
         try await Exchange.run(by: .steady) { request in
             switch request.number {
             case 1: .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func anErrorStatusIsReturnedOrThrown() async throws {
+    @Test func errorStatusIsReturnedOrThrown() async throws {
         try await Exchange.run(by: .steady) { request in
             request.number == 1
                 ? .stopShort(200, ["ETag": "\"a\""], body: Self.body, after: 30_000) : .respond(410, [:], "gone")
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func whatFailsLeavesNoFile() async throws {
+    @Test func failedDownloadLeavesNoFile() async throws {
         let folder = try TemporaryFolder()
         try await Exchange.run(by: .steady) { _ in
             .breakOff(200, body: Self.body, after: 30_000)

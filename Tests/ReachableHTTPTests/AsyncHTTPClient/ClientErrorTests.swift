@@ -8,7 +8,7 @@ import NIOSSL
 import ReachableHTTP
 import Testing
 
-/// What the errors of async-http-client, and of what it is made of, stand for.
+/// The translation of errors of async-http-client and the libraries below it.
 @Suite struct ClientErrorTests {
     private struct Foreign: Error {}
 
@@ -16,14 +16,14 @@ import Testing
         ConnectionFault(error).errorCode.flatMap { URLError.Code(rawValue: $0) }
     }
 
-    private func opinion(_ method: String, on error: any Error) -> HTTPRetryDecision {
+    private func decision(_ method: String, on error: any Error) -> HTTPRetryDecision {
         let fault = ConnectionFault(error)
-        return HTTPRetryClassifier.standard.opinion(
-            on: HTTPFailure(
+        return HTTPRetryClassifier.standard.decision(
+            for: HTTPFailure(
                 method: method, errorCode: fault.errorCode, systemError: fault.systemError, wasSent: fault.wasSent, time: .zero))
     }
 
-    @Test func whatPasses() {
+    @Test func transientErrorsHaveCodes() {
         #expect(ConnectionFault(HTTPClientError.deadlineExceeded) == ConnectionFault(-1001))
         let lost: [any Error] = [
             HTTPClientError.remoteConnectionClosed, HTTPClientError.uncleanShutdown, ChannelError.eof,
@@ -36,7 +36,7 @@ import Testing
         #expect(code(Foreign()) == .unknown)
     }
 
-    @Test func errorTellsWhetherTheRequestWasSent() {
+    @Test func errorShowsThatRequestWasUnsent() {
         let unsent: [(any Error, ConnectionFault)] = [
             (HTTPClientError.connectTimeout, ConnectionFault(-1001, wasSent: false)),
             (HTTPClientError.tlsHandshakeTimeout, ConnectionFault(-1001, wasSent: false)),
@@ -50,33 +50,33 @@ import Testing
         ]
         for (error, fault) in unsent {
             #expect(ConnectionFault(error) == fault, "\(error)")
-            #expect(opinion("POST", on: error) == .retry, "\(error)")
+            #expect(decision("POST", on: error) == .retry, "\(error)")
         }
         for error in [HTTPClientError.readTimeout, .writeTimeout] {
             #expect(ConnectionFault(error) == ConnectionFault(-1001, wasSent: true), "\(error)")
-            #expect(opinion("POST", on: error) == .noOpinion && opinion("GET", on: error) == .retry, "\(error)")
+            #expect(decision("POST", on: error) == .noOpinion && decision("GET", on: error) == .retry, "\(error)")
         }
     }
 
-    /// As NIO words them.
+    /// Uses NIO's texts.
     @Test func systemErrorOfConnectingWasNotSent() {
         for words in [
             "socket(domain:type:protocolSubtype:)", "connect(descriptor:addr:size:)", "finishing a non-blocking connect failed",
         ] {
-            #expect(opinion("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .retry, "\(words)")
+            #expect(decision("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .retry, "\(words)")
         }
         for words in ["read(descriptor:pointer:size:)", "writev(descriptor:iovecs:)", "so_error"] {
-            #expect(opinion("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .noOpinion, "\(words)")
+            #expect(decision("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .noOpinion, "\(words)")
         }
     }
 
-    @Test func theSystemsNumberIsKept() {
+    @Test func systemErrorIsKept() {
         #expect(
             ConnectionFault(IOError(errnoCode: ENETUNREACH, reason: "write")) == ConnectionFault(-1009, systemError: ENETUNREACH))
         #expect(ConnectionFault(IOError(errnoCode: ECONNRESET, reason: "read")) == ConnectionFault(-1005, systemError: ECONNRESET))
     }
 
-    @Test func whatLasts() {
+    @Test func permanentErrorsAreNotRetried() {
         let errors: [any Error] = [
             HTTPClientError.invalidURL, HTTPClientError.emptyHost, HTTPClientError.unsupportedScheme("ftp"),
             HTTPClientError.alreadyShutdown, HTTPClientError.cancelled, HTTPClientError.bodyLengthMismatch,
@@ -86,7 +86,7 @@ import Testing
             NIOSSLError.unableToValidateCertificate, NIOSSLExtraError.failedToValidateHostname,
             CocoaError(.fileReadNoSuchFile), NSError(domain: NSCocoaErrorDomain, code: 260),
         ]
-        for error in errors { #expect(opinion("GET", on: error) == .noOpinion, "\(error): \(ConnectionFault(error))") }
+        for error in errors { #expect(decision("GET", on: error) == .noOpinion, "\(error): \(ConnectionFault(error))") }
     }
 }
 #endif

@@ -34,20 +34,20 @@ extension Exchange {
 }
 
 extension HTTPClient.Configuration {
-    /// As the page recommends.
+    /// The recommended configuration.
     static var steady: Self { Self().leavingRetriesToBus() }
 }
 
 extension HTTPClientRetryOptions {
-    /// Options with some changes.
+    /// Returns changed default options.
     static func with(_ change: (inout HTTPClientRetryOptions) -> Void) -> HTTPClientRetryOptions {
         var options = HTTPClientRetryOptions()
         change(&options)
         return options
     }
 
-    /// What jobs are called in these tests.
-    static var job: HTTPClientRetryOptions { .with { $0.id = "job" } }
+    /// Options that name the job.
+    static var job: HTTPClientRetryOptions { .with { $0.job.id = "job" } }
 }
 
 extension HTTPClientResponse {

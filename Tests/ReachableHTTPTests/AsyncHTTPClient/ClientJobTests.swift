@@ -9,7 +9,7 @@ import ReachableHTTP
 import ReachableRetry
 import Testing
 
-/// Requests of async-http-client as values of `Job`: the same as `JobTests`.
+/// Requests of async-http-client as values of `Job`, as in `JobTests`.
 @Suite(.timeLimit(.minutes(5))) struct ClientJobTests {
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 
@@ -18,13 +18,13 @@ import Testing
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange, client in
             let job = client.job(for: exchange.clientRequest(), retrying: Self.policy, on: exchange.bus)
-            #expect(exchange.server.requests.isEmpty, "it has not begun")
+            #expect(exchange.server.requests.isEmpty, "a cold job sends nothing")
             let response = try await job.value
             #expect(try await response.text == "ok" && response.status == .ok)
         }
     }
 
-    @Test func eachLifeHasAKey() async throws {
+    @Test func eachLifeHasItsOwnKey() async throws {
         try await Exchange.run(by: .steady) { request in
             request.number.isMultiple(of: 2) ? .respond(201) : .respond(503)
         } _: { exchange, client in
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func submittedUploadsTellTheirStory() async throws {
+    @Test func submittedUploadsReportEvents() async throws {
         try await Exchange.run(by: .steady) { request in
             request.number.isMultiple(of: 2) ? .respond(201) : .respond(503)
         } _: { exchange, client in
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func callersOfOneNameShareARequest() async throws {
+    @Test func callersOfOneNameShareRequest() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange, client in

@@ -10,9 +10,9 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Requests of async-http-client to a real server, repeated by a bus in virtual time: the same as `RetryingTests`.
+/// Requests of async-http-client to a real server, repeated by a bus in virtual time, as in `RetryingTests`.
 @Suite(.timeLimit(.minutes(5))) struct ClientRetryingTests {
-    @Test func whatSucceedsIsReturned() async throws {
+    @Test func successIsReturned() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200, ["X": "y"], "hello")
         } _: { exchange, client in
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func aServersDelayIsWaitedOut() async throws {
+    @Test func serverDelayIsWaitedOut() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? .respond(503, ["Retry-After": "30"]) : .respond(200, [:], "ok")
         } _: { exchange, client in
@@ -36,13 +36,13 @@ import Testing
             exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
-            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's order stands")
+            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's delay still applies")
             exchange.clock.advance(by: .seconds(30))
             #expect(try await loading.value.text == "ok")
         }
     }
 
-    @Test func aStatusThatLastsIsReturnedOrThrown() async throws {
+    @Test func permanentStatusIsReturnedOrThrown() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(404, [:], "not here")
         } _: { exchange, client in
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [HTTPClientRetryOptions.ErrorStatuses.returned, .thrown])
-    func aStatusThatPassesIsTheResultIfItDoesNot(statuses: HTTPClientRetryOptions.ErrorStatuses) async throws {
+    func lastTransientStatusIsResult(statuses: HTTPClientRetryOptions.ErrorStatuses) async throws {
         try await Exchange.run(by: .steady) {
             .respond(503, [:], "busy \($0.number)")
         } _: { exchange, client in
@@ -79,9 +79,9 @@ import Testing
         }
     }
 
-    /// The name has more than one address, which the client tries all.
+    /// The client tries all addresses of the name.
     @Test(arguments: ["127.0.0.1", "localhost"])
-    func aRefusedConnectionIsTheServersFaultAndTheClientDoesNotTryAgain(host: String) async throws {
+    func clientDoesNotRepeatRefusedConnection(host: String) async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200)
         } _: { exchange, client in
@@ -92,15 +92,15 @@ import Testing
                 let request = HTTPClientRequest(url: "http://\(host):\(exchange.server.port)/")
                 _ = try await client.execute(request, retrying: .steady.backoff(.immediate), on: exchange.bus)
             }
-            #expect(ContinuousClock.now - start < .seconds(10), "left to itself the client takes ten seconds for each attempt")
+            #expect(ContinuousClock.now - start < .seconds(10), "by default the client takes 10 s for each attempt")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect(failed.fault == .server && failed.isCharged, "\(failed)")
             #expect(ConnectionFault(failed.error).systemError == ECONNREFUSED, "\(failed)")
         }
     }
 
-    /// The system refuses to connect to a broadcast address: nothing leaves this machine.
-    @Test func requestWithoutConnectionIsRepeatedWhateverItsMethod() async throws {
+    /// The system rejects connections to a broadcast address: no packet leaves this machine.
+    @Test func unconnectedRequestIsRepeatedWithAnyMethod() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200)
         } _: { exchange, client in
@@ -119,7 +119,7 @@ import Testing
         Reply.reset, .breakOff(200, body: Array(repeating: 7, count: 100_000), after: 5000),
         .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000), .stopShort(200, body: [1], after: 0),
     ])
-    func aBrokenConnectionIsRetried(reply: Reply) async throws {
+    func brokenConnectionIsRetried(reply: Reply) async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? reply : .respond(200, [:], "ok")
         } _: { exchange, client in
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(arguments: [Reply.reset, .stopShort(200, body: Array(repeating: 7, count: 100_000), after: 5000)])
-    func aConnectionThatAnOutageBrokeIsNotCharged(reply: Reply) async throws {
+    func connectionBrokenByOutageIsNotCharged(reply: Reply) async throws {
         let network = Mutex<Exchange?>(nil)
         let answer: @Sendable (Request) -> Reply = { request in
             guard request.number == 1 else { return .respond(200, [:], "ok") }
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func whileTheNetworkIsAwayNothingIsSent() async throws {
+    @Test func offlineNothingIsSent() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200, [:], "ok")
         } _: { exchange, client in
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [Reply.respond(503), .reset]) func whatMayNotBeSentTwiceIsSentOnce(reply: Reply) async throws {
+    @Test(arguments: [Reply.respond(503), .reset]) func unsafeRequestIsSentOnce(reply: Reply) async throws {
         try await Exchange.run(by: .steady) { _ in
             reply
         } _: { exchange, client in
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func theRequestIsAdaptedForEachAttemptAndTheKeyIsTheSame() async throws {
+    @Test func adaptedRequestKeepsKey() async throws {
         try await Exchange.run(by: .steady) {
             $0.number < 3 ? .respond(500) : .respond(200)
         } _: { exchange, client in
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func aResponseThatIsTooLongIsNotAskedForAgain() async throws {
+    @Test func tooLongResponseEndsJob() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200, [:], "0123456789")
         } _: { exchange, client in
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotHTTPIsNotSent() async throws {
+    @Test func otherSchemesAreNotSent() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200)
         } _: { exchange, client in

@@ -9,9 +9,9 @@ import ReachableHTTP
 import ReachableRetry
 import Testing
 
-/// Requests of async-http-client that a server does not answer, and that nobody wants any more.
+/// Unanswered and cancelled requests of async-http-client.
 @Suite(.timeLimit(.minutes(5))) struct ClientTimeoutTests {
-    @Test func theAttemptsTimeoutIsThePolicys() async throws {
+    @Test func policyTimeoutEndsAttempt() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange, client in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func aBodyThatDoesNotComeIsPartOfItsAttempt() async throws {
+    @Test func missingBodyTimesOut() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1
                 ? .stallAfter(200, ["ETag": "\"a\""], body: [UInt8](repeating: 7, count: 1000), count: 500)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func whatTimedOutAndMayNotBeSentTwiceIsSentOnce() async throws {
+    @Test func unsafeRequestThatTimedOutIsSentOnce() async throws {
         try await Exchange.run(by: .steady) { _ in
             .stall
         } _: { exchange, client in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func theWholeIsLimitedByThePolicy() async throws {
+    @Test func policyDeadlineEndsJob() async throws {
         try await Exchange.run(by: .steady) { _ in
             .stall
         } _: { exchange, client in
@@ -74,11 +74,11 @@ import Testing
         }
     }
 
-    /// In real time, which is the client's.
-    @Test func silenceIsEndedByTheClientsTimeout() async throws {
+    /// Uses real time, like the client.
+    @Test func clientTimeoutEndsSilence() async throws {
         var configuration = HTTPClient.Configuration()
         configuration.timeout.read = .milliseconds(200)
-        #expect(configuration.leavingRetriesToBus().timeout.read == .milliseconds(200), "what was set stays")
+        #expect(configuration.leavingRetriesToBus().timeout.read == .milliseconds(200), "a value that is set stays")
         try await Exchange.run(by: configuration.leavingRetriesToBus()) {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")
         } _: { exchange, client in
@@ -91,12 +91,12 @@ import Testing
         }
     }
 
-    @Test func aConfigurationLeavesRetriesToTheBus() {
+    @Test func configurationLeavesRetriesToBus() {
         let configuration = HTTPClient.Configuration.steady
         #expect(!configuration.connectionPool.retryConnectionEstablishment && configuration.timeout.read == .seconds(60))
     }
 
-    @Test func whoCancelsEndsTheRequest() async throws {
+    @Test func cancellationEndsRequest() async throws {
         try await Exchange.run(by: .steady) { _ in
             .stall
         } _: { exchange, client in

@@ -11,7 +11,7 @@ import Testing
 
 /// Uploads by async-http-client: each attempt sends all of it.
 @Suite(.timeLimit(.minutes(5))) struct ClientUploadTests {
-    /// More than two parts, and no whole number of them.
+    /// More than two parts, and not a multiple of a part.
     private static let body = (0..<300_001).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let sum = body.reduce(into: UInt64(0)) { $0 += UInt64($1) }
     private static let policy = RetryPolicy.steady.backoff(.immediate)
@@ -29,14 +29,14 @@ import Testing
         }
     }
 
-    @Test func bytes() async throws {
+    @Test func bytesAreSentTwice() async throws {
         try await expectTwice { exchange, client in
             try await client.upload(
                 exchange.clientRequest(.PUT), from: ByteBuffer(bytes: Self.body), retrying: Self.policy, on: exchange.bus)
         }
     }
 
-    @Test func theRequestsOwnBody() async throws {
+    @Test func requestsOwnBodyIsSentTwice() async throws {
         try await expectTwice { exchange, client in
             var request = exchange.clientRequest(.PUT)
             request.body = .bytes(Self.body)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func aFile() async throws {
+    @Test func fileIsSentTwice() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
         try Data(Self.body).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func whatCanBeReadOnceIsMadeForEachAttempt() async throws {
+    @Test func bodyIsMadeForEachAttempt() async throws {
         let made = Mutex<[Int]>([])
         try await expectTwice { exchange, client in
             let options = HTTPClientRetryOptions.with {
@@ -80,7 +80,7 @@ import Testing
         #expect(made.withLock { $0 } == [1, 2])
     }
 
-    @Test func aBodyThatCannotBeMadeIsAnAttemptsError() async throws {
+    @Test func failingBodyFunctionFailsAttempt() async throws {
         struct NoBody: Error {}
         try await Exchange.run(by: .steady) { _ in
             .respond(201)
@@ -95,14 +95,14 @@ import Testing
         }
     }
 
-    @Test(arguments: ["missing", "."]) func aFileThatCannotBeReadEndsTheJobAtOnce(name: String) async throws {
+    @Test(arguments: ["missing", "."]) func unreadableFileEndsJob(name: String) async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(name == "." ? "." : UUID().uuidString)
         try await Exchange.run(by: .steady) { _ in
             .respond(201)
         } _: { exchange, client in
             let events = exchange.bus.events
             await #expect(throws: (any Error).self) {
-                // Nobody moves this clock: were it repeated, it would be at once.
+                // The clock stands still: only an immediate repetition would be seen.
                 let policy = RetryPolicy.steady.backoff(.immediate)
                 _ = try await client.upload(exchange.clientRequest(.PUT), fromFile: file, retrying: policy, on: exchange.bus)
             }
@@ -111,9 +111,9 @@ import Testing
         }
     }
 
-    @Test func aFileThatGetsShorterEndsTheJob() async throws {
+    @Test func shorterFileEndsJob() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
-        // More than the system keeps on the way, so that its end has not been read when the beginning arrives.
+        // Larger than the system's buffers: the end has not been read when the beginning arrives.
         let size = 64_000_000
         try Data().write(to: file)
         try FileHandle(forUpdating: file).truncate(atOffset: UInt64(size))
@@ -135,7 +135,7 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func anEmptyBodyIsABody() async throws {
+    @Test func emptyBodyIsSent() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(201)
         } _: { exchange, client in

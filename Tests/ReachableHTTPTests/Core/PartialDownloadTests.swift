@@ -1,9 +1,9 @@
 import ReachableHTTP
 import Testing
 
-/// When a download may go on where it broke off.
+/// The rule for continuing downloads.
 @Suite struct PartialDownloadTests {
-    /// A download of which 50 of 100 bytes came with a response of these header fields.
+    /// A download with 50 of 100 bytes, from a response with these headers.
     private func broken(_ headers: [String: String]) -> PartialDownload {
         var partial = PartialDownload()
         #expect(partial.resume().isEmpty)
@@ -22,11 +22,11 @@ import Testing
         ["ETag": "\"a\""], ["ETag": "\"\""], ["ETag": "\"a\"", "Accept-Ranges": "bytes", "Content-Encoding": "identity"],
         ["Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ])
-    func aStrongValidatorAllowsIt(headers: [String: String]) throws {
+    func strongValidatorAllowsResumption(headers: [String: String]) throws {
         var partial = broken(headers)
-        let fields = partial.resume()
-        #expect(fields.map(\.name) == ["Range", "If-Range"])
-        #expect(fields.map(\.value) == ["bytes=50-", try #require(headers["ETag"] ?? headers["Last-Modified"])])
+        let request = partial.resume()
+        #expect(request.map(\.name) == ["Range", "If-Range"])
+        #expect(request.map(\.value) == ["bytes=50-", try #require(headers["ETag"] ?? headers["Last-Modified"])])
     }
 
     @Test(arguments: [
@@ -37,12 +37,12 @@ import Testing
         // A date is no substitute for a tag that the server calls weak.
         ["ETag": "W/\"a\"", "Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ])
-    func withoutOneItStartsAnew(headers: [String: String]) {
+    func weakValidatorForbidsResumption(headers: [String: String]) {
         var partial = broken(headers)
         #expect(partial.resume().isEmpty)
     }
 
-    @Test func theRestIsAppended() {
+    @Test func restIsAppended() {
         var partial = resumed()
         let headers = ["Content-Range": "bytes 50-99/100", "ETag": "\"a\""]
         #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .append)
@@ -59,31 +59,31 @@ import Testing
         ["Content-Range": "bytes 50-99"], ["Content-Range": "lines 50-99/100"], ["Content-Range": "bytes +50-99/100"],
         ["Content-Range": "bytes 50-99/100/100"], ["Content-Range": "bytes 50-99999999999999999999/*"],
     ])
-    func aPartThatDoesNotFitMakesItStartAnew(headers: [String: String]) {
+    func mismatchedPartDiscardsBytes(headers: [String: String]) {
         var partial = resumed()
         #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .mismatch)
         #expect(partial == PartialDownload() && partial.resume().isEmpty)
     }
 
-    @Test func aWholeMakesItStartAnew() {
+    @Test func wholeResponseDiscardsBytes() {
         var partial = resumed()
         #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"b\"" : nil }, length: 10) == .restart)
-        #expect(partial.received == 0 && partial.total == 10 && partial.isComplete, "its end is the connection's to tell")
+        #expect(partial.received == 0 && partial.total == 10 && partial.isComplete, "the connection shows its end")
         partial.receive(5)
         #expect(partial.resume().map(\.value) == ["bytes=5-", "\"b\""])
     }
 
-    @Test func aRefusalLeavesWhatIsThere() {
+    @Test func errorResponseKeepsBytes() {
         var partial = resumed()
         for status in [301, 404, 429, 503] {
-            #expect(partial.begin(status: status, header: { _ in nil }, length: 3) == .refusal)
+            #expect(partial.begin(status: status, header: { _ in nil }, length: 3) == .errorResponse)
             #expect(partial.resume().map(\.value) == ["bytes=50-", "\"a\""])
         }
-        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .mismatch, "there is less than has arrived")
-        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .refusal, "to a caller's own range")
+        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .mismatch, "the whole is shorter than the part")
+        #expect(partial.begin(status: 416, header: { _ in nil }, length: 0) == .errorResponse, "for a caller's own range")
     }
 
-    @Test func aCallersOwnPartIsAWhole() {
+    @Test func callersOwnRangeIsWhole() {
         var partial = PartialDownload()
         #expect(partial.resume(isAllowed: false).isEmpty)
         let headers = ["Content-Range": "bytes 50-99/100", "ETag": "\"a\""]
@@ -92,7 +92,7 @@ import Testing
         #expect(partial.resume(isAllowed: false).isEmpty && partial.resume().isEmpty)
     }
 
-    @Test func aSizeThatIsNotKnownIsLearntFromAPart() {
+    @Test func unknownSizeIsLearnedFromPart() {
         var partial = PartialDownload()
         #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"a\"" : nil }, length: nil) == .restart)
         partial.receive(50)

@@ -13,7 +13,7 @@ struct Backup: Sendable {
 
     static func makeClient() -> HTTPClient { HTTPClient(configuration: HTTPClient.Configuration().leavingRetriesToBus()) }
 
-    /// An hour for an attempt, a week for the whole; an upload whose network is lost ends at once and waits.
+    /// One hour for an attempt, one week for the whole; an upload whose network is lost ends after 5 s and waits.
     private var policy: RetryPolicy {
         .default.attemptTimeout(.seconds(3600)).giveUpAfter(elapsed: .seconds(604_800))
             .interruptsAttempt(.whenUnsatisfied(grace: .seconds(5)))
@@ -24,7 +24,7 @@ struct Backup: Sendable {
         options.errorStatuses = .thrown
         options.adapt = { request, _ in
             var request = request
-            // It may have been renewed meanwhile.
+            // Renewed while the job waited.
             request.headers.replaceOrAdd(name: "Authorization", value: "Bearer \(try await token())")
             return request
         }

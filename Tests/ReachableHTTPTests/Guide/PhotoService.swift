@@ -19,7 +19,7 @@ struct PhotoService: Sendable {
         options.errorStatuses = .thrown
         options.adapt = { request, _ in
             var request = request
-            request.setValue("Bearer \(try await token())", forHTTPHeaderField: "Authorization")  // may have been renewed meanwhile
+            request.setValue("Bearer \(try await token())", forHTTPHeaderField: "Authorization")  // renewed while the job waited
             return request
         }
         _ = try await session.upload(for: request, from: photo, retrying: policy, on: bus, options: options)
@@ -29,7 +29,7 @@ struct PhotoService: Sendable {
         var options = HTTPRetryOptions()
         options.errorStatuses = .thrown
         options.classifier = HTTPRetryClassifier { failure in
-            failure.status == 423 ? .retryAs(.server) : .noOpinion  // locked: somebody is still sending it
+            failure.status == 423 ? .retryAs(.server) : .noOpinion  // locked: another client is still sending it
         }.otherwise(.standard)
         let request = URLRequest(url: server.appendingPathComponent("photos/\(name)"))
         return try await session.download(for: request, retrying: policy, on: bus, options: options).0

@@ -25,7 +25,7 @@ final class Exchange: Sendable {
 
     deinit { session.finishTasksAndInvalidate() }
 
-    /// Runs the monitor while the body looks; nobody listens at the server's port afterwards.
+    /// Runs a body with a running monitor, and stops the server afterwards.
     static func run(
         _ answer: @escaping @Sendable (Request) -> Reply, _ body: @Sendable (Exchange) async throws -> Void
     ) async throws {
@@ -90,12 +90,12 @@ extension Exchange {
 }
 
 extension RetryPolicy {
-    /// A second between attempts, four of them.
+    /// At most four attempts, 1 s apart.
     static let steady = RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: 4)
 }
 
 extension HTTPRetryOptions {
-    /// Options with some changes.
+    /// Returns changed default options.
     static func with(_ change: (inout HTTPRetryOptions) -> Void) -> HTTPRetryOptions {
         var options = HTTPRetryOptions()
         change(&options)

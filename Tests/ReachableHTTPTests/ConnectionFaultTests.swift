@@ -3,9 +3,9 @@ import FoundationNetworking
 import ReachableHTTP
 import Testing
 
-/// What the system's errors are called in the words of `URLError`.
+/// The translation of the system's errors to codes of `URLError`.
 @Suite struct ConnectionFaultTests {
-    @Test func theSystemsErrors() {
+    @Test func systemErrorsHaveCodes() {
         let names: [(URLError.Code, [Int32])] = [
             (.notConnectedToInternet, [ENETDOWN, ENETUNREACH]), (.timedOut, [ETIMEDOUT]),
             (.cannotConnectToHost, [EADDRNOTAVAIL, ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH]),
@@ -20,23 +20,23 @@ import Testing
         }
     }
 
-    /// All of them are followed by another attempt, and the bus is to judge by the number.
-    @Test func theyAreJudgedAsSuch() {
+    /// All of them are followed by another attempt, and the bus classifies by the number.
+    @Test func systemErrorsAreClassified() {
         for number in [ENETUNREACH, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ETIMEDOUT, EMFILE] {
             let fault = ConnectionFault(systemError: number)
-            func opinion(_ method: String) -> HTTPRetryDecision {
-                HTTPRetryClassifier.standard.opinion(
-                    on: HTTPFailure(
+            func decision(_ method: String) -> HTTPRetryDecision {
+                HTTPRetryClassifier.standard.decision(
+                    for: HTTPFailure(
                         method: method, errorCode: fault.errorCode, systemError: fault.systemError, wasSent: fault.wasSent,
                         time: .zero))
             }
-            #expect(opinion("GET") == .retry)
+            #expect(decision("GET") == .retry)
             let isEarly = [ECONNREFUSED, EMFILE].contains(number)
-            #expect(opinion("POST") == (isEarly ? .retry : .noOpinion), "a connection may have been there")
+            #expect(decision("POST") == (isEarly ? .retry : .noOpinion), "there may have been a connection")
         }
         let unlisted = HTTPRetryClassifier(errorCodes: [-1005])
         let refused = HTTPFailure(method: "GET", errorCode: -1004, systemError: ECONNREFUSED, time: .zero)
-        #expect(unlisted.opinion(on: refused) == .noOpinion, "the caller's list is of codes")
+        #expect(unlisted.decision(for: refused) == .noOpinion, "the caller's list has codes")
     }
 
     @Test(arguments: [
@@ -44,11 +44,11 @@ import Testing
         (of: [EHOSTUNREACH, ECONNREFUSED], is: ECONNREFUSED), (of: [ENETUNREACH, EHOSTUNREACH], is: EHOSTUNREACH),
         (of: [ENETDOWN, ENETUNREACH], is: ENETDOWN), (of: [ETIMEDOUT, ENETUNREACH, EHOSTUNREACH], is: ETIMEDOUT),
     ])
-    func ofSeveralTheOneCountsThatSaysMost(of numbers: [Int32], is number: Int32?) {
+    func mostSpecificFaultCounts(of numbers: [Int32], is number: Int32?) {
         #expect(ConnectionFault(anyOf: numbers.map { ConnectionFault(systemError: $0) })?.systemError == number)
     }
 
-    @Test func aTimeoutSaysMoreThanThatThereIsNoWay() {
+    @Test func timeoutCountsMoreThanMissingRoute() {
         #expect(ConnectionFault(anyOf: [ConnectionFault(systemError: ENETUNREACH), ConnectionFault(-1001)])?.errorCode == -1001)
     }
 }

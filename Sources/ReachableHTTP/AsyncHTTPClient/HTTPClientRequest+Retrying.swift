@@ -2,13 +2,42 @@
 internal import AsyncHTTPClient
 internal import Foundation
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOPosix
 
-/// How much is handed to the client at once: so little that its queue is no place where an upload waits.
+extension HTTPClientRequest: RepeatableRequest {
+    typealias StatusError = HTTPClientStatusError
+
+    var methodName: String { method.rawValue }
+
+    var destination: String? { URL(string: url)?.destination }
+
+    func header(_ name: String) -> String? { headers.first(name: name) }
+
+    mutating func setHeader(_ name: String, _ value: String) { headers.replaceOrAdd(name: name, value: value) }
+
+    func checkURL() throws {
+        guard let scheme = URL(string: url)?.scheme?.lowercased() else { throw HTTPClientError.invalidURL }
+        guard ["http", "https", "http+unix", "https+unix"].contains(scheme) else {
+            throw HTTPClientError.unsupportedScheme(scheme)
+        }
+    }
+
+    static func fault(of error: any Error) -> ConnectionFault { ConnectionFault(error) }
+
+    /// Returns the request with a body that is sent in parts, any number of times.
+    func carrying(_ bytes: ByteBuffer) -> HTTPClientRequest {
+        var request = self
+        request.body = .stream(ByteBufferParts(bytes: bytes), length: .known(Int64(bytes.readableBytes)))
+        return request
+    }
+}
+
+/// The number of bytes that the client gets at once: few, so that an upload does not wait in its queue.
 private let partSize = 1 << 17
 
-/// Bytes in parts, any number of times.
-struct ByteBufferParts: AsyncSequence, Sendable {
+/// A sequence of the parts of a buffer, which can be iterated any number of times.
+private struct ByteBufferParts: AsyncSequence, Sendable {
     let bytes: ByteBuffer
 
     struct AsyncIterator: AsyncIteratorProtocol {
@@ -22,7 +51,7 @@ struct ByteBufferParts: AsyncSequence, Sendable {
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: bytes) }
 }
 
-/// A file that is read in parts, once.
+/// A sequence of the parts of a file, which can be iterated once.
 private struct FileParts: AsyncSequence, Sendable {
     let file: FileHandle
     let length: Int
@@ -33,7 +62,7 @@ private struct FileParts: AsyncSequence, Sendable {
 
         mutating func next() async throws -> ByteBuffer? {
             guard left > 0 else { return nil }
-            // What has been appended since is not of this attempt.
+            // Bytes that were appended since do not belong to this attempt.
             let count = Swift.min(left, partSize)
             let part = try await NIOThreadPool.singleton.runIfActive { [file] in try file.read(upToCount: count) }
             guard let part, !part.isEmpty else { return nil }
@@ -46,7 +75,7 @@ private struct FileParts: AsyncSequence, Sendable {
 }
 
 extension HTTPClientRequest.Body {
-    /// A file's contents, as they are now.
+    /// Returns a body of a file's present contents.
     static func file(_ location: URL) async throws -> Self {
         let (file, length) = try await NIOThreadPool.singleton.runIfActive {
             let file = try openUpload(location)
