@@ -89,13 +89,13 @@ struct HTTPCrowdTests {
             "--attempts", "1", "--connections", "\(count)")
         defer { child.signal(SIGKILL) }
         let report = await child.report(until: 1) { $0.hasPrefix("failed") }
-        #expect(report.last == "failed 1 local uncharged -1", "\(report)")
+        #expect(report.last?.hasPrefix("failed 1 local uncharged ") == true, "\(report)")
         try await server.untilRequests(descriptors / 4)
         #expect(server.connectionCount == descriptors / 4)
         turnstile.signal()
         let rest = await child.report()
         #expect(rest.contains("ok \(count) of \(count)"), "\(rest.filter { !$0.hasPrefix("attempt") }.suffix(20))")
-        #expect(!rest.contains { $0.hasPrefix("failed") && !$0.hasSuffix(" local uncharged -1") }, "\(rest)")
+        #expect(!rest.contains { $0.hasPrefix("failed") && !$0.contains(" local uncharged ") }, "\(rest)")
         #expect(server.requests.count == count && Set(server.requests.map(\.path)).count == count)
         #expect(await child.exitCode() == 0)
     }

@@ -1,1 +1,0 @@
-../../../Tests/MisbehavingServer/Thread.swift
