@@ -16,19 +16,20 @@ int32_t cnl_eventfd_open(void) {
     return descriptor < 0 ? -errno : descriptor;
 }
 
-void cnl_eventfd_close(int32_t descriptor) { close(descriptor); }
-
 void cnl_eventfd_signal(int32_t descriptor) {
     const uint64_t one = 1;
     // EAGAIN: the counter is full, so the descriptor is readable anyway (eventfd(2)).
     while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
-void cnl_eventfd_clear(int32_t descriptor) {
+void cnl_clear(int32_t descriptor) {
     uint64_t count;
-    // EAGAIN: the counter was 0 already (eventfd(2)).
+    // EAGAIN: the counter was 0 already (eventfd(2)). ECANCELED: the clock was set; the timer stays armed (fs/timerfd.c,
+    // timerfd_canceled).
     while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
 }
+
+void cnl_close_descriptor(int32_t descriptor) { close(descriptor); }
 
 static struct timespec interval(int64_t nanoseconds) {
     return (struct timespec){ .tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000 };
@@ -55,8 +56,6 @@ int32_t cnl_epoll_open(void) {
     const int descriptor = epoll_create1(EPOLL_CLOEXEC);
     return descriptor < 0 ? -errno : descriptor;
 }
-
-void cnl_epoll_close(int32_t epoll) { close(epoll); }
 
 int32_t cnl_epoll_add(int32_t epoll, int32_t descriptor, uint32_t place) {
     if (place >= CNL_WAIT_LIMIT) { return -EINVAL; }
@@ -117,11 +116,3 @@ int32_t cnl_clock_change_timer_open(void) {
     }
     return descriptor;
 }
-
-void cnl_clock_change_timer_clear(int32_t descriptor) {
-    uint64_t count;
-    // ECANCELED: the clock was set. The timer stays armed (fs/timerfd.c, timerfd_canceled).
-    while (read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
-}
-
-void cnl_clock_change_timer_close(int32_t descriptor) { close(descriptor); }

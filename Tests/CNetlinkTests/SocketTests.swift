@@ -7,7 +7,7 @@ import Testing
         let socket = try Socket()
         #expect(fcntl(cnl_descriptor(socket.handle), F_GETFD) & FD_CLOEXEC != 0)
         let event = cnl_eventfd_open()
-        defer { cnl_eventfd_close(event) }
+        defer { cnl_close_descriptor(event) }
         #expect(fcntl(event, F_GETFD) & FD_CLOEXEC != 0)
         #expect(fcntl(event, F_GETFL) & O_NONBLOCK != 0)
     }

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct WaitingTests {
     @Test func waitReturnsReadyDescriptors() throws {
         let events = [cnl_eventfd_open(), cnl_eventfd_open(), cnl_eventfd_open()]
-        defer { for event in events { cnl_eventfd_close(event) } }
+        defer { for event in events { cnl_close_descriptor(event) } }
         #expect(cnl_wait(events, 3, 0) == 0)
         #expect(cnl_wait(events, 3, 1_000) == 0)
         cnl_eventfd_signal(events[1])
@@ -16,16 +16,16 @@ import Testing
         cnl_eventfd_signal(events[2])
         #expect(cnl_wait(events, 3, -1) == 0b110)
         #expect(cnl_wait(events, 2, -1) == 0b010)
-        cnl_eventfd_clear(events[1])
+        cnl_clear(events[1])
         #expect(cnl_wait(events, 3, .max) == 0b100)
-        cnl_eventfd_clear(events[2])
-        cnl_eventfd_clear(events[2])
+        cnl_clear(events[2])
+        cnl_clear(events[2])
         #expect(cnl_wait(events, 3, 0) == 0)
     }
 
     @Test func negativeDescriptorsAreIgnoredInvalidOnesFail() {
         let event = cnl_eventfd_open()
-        defer { cnl_eventfd_close(event) }
+        defer { cnl_close_descriptor(event) }
         cnl_eventfd_signal(event)
         #expect(cnl_wait([-1, event], 2, -1) == 0b10)
         #expect(cnl_wait([-1], 1, 1_000) == 0)
@@ -38,7 +38,7 @@ import Testing
         let set = cnl_epoll_open()
         let events = [cnl_eventfd_open(), cnl_eventfd_open()]
         try #require(set >= 0 && fcntl(set, F_GETFD) & FD_CLOEXEC != 0)
-        defer { for descriptor in [set] + events { cnl_eventfd_close(descriptor) } }
+        defer { for descriptor in [set] + events { cnl_close_descriptor(descriptor) } }
         #expect(cnl_epoll_add(set, events[0], 0) == 0 && cnl_epoll_add(set, events[1], 7) == 0)
         #expect(cnl_epoll_wait(set, 0) == 0)
         #expect(cnl_epoll_wait(set, 1_000) == 0)
@@ -47,7 +47,7 @@ import Testing
         cnl_eventfd_signal(events[0])
         #expect(cnl_epoll_wait(set, .max) == 0b1000_0001)
         #expect(cnl_epoll_wait(set, 0) == 0b1000_0001, "unread data is reported again")
-        cnl_eventfd_clear(events[0])
+        cnl_clear(events[0])
         #expect(cnl_epoll_remove(set, events[1]) == 0)
         #expect(cnl_epoll_wait(set, 1_000) == 0, "a removed descriptor is not reported")
         #expect(cnl_epoll_remove(set, events[1]) == -ENOENT)
@@ -64,10 +64,10 @@ import Testing
             #expect(cnl_epoll_add(set, event, UInt32(place)) == 0)
             cnl_eventfd_signal(event)
         }
-        cnl_eventfd_close(events[0])
+        cnl_close_descriptor(events[0])
         #expect(cnl_epoll_wait(set, 0) == 0b11, "closing alone leaves the entry")
         #expect(cnl_epoll_remove(set, events[1]) == 0)
-        cnl_eventfd_close(events[1])
+        cnl_close_descriptor(events[1])
         #expect(cnl_epoll_wait(set, 0) == 0b01)
     }
 
@@ -83,7 +83,7 @@ import Testing
             { argument in
                 let results = Unmanaged<Results>.fromOpaque(argument).takeUnretainedValue()
                 let (set, event) = (cnl_epoll_open(), cnl_eventfd_open())
-                defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
+                defer { for descriptor in [set, event] { cnl_close_descriptor(descriptor) } }
                 results.results = [cnl_epoll_add(set, event, 2), cnl_epoll_wait(set, 1)]
                 cnl_eventfd_signal(event)
                 results.results.append(cnl_epoll_wait(set, 1_000_000_000))
@@ -95,7 +95,7 @@ import Testing
     @Test func epollRejectsInvalidPlaces() {
         let set = cnl_epoll_open()
         let event = cnl_eventfd_open()
-        defer { for descriptor in [set, event] { cnl_eventfd_close(descriptor) } }
+        defer { for descriptor in [set, event] { cnl_close_descriptor(descriptor) } }
         #expect(cnl_epoll_add(set, event, UInt32(CNL_WAIT_LIMIT)) == -EINVAL)
         #expect(cnl_epoll_add(set, 1_000_000, 0) == -EBADF)
         #expect(cnl_epoll_add(-1, event, 0) == -EBADF)
@@ -118,9 +118,9 @@ import Testing
             #expect(try #require(seconds) > 86_400 * 365, "\(left)", sourceLocation: location)
         }
         try expectArmed()
-        cnl_clock_change_timer_clear(timer)
+        cnl_clear(timer)
         try expectArmed()
         #expect(cnl_wait([timer], 1, 1_000_000) == 0)
-        cnl_clock_change_timer_close(timer)
+        cnl_close_descriptor(timer)
     }
 }

@@ -258,14 +258,14 @@ int32_t cnl_lookup(cnl_socket *_Nonnull socket, const cnl_route_query *_Nonnull 
 /// Creates a non-blocking close-on-exec eventfd(2). Returns the descriptor or a negative errno.
 int32_t cnl_eventfd_open(void);
 
-/// Closes a descriptor of `cnl_eventfd_open`.
-void cnl_eventfd_close(int32_t descriptor);
-
 /// Makes the eventfd readable. Safe from any thread.
 void cnl_eventfd_signal(int32_t descriptor);
 
-/// Makes the eventfd unreadable.
-void cnl_eventfd_clear(int32_t descriptor);
+/// Makes an eventfd or a clock change timer unreadable until the next signal or change.
+void cnl_clear(int32_t descriptor);
+
+/// Closes a descriptor of `cnl_eventfd_open`, `cnl_epoll_open` or `cnl_clock_change_timer_open`.
+void cnl_close_descriptor(int32_t descriptor);
 
 /// The maximum number of descriptors of `cnl_wait`.
 #define CNL_WAIT_LIMIT 8
@@ -276,9 +276,6 @@ int32_t cnl_wait(const int32_t *_Nullable descriptors, size_t count, int64_t nan
 
 /// Creates a close-on-exec epoll(7) instance. Returns its descriptor or a negative errno.
 int32_t cnl_epoll_open(void);
-
-/// Closes a descriptor of `cnl_epoll_open`.
-void cnl_epoll_close(int32_t epoll);
 
 /// Adds a descriptor, which `cnl_epoll_wait` reports as bit 1 << `place` until it is removed. Closing it is not enough: epoll
 /// watches the open file, which lives until its last descriptor is closed (epoll(7), questions and answers, 6).
@@ -295,12 +292,6 @@ int32_t cnl_epoll_wait(int32_t epoll, int64_t nanoseconds);
 /// Creates a non-blocking close-on-exec timer that never expires and becomes readable when the time of day is set: by a user,
 /// or at the end of a suspension (TFD_TIMER_CANCEL_ON_SET, timerfd_create(2)). Returns the descriptor or a negative errno.
 int32_t cnl_clock_change_timer_open(void);
-
-/// Makes the timer unreadable until the next change.
-void cnl_clock_change_timer_clear(int32_t descriptor);
-
-/// Closes a descriptor of `cnl_clock_change_timer_open`.
-void cnl_clock_change_timer_close(int32_t descriptor);
 
 /// Links and addresses, read without netlink.
 typedef struct {

@@ -13,7 +13,7 @@ struct Epoll: ~Copyable {
     }
 
     deinit {
-        if descriptor >= 0 { cnl_epoll_close(descriptor) }
+        if descriptor >= 0 { cnl_close_descriptor(descriptor) }
     }
 
     /// Adds a descriptor, which ``wait(nanoseconds:)`` reports by this bit.
@@ -47,7 +47,7 @@ final class EventFD: Sendable {
     init() { opened = Atomic(cnl_eventfd_open()) }
 
     deinit {
-        if descriptor >= 0 { cnl_eventfd_close(descriptor) }
+        if descriptor >= 0 { cnl_close_descriptor(descriptor) }
     }
 
     /// The descriptor, or a negative errno while the process has none left.
@@ -88,7 +88,7 @@ final class EventFD: Sendable {
     /// In this order: a request in between is answered now and leaves the descriptor readable, which costs one empty round.
     @discardableResult
     func clear() -> Bool {
-        cnl_eventfd_clear(descriptor)
+        cnl_clear(descriptor)
         return batchIsRequested.exchange(false, ordering: .acquiring)
     }
 }

@@ -36,11 +36,11 @@ struct ClockChangeTimer: ~Copyable {
     let descriptor = cnl_clock_change_timer_open()
 
     deinit {
-        if descriptor >= 0 { cnl_clock_change_timer_close(descriptor) }
+        if descriptor >= 0 { cnl_close_descriptor(descriptor) }
     }
 
     /// Makes the descriptor unreadable until the next change.
     borrowing func clear() {
-        if descriptor >= 0 { cnl_clock_change_timer_clear(descriptor) }
+        if descriptor >= 0 { cnl_clear(descriptor) }
     }
 }

@@ -50,6 +50,14 @@ package struct RecordingDecoder: Sendable {
         case end
     }
 
+    /// The part of the file that is read next.
+    private enum Phase {
+        case fileHeader
+        case record
+        /// Any bytes up to the next record, after a damaged header.
+        case damage
+    }
+
     private struct Header {
         var kind: UInt16
         var length: Int
@@ -61,11 +69,9 @@ package struct RecordingDecoder: Sendable {
     /// The report on the entries read so far.
     package private(set) var report = RecordingReport()
     private var input = UnreadBytes()
-    private var hasHeader = false
+    private var phase = Phase.fileHeader
     /// The version of the file's format.
     package private(set) var version = RecordingFormat.majorVersion
-    /// `true` after a damaged header, until the next header is found.
-    private var isLost = false
 
     package init() {}
 
@@ -77,31 +83,31 @@ package struct RecordingDecoder: Sendable {
     ///
     /// - Throws: ``ReachabilityError`` if the file is no recording, or of a later version.
     package mutating func next() throws(ReachabilityError) -> Step {
-        if !hasHeader {
+        if phase == .fileHeader {
             guard try readFileHeader() else {
                 guard input.isAtEnd else { return .needsMore }
                 let size = input.count == 0 ? "is empty" : "ends after \(input.count) \(input.count == 1 ? "byte" : "bytes")"
                 throw ReachabilityError(.invalidRecording, operation: "reading the header of a recording (the file \(size))")
             }
-            hasHeader = true
+            phase = .record
         }
         while true {
-            if isLost, !findMarker() { return input.isAtEnd ? .end : .needsMore }
+            if phase == .damage, !findMarker() { return input.isAtEnd ? .end : .needsMore }
             guard input.count > 0 || !input.isAtEnd else { return .end }
             guard input.count >= RecordingFormat.recordHeaderSize else {
                 // After a damaged header the rest may never have been a record.
-                return input.isAtEnd ? (isLost ? .end : torn()) : .needsMore
+                return input.isAtEnd ? (phase == .damage ? .end : torn()) : .needsMore
             }
             guard let header = recordHeader() else {
-                if !isLost { report.malformed += 1 }
-                isLost = true
+                if phase != .damage { report.malformed += 1 }
+                phase = .damage
                 input.skip(1)
                 continue
             }
             guard input.count >= RecordingFormat.recordHeaderSize + header.length else {
                 return input.isAtEnd ? torn() : .needsMore
             }
-            isLost = false
+            phase = .record
             input.skip(RecordingFormat.recordHeaderSize)
             let payload = input.take(header.length)
             if let entry = entry(header, payload) { return .entry(entry) }
