@@ -143,8 +143,8 @@ extension HTTPClient {
 extension HTTPClient.Configuration {
     /// Returns the configuration without what a bus does better.
     ///
-    /// - A client repeats failed connections, with delays of its own, until `timeout.connect` is over. It does not know the network:
-    ///   it would wait beside one that is back, and its attempts are neither counted nor charged. So
+    /// - A client repeats failed connections, with delays of its own, until `timeout.connect` is over. It does not know when the
+    ///   network is back, and its attempts are neither counted nor charged. So
     ///   `connectionPool.retryConnectionEstablishment` is off: a connection that fails fails its attempt.
     /// - A client waits for an answer without a limit. So `timeout.read` is 60 s, as with `URLSession`, unless it is set.
     ///
