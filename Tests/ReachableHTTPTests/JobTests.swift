@@ -158,6 +158,28 @@ import Testing
         }
     }
 
+    @Test func sharedDownloadOutlivesItsFirstCaller() async throws {
+        try await Exchange.run {
+            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
+        } _: { exchange in
+            let options = HTTPRetryOptions.with { $0.joining = "feed" }
+            let request = try exchange.request()
+            let callers = (1...2).map { _ in
+                Task.immediate {
+                    try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus, options: options).0
+                }
+            }
+            while exchange.bus.sharers(of: "feed") < 2 { await Task.yield() }
+            _ = try await exchange.bus.parked("feed")
+            callers[0].cancel()
+            _ = await callers[0].result
+            exchange.clock.advance(by: .seconds(1))
+            let file = try await callers[1].value
+            #expect(try Data(contentsOf: file) == Data("ok".utf8))
+            try FileManager.default.removeItem(at: file)
+        }
+    }
+
     @Test(arguments: [HTTPDestination.hostAndPort, .none, .named("photos")])
     func destinationCanBeNamed(destination: HTTPDestination) async throws {
         try await Exchange.run {

@@ -25,8 +25,7 @@ public typealias HTTPClientRetryOptions = HTTPRequestRetryOptions<HTTPClientRequ
 extension HTTPClient {
     /// Makes a request, and repeats it until it succeeds; the response is in memory.
     ///
-    /// Each attempt sends the request's body. A body of bytes or of a collection can be sent any number of times; a stream can if
-    /// its
+    /// Each attempt sends the request's body. A body of bytes or of a collection can be sent any number of times; a stream can if its
     /// sequence can be iterated again, which an `AsyncStream` cannot. For others see
     /// ``AsyncHTTPClient/HTTPClient/upload(_:retrying:on:options:upTo:body:)``.
     ///
@@ -81,8 +80,7 @@ extension HTTPClient {
     ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
     /// - Returns: The response, whose body is in memory.
-    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; `CocoaError` at once if
-    ///   the
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; `CocoaError` at once if the
     ///   file cannot be read.
     public func upload(
         _ request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
@@ -94,8 +92,7 @@ extension HTTPClient {
     /// Uploads a body that a function makes for each attempt, and tries again until that succeeds.
     ///
     /// For bodies that stream from a source that can be read once. The job's task calls the function after
-    /// ``HTTPRequestRetryOptions/adapt``, within the attempt's timeout. An error that it throws fails the attempt before anything
-    /// was
+    /// ``HTTPRequestRetryOptions/adapt``, within the attempt's timeout. An error that it throws fails the attempt before anything was
     /// sent: it is the network's if the path changed or was gone meanwhile, and transient otherwise, unless the policy classifies
     /// it.
     ///
@@ -121,8 +118,7 @@ extension HTTPClient {
     /// it.
     ///
     /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`. The download
-    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity`
-    /// unless
+    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity` unless
     /// it sets another encoding.
     ///
     /// - Parameters:
@@ -147,9 +143,8 @@ extension HTTPClient {
 extension HTTPClient.Configuration {
     /// Returns the configuration without what a bus does better.
     ///
-    /// - A client repeats failed connections, with delays of its own, until `timeout.connect` is over. It does not know the
-    ///   network:
-    ///   it would wait beside one that is back, and its attempts are neither counted nor charged. So
+    /// - A client repeats failed connections, with delays of its own, until `timeout.connect` is over. It does not know when the
+    ///   network is back, and its attempts are neither counted nor charged. So
     ///   `connectionPool.retryConnectionEstablishment` is off: a connection that fails fails its attempt.
     /// - A client waits for an answer without a limit. So `timeout.read` is 60 s, as with `URLSession`, unless it is set.
     ///
