@@ -103,7 +103,9 @@ struct EffectRunner {
         }
     }
 
-    /// Wakes tasks. Called first: jobs that may start come before everything else.
+    /// Wakes tasks.
+    ///
+    /// Called first: jobs that may start come before everything else.
     func wake() {
         for continuation in continuations { continuation.resume() }
         for (definition, handle, priority) in launches { definition.launch(handle, priority) }

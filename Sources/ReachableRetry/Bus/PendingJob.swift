@@ -56,7 +56,9 @@ public struct PendingJob: Sendable, Identifiable {
     /// The error of the last failed attempt; `nil` if none has failed.
     public var lastError: (any Error)?
 
-    /// True if the scope is unmet. `missing` is the missing layer as text.
+    /// True if the scope is unmet.
+    ///
+    /// `missing` is the missing layer as text.
     var isScopeUnmet = false
     var missing: String?
     /// The reason why it is queued, and its duration if known.
@@ -142,7 +144,9 @@ extension PendingJob: CustomStringConvertible {
 }
 
 extension Duration {
-    /// The duration as text: `250 ms`, `3.2 s`. Rounded up, so that a remaining time is never zero.
+    /// The duration as text: `250 ms`, `3.2 s`.
+    ///
+    /// Rounded up, so that a remaining time is never zero.
     var words: String {
         let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
         let milliseconds = whole + (rest > 0 ? 1 : 0)

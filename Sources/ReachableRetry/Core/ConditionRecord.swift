@@ -31,7 +31,9 @@ package struct ConditionRecord: Sendable {
     private var closedBefore = Duration.zero
     /// The time since which it has been open or closed.
     private(set) var unchangedSince = BusTime.start
-    /// The jobs that wait for it and whose scope it is not. A job waits for one unmet condition at a time.
+    /// The jobs that wait for it and whose scope it is not.
+    ///
+    /// A job waits for one unmet condition at a time.
     var waiting: Set<JobIndex> = []
     /// The jobs that wait for something else and react to this one: an edge ends a delay, a loss replaces a wait for another
     /// condition.

@@ -80,7 +80,9 @@ package struct StartReason: Hashable, Sendable {
 }
 
 extension RetryBusCore {
-    /// Returns the reason why a job starts now. Must be called before the job is armed again.
+    /// Returns the reason why a job starts now.
+    ///
+    /// Must be called before the job is armed again.
     func startReason(of job: JobState, at now: BusTime) -> StartReason {
         let planned = job.history.voided == .past ? nil : max(job.history.voided, job.history.hard)
         let saved = planned.flatMap { $0 > now ? $0 - now : nil }

@@ -60,7 +60,9 @@ package struct GateState: Sendable {
     /// The failures of canaries in a row, and the earliest time of the next canary.
     private(set) var failures = 0
     private(set) var retryAt = BusTime.past
-    /// The same after a failure of the job or the server. A job that is alone at the gate ignores it.
+    /// The same after a failure of the job or the server.
+    ///
+    /// A job that is alone at the gate ignores it.
     private(set) var pauseAt = BusTime.past
     /// The jobs that the server failed since its last success.
     private(set) var failed: [JobKey] = []

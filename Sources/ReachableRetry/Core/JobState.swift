@@ -145,7 +145,9 @@ extension Int32 {
     func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
 }
 
-/// The state of a job that has started or waited before. Most waiting jobs have none.
+/// The state of a job that has started or waited before.
+///
+/// Most waiting jobs have none.
 package struct JobHistory: Sendable {
     /// Its position since its last failure; `nil` if it still has its first one.
     var position: QueuePosition?

@@ -135,7 +135,9 @@ package struct RetryShare: BudgetState, Hashable {
         sums[place] = overflow ? (amount > 0 ? .max : .min) : sum
     }
 
-    /// Empties the slices that have left the window. Late entries count in the latest slice.
+    /// Empties the slices that have left the window.
+    ///
+    /// Late entries count in the latest slice.
     private mutating func forget(at now: BusTime) {
         let number = now.nanoseconds / slice
         guard number > latest else { return }

@@ -138,7 +138,9 @@ extension RetryBusCore {
         return nil
     }
 
-    /// Makes room for others when attempts have run for long. They prove nothing, because dropped packets look the same.
+    /// Makes room for others when attempts have run for long.
+    ///
+    /// They prove nothing, because dropped packets look the same.
     private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Captures parts of self, because a call on self would overlap the access to the gate.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in

@@ -211,7 +211,9 @@ extension RetryBusCore {
         unregister(index)
     }
 
-    /// Returns the time that a job has waited for conditions. For queued jobs this is the closed time of the scope.
+    /// Returns the time that a job has waited for conditions.
+    ///
+    /// For queued jobs this is the closed time of the scope.
     private func waited(_ job: JobState, at now: BusTime) -> Duration {
         guard !job.waitBegan.isNever else { return job.history.waited }
         return job.history.waited + ((job.isQueued ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
@@ -363,7 +365,9 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Turns hard delays of servers into soft ones. The hard delay before a first attempt is its owner's and stays.
+    /// Turns hard delays of servers into soft ones.
+    ///
+    /// The hard delay before a first attempt is its owner's and stays.
     private mutating func softenHardDelays(of scope: ConditionIndex?, at now: BusTime) {
         for index in jobs.indices {
             guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,

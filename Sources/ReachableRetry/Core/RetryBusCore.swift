@@ -114,7 +114,9 @@ package struct RetryBusCore: Sendable {
         return (key, rank.number, takeEffects())
     }
 
-    /// Returns the gate of a job. A gate that is created soon after an edge or during flapping probes as if it had seen the edge.
+    /// Returns the gate of a job.
+    ///
+    /// A gate that is created soon after an edge or during flapping probes as if it had seen the edge.
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
@@ -171,7 +173,9 @@ package struct RetryBusCore: Sendable {
         jobs[Int(key.index)]?.history.previousDelay = nil
     }
 
-    /// Cancels a job. A running attempt is cancelled and awaited.
+    /// Cancels a job.
+    ///
+    /// A running attempt is cancelled and awaited.
     package mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], !job.isCancelled else { return [] }
         if job.phase == .running {
@@ -248,7 +252,9 @@ package struct RetryBusCore: Sendable {
         if conditions[Int(condition)]?.uses == 0 { idle.append(condition) }
     }
 
-    /// Removes and returns the conditions that lost their last job since the last call. Some may have a new job.
+    /// Removes and returns the conditions that lost their last job since the last call.
+    ///
+    /// Some may have a new job.
     package mutating func takeIdleConditions() -> [ConditionIndex] {
         defer { idle = [] }
         return idle
@@ -303,7 +309,9 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Replaces a job's conditions besides its scope. An edge that came before still ends its delay.
+    /// Replaces a job's conditions besides its scope.
+    ///
+    /// An edge that came before still ends its delay.
     package mutating func setConditions(_ new: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key] else { return [] }
         let missed = epoch(of: job) &- job.history.armedEpoch

@@ -14,13 +14,17 @@ struct BusInstruments: Sendable {
         guard log != nil || metrics != nil else { return nil }
     }
 
-    /// Counts events. Must not be called under a lock, because it calls foreign code.
+    /// Counts events.
+    ///
+    /// Must not be called under a lock, because it calls foreign code.
     func measure(_ batch: EventBroadcaster.InstrumentBatch) {
         metrics?.count(jobs: batch.moreJobs)
         for event in batch.events { metrics?.count(event) }
     }
 
-    /// Logs events. Must not be called under a lock, because it calls foreign code.
+    /// Logs events.
+    ///
+    /// Must not be called under a lock, because it calls foreign code.
     func log(_ batch: EventBroadcaster.InstrumentBatch) {
         for event in batch.events { log?.log(event) }
         if batch.dropped > 0 { log?.logDropped(batch.dropped) }
@@ -77,7 +81,9 @@ struct BusLog: Sendable {
     }
 }
 
-/// The metrics of a bus. All labels are fixed.
+/// The metrics of a bus.
+///
+/// All labels are fixed.
 struct BusMetrics: Sendable {
     private let pending: Meter
     private let attempts: [RetryEvent.Trigger: Counter]

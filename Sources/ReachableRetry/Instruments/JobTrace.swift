@@ -30,7 +30,9 @@ struct JobTrace: Sendable {
 
     mutating func noteFailure(at now: BusTime) { idleSince = now }
 
-    /// Removes and returns the trigger of a new attempt. An attempt of a sequence continues with each element, but starts once.
+    /// Removes and returns the trigger of a new attempt.
+    ///
+    /// An attempt of a sequence continues with each element, but starts once.
     mutating func takeStart() -> RetryEvent.Trigger? {
         defer { trigger = nil }
         return trigger

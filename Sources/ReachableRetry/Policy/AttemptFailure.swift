@@ -52,7 +52,9 @@ public struct AttemptFailure: Hashable, Sendable {
     /// An example is a payment that the server may have received.
     public var mayRetry: Bool
 
-    /// Creates a failure. A failure of the request may not be repeated, whatever the value of `mayRetry`.
+    /// Creates a failure.
+    ///
+    /// A failure of the request may not be repeated, whatever the value of `mayRetry`.
     public init(_ fault: Fault, mayRetry: Bool = true) {
         self.fault = fault
         self.mayRetry = mayRetry && fault != .request

@@ -176,7 +176,9 @@ public enum Jitter: Hashable, Sendable {
 }
 
 extension Duration {
-    /// Returns the duration times a factor, saturating. Negative values and NaN give zero.
+    /// Returns the duration times a factor, saturating.
+    ///
+    /// Negative values and NaN give zero.
     ///
     /// A Double has 53 bits, so products of up to 52 days are exact to 1 ns.
     func scaled(by factor: Double) -> Duration {

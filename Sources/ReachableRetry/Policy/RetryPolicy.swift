@@ -217,7 +217,9 @@ extension RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
 
-    /// Classifies a failure: its fault, and if another attempt may be made. Return `nil` for unknown errors.
+    /// Classifies a failure: its fault, and if another attempt may be made.
+    ///
+    /// Return `nil` for unknown errors.
     ///
     /// Called after ``retryOnErrors(_:)``; the first classifier with a result decides. The faults `server`, `overload` and
     /// `request` mean that the server answered. The bus never overrules them, not even if it cut the attempt at the same moment.
