@@ -61,18 +61,18 @@ struct Bench: Sendable {
         }
     }
 
-    /// What a counter has come to.
+    /// Returns the total of a counter.
     func count(_ label: String, _ dimensions: (String, String)...) throws -> Int64 {
         try metrics.expectCounter(label, dimensions).totalValue
     }
 
-    /// What a timer was told, in seconds.
+    /// Returns the recorded values of a timer, in seconds.
     func seconds(_ label: String) throws -> [Double] {
         let timer = try metrics.expectTimer(label)
         return timer.values.indices.map(timer.valueInPreferredUnit)
     }
 
-    /// What was logged about one subject, by the beginning of its keys.
+    /// Returns the log entries of one subject, by the prefix of its keys.
     func entries(_ prefix: String) -> [InMemoryLogHandler.Entry] {
         log.entries.filter { entry in entry.metadata.keys.contains { $0.hasPrefix(prefix) } }
     }

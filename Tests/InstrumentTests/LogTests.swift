@@ -119,7 +119,7 @@ import Testing
         #expect((entry.error as? ReachabilityError)?.errno == 24)
     }
 
-    @Test func whatIsBelowTheLevelIsNotWritten() async throws {
+    @Test func entriesBelowTheLevelAreNotWritten() async throws {
         try await Bench(level: .info).run { bench in
             let job = try await bench.submitWaiting("job", failing: Trouble.other)
             bench.clock.advance(by: .seconds(60))

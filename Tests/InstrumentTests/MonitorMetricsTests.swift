@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func theEndIsToldToo() async throws {
+    @Test func endIsReportedToo() async throws {
         let bench = try Bench()
         try await bench.run { _ in }
         #expect(try bench.metrics.expectMeter("reachability.satisfied").lastValue == 0)

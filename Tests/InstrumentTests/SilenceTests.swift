@@ -9,7 +9,7 @@ import ReachableRetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct SilenceTests {
-    @Test func whoConfiguresNoInstrumentsHasNone() async throws {
+    @Test func noInstrumentsByDefault() async throws {
         let (metrics, log) = (TestMetrics(), InMemoryLogHandler())
         var logger = Logger(label: "current") { _ in log }
         logger.logLevel = .trace

@@ -3,7 +3,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Delays without chance.
+/// Delays without jitter.
 struct BackoffTests {
     private func delays(_ backoff: Backoff, _ numbers: some Sequence<Int>) -> [Duration] {
         // Not the system's: under the thread sanitizer this compiler takes an empty value's place from thin air.
@@ -52,7 +52,7 @@ struct BackoffTests {
     }
 
     @Test(arguments: [Jitter.none, .full, .equal, .proportional(0.5)])
-    func aCustomCurveIsAskedOnceForEachDelay(jitter: Jitter) {
+    func customCurveIsCalledOncePerDelay(jitter: Jitter) {
         let asked = Mutex<[Int]>([])
         let backoff = Backoff.custom(maximum: .seconds(2)) { n in
             asked.withLock { $0.append(n) }
@@ -80,7 +80,7 @@ struct BackoffTests {
         #expect(delays(.custom(maximum: .seconds(5)) { _ in Duration(attoseconds: .max) }, 1...2) == seconds([5, 5]))
     }
 
-    @Test func whatIsBelowTheFirstFailureCountsAsTheFirst() {
+    @Test func failureNumbersBelowOneAreTreatedAsOne() {
         for backoff in [
             Backoff.exponential(initial: .seconds(1)), .linear(initial: .seconds(1), increment: .seconds(1)),
             .fibonacci(unit: .seconds(1)), .custom { .seconds($0) },

@@ -5,7 +5,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What the article "Jobs that have not begun" shows.
+/// The code of the article "Jobs that have not begun".
 @Suite(.timeLimit(.minutes(10))) struct ColdGuideTests {
     @Test func itShowsTheFilesThatAreCompiledHere() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md")

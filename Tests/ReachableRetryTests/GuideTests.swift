@@ -5,7 +5,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What the guide "Offline-first in ten minutes" shows, and what it says about that.
+/// The code and the claims of the guide "Offline-first in ten minutes".
 @Suite(.timeLimit(.minutes(10))) struct GuideTests {
     @Test func itShowsTheFilesThatAreCompiledHere() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md")
@@ -48,7 +48,7 @@ import Testing
         var error: any Error
         var fault: AttemptFailure.Fault
         var isCharged = true
-        /// Whether the network has come back just before.
+        /// True if the network has come back just before.
         var isFresh = false
 
         var testDescription: String { "\(error)\(isFresh ? " after a reconnect" : "")" }
@@ -148,7 +148,7 @@ import Testing
             let uploading = Task { try await backUp(photos, to: server, over: bus) }
             for photo in photos.prefix(20) { try await bus.parked(JobID(photo.name)) }
             try network.plug("eth0")
-            // The spread is drawn from real chance, and passes on the bus's real clock: somebody asks for it now.
+            // The spread is drawn from real random numbers, and passes on the bus's real clock: somebody asks for it now.
             bus.retryNow()
             try await uploading.finished()
             #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })
@@ -249,7 +249,7 @@ import Testing
         }
     }
 
-    @Test func whoQuitsWaitsForAttemptsButNotForTheNetwork() async throws {
+    @Test func shutdownAwaitsAttemptsButNotTheNetwork() async throws {
         try await Scenario().run { scenario in
             let gate = Gate()
             let running = Task { try await scenario.bus.retry(options: JobOptions(id: "running")) { _ in await gate.pass() } }

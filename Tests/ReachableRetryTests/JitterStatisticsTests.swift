@@ -2,7 +2,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Delays by chance: 20 000 draws each.
+/// Jittered delays: 20 000 draws each.
 struct JitterStatisticsTests {
     private static let count = 20_000
     private static let seeds: [UInt64] = [1, 2, 20_260_131]
@@ -79,7 +79,7 @@ struct JitterStatisticsTests {
         #expect(!values.contains(10), "seed \(seed): nothing is cut off at the cap")
     }
 
-    /// Others put the cap behind chance, and all long delays are the same then.
+    /// Others put the cap behind jitter, and all long delays are the same then.
     @Test(arguments: [Jitter.full, .equal, .decorrelated], seeds) func chanceSurvivesTheCap(jitter: Jitter, seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(10)).jitter(jitter)
         expectSpread(walk(backoff, after: 10_000, seed: seed), below: 10, "seed \(seed)")

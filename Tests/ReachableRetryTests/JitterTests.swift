@@ -2,7 +2,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Delays by chance, number by number; ``JitterStatisticsTests`` looks at many.
+/// Jittered delays, number by number; ``JitterStatisticsTests`` looks at many.
 struct JitterTests {
     private func delay(
         _ backoff: Backoff, after n: Int = 1, previous: Duration? = nil, _ generator: ConstantGenerator
@@ -11,7 +11,7 @@ struct JitterTests {
         return backoff.delay(afterFailure: n, previous: previous, using: &generator)
     }
 
-    /// Whether a delay is as good as, but less than, what chance 1 would give.
+    /// True if a delay is as good as, but less than, what random number 1 would give.
     private func isJustBelow(_ end: Duration, _ delay: Duration) -> Bool { delay < end && end - delay < .nanoseconds(1) }
 
     private let ten = Backoff.constant(.seconds(10))
@@ -75,7 +75,7 @@ struct JitterTests {
         #expect(delay(above, .half) == .seconds(60))
     }
 
-    @Test func oneNumberIsDrawnForEachDelayAndNoneWithoutChance() {
+    @Test func oneNumberIsDrawnPerJitteredDelay() {
         let curves = [ten, .exponential(initial: .seconds(1)), .fibonacci(unit: .seconds(1)), .custom { .seconds($0) }]
         for curve in curves {
             for (jitter, draws) in [(Jitter.none, 0), (.full, 3), (.equal, 3), (.decorrelated, 3), (.proportional(0.5), 3)] {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What a policy says about errors, and how its modifiers work.
+/// The classification of errors by a policy, and its modifiers.
 struct PolicyTests {
     private enum Fault: Error {
         case a
@@ -25,7 +25,7 @@ struct PolicyTests {
         #expect(report(.default) == .unclassified)
     }
 
-    @Test func predicatesAreAskedInTheirOrder() {
+    @Test func predicatesAreCalledInOrder() {
         let asked = Asked()
         @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
         let policy = RetryPolicy.default
@@ -75,7 +75,7 @@ struct PolicyTests {
     }
 
     /// Each is asked about an error of which those that are asked later think otherwise.
-    @Test func whoIsAskedFirstIsRight() {
+    @Test func firstClassifierDecides() {
         let system = RetryPolicy.default.errno { _ in nil }.errno { _ in ECONNREFUSED }.errno { _ in ENETDOWN }
         let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
         #expect(report(system, kernels) == .refused)
@@ -112,7 +112,7 @@ struct PolicyTests {
         #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
     }
 
-    /// What a policy says, rule by rule; of functions it says how many there are.
+    /// Returns a policy's rules by name; functions are counted.
     private func rules(_ policy: RetryPolicy) -> [String: String] {
         let parts = [Mirror(reflecting: policy.rules), Mirror(reflecting: policy.rules.classification)].flatMap(\.children)
         let named = parts.map { ($0.label ?? "", "\($0.value)") }.filter { $0.0 != "classification" }

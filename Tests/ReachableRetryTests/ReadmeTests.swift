@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func itsReportTellsWhatHappened() async throws {
+    @Test func reportListsAttemptsAndTimes() async throws {
         try await Scenario().run { scenario in
             let (reported, reportedIn) = AsyncStream.makeStream(of: String.self)
             var reports = reported.makeAsyncIterator()

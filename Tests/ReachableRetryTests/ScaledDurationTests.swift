@@ -31,7 +31,7 @@ struct ScaledDurationTests {
         }
     }
 
-    /// Otherwise a delay by chance could exceed the cap by a bit.
+    /// Otherwise a jittered delay could exceed the cap by a bit.
     @Test(arguments: [1, 20_260_131] as [UInt64]) func aFractionOfADurationIsNeverLonger(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<10_000 {

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// The one timer of a bus.
 ///
-/// Whoever changes what the bus waits for sets it anew, outside the bus's lock. Of several threads one does it for all: so the
-/// last word counts, whichever thread comes last.
+/// Each change of the bus sets it outside of the bus's lock. One thread at a time arms the clock; the others leave their time to
+/// it, so the latest revision counts whatever the order of the threads.
 final class BusTimer: Sendable {
     private struct State {
         var wanted = BusTime.never
@@ -11,7 +11,7 @@ final class BusTimer: Sendable {
         var armed = BusTime.never
         var isArming = false
         var generation: UInt64 = 0
-        var takeBack: (@Sendable () -> Void)?
+        var cancelCallback: (@Sendable () -> Void)?
     }
 
     private let clock: BusClock
@@ -19,15 +19,15 @@ final class BusTimer: Sendable {
 
     init(_ clock: BusClock) { self.clock = clock }
 
-    deinit { state.withLock { $0.takeBack }?() }
+    deinit { state.withLock { $0.cancelCallback }?() }
 
-    /// The time that it is set to.
+    /// The time that the timer is set to.
     var time: BusTime { state.withLock(\.armed) }
 
-    /// Calls `ring` with the time that it was set to, once, at that time.
+    /// Sets the timer: calls `fire` once at a time, with that time.
     ///
-    /// Replaces what was set before by a lower revision; threads may come here in another order than they decided in.
-    func set(to time: BusTime, revision: UInt64, _ ring: @escaping @Sendable (BusTime) -> Void) {
+    /// Replaces an earlier revision. Threads may call in another order than that of their changes.
+    func set(to time: BusTime, revision: UInt64, _ fire: @escaping @Sendable (BusTime) -> Void) {
         state.withLock { state in
             guard revision > state.revision else { return }
             (state.wanted, state.revision) = (time, revision)
@@ -38,57 +38,57 @@ final class BusTimer: Sendable {
                 finishStep(generation, nil)
                 continue
             }
-            let takeBack = clock.schedule(time) { [weak self] in
-                if self?.hasRung(generation) == true { ring(time) }
+            let cancelCallback = clock.schedule(time) { [weak self] in
+                if self?.hasFired(generation) == true { fire(time) }
             }
-            finishStep(generation, takeBack)
+            finishStep(generation, cancelCallback)
         }
     }
 
-    /// What is left to do, or `nil` if nothing is or another thread does it.
+    /// Returns the next arming; `nil` if there is none, or if another thread is arming.
     private func nextStep() -> ((@Sendable () -> Void)?, UInt64, BusTime)? {
         state.withLock { state in
             guard !state.isArming, state.wanted != state.armed else { return nil }
             state.isArming = true
             state.generation += 1
             state.armed = state.wanted
-            defer { state.takeBack = nil }
-            return (state.takeBack, state.generation, state.wanted)
+            defer { state.cancelCallback = nil }
+            return (state.cancelCallback, state.generation, state.wanted)
         }
     }
 
-    private func finishStep(_ generation: UInt64, _ takeBack: (@Sendable () -> Void)?) {
+    private func finishStep(_ generation: UInt64, _ cancelCallback: (@Sendable () -> Void)?) {
         state.withLock { state in
             state.isArming = false
-            // It may have rung already.
-            if state.armed.isNever == false { state.takeBack = takeBack }
+            // The timer may have fired already.
+            if state.armed.isNever == false { state.cancelCallback = cancelCallback }
         }
     }
 
-    /// Whether a time that came is the one that was wanted.
-    private func hasRung(_ generation: UInt64) -> Bool {
-        // What would have taken it back is released outside of the lock, and with it the clock's task.
-        let (hasRung, _) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+    /// Returns true if the timer that fires is the one that is set, and unsets it.
+    private func hasFired(_ generation: UInt64) -> Bool {
+        // The cancellation closure is released outside of the lock, and the clock's task with it.
+        let (hasFired, _) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
             guard state.generation == generation, !state.armed.isNever else { return (false, nil) }
             state.armed = .never
             state.wanted = .never
-            defer { state.takeBack = nil }
-            return (true, state.takeBack)
+            defer { state.cancelCallback = nil }
+            return (true, state.cancelCallback)
         }
-        return hasRung
+        return hasFired
     }
 }
 
-/// A clock that can call back by itself: a bus on a test's clock fires inside the call that lets time pass.
+/// A clock with callbacks: a bus on a test's clock fires inside the call that advances it.
 package protocol SchedulingClock<Duration>: Clock {
-    /// Calls `action` when the clock shows `deadline`; returns what takes that back.
+    /// Calls `action` when the clock reaches `deadline`; returns a closure that cancels the call.
     func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void
 }
 
-/// A clock of any type, that counts from the moment when the bus was made.
+/// A clock of any type, counted from the creation of the bus.
 struct BusClock: Sendable {
     let now: @Sendable () -> BusTime
-    /// Calls back at a time; returns what takes that back.
+    /// Calls back at a time; returns a closure that cancels the call.
     let schedule: @Sendable (BusTime, @escaping @Sendable () -> Void) -> @Sendable () -> Void
 
     init(_ clock: some Clock<Duration>) {

@@ -1,6 +1,6 @@
 internal import Reachability
 
-/// What is to be done after a change, outside the lock.
+/// Runs the effects of a change outside of the bus's lock.
 struct EffectRunner {
     private var continuations: [UnsafeContinuation<Void, Never>] = []
     private var launches: [(AnyJobDefinition, JobHandle, TaskPriority)] = []
@@ -9,13 +9,13 @@ struct EffectRunner {
     private var parked: [(ParkedWaiter, PendingJob)] = []
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
     private(set) var hasEvents = false
-    /// If true, this machine has run out of something.
+    /// True if this machine ran out of descriptors, memory or ports.
     private(set) var hasShortage = false
-    /// What is released outside of the lock, for with it go errors and closures of callers.
+    /// Values that are released outside of the lock, because they hold errors and closures of callers.
     private var released: [JobTable.Entry] = []
     private var dropped: [RetryEvent] = []
 
-    /// Lays down what the tasks and listeners are to get.
+    /// Records effects in the tables, under the lock.
     init(_ effects: [Effect], _ now: BusTime, _ state: inout RetryBus.State) {
         for effect in effects { take(effect, now, &state) }
         state.broadcaster.note(jobs: state.core.count)
@@ -50,16 +50,16 @@ struct EffectRunner {
             noteUnfinished(subject.key, change, &state)
             switch change {
             case .waiting: reportWaiting(subject.key, &state)
-            // Its task has its result, and asks no more.
+            // Its task has the result and does not come back.
             case .succeeded: if let entry = state.table.remove(subject.key, nil) { released.append(entry) }
-            // How it ended is laid down before anybody comes: that effect follows.
+            // The end effect follows and records the ending before the task runs.
             case .ended: wake(subject.key, subject.number, &state)
             case .started, .failed, .backingOff: break
             }
         }
     }
 
-    /// Notes what a job's span has to be told; only if it has one.
+    /// Records a change for the job's span, if it has one.
     private mutating func trace(_ subject: Subject, _ change: JobChange, _ now: BusTime, _ state: inout RetryBus.State) {
         let key = subject.key
         guard let record = state.table[key]?.record, let trace = record.trace else { return }
@@ -85,14 +85,14 @@ struct EffectRunner {
         state.table[key]?.waiter = .nobody
     }
 
-    /// Has a job's own handlers and readers hear that it waits.
+    /// Wakes the driver of a job whose handlers or reader want waits.
     private mutating func reportWaiting(_ key: JobKey, _ state: inout RetryBus.State) {
         guard state.table[key]?.wantsWaits == true else { return }
         state.table[key]?.hasUnreadWait = true
         wake(key, nil, &state)
     }
 
-    /// Keeps account of what a shutdown ends.
+    /// Updates the list of jobs that a shutdown ends unfinished.
     private func noteUnfinished(_ key: JobKey, _ change: JobChange, _ state: inout RetryBus.State) {
         guard state.core.isShutDown, state.unfinished[key] != nil else { return }
         switch change {
@@ -103,13 +103,15 @@ struct EffectRunner {
         }
     }
 
-    /// A job that may start is worth more than anything else.
+    /// Wakes tasks.
+    ///
+    /// Called first: jobs that may start come before everything else.
     func wake() {
         for continuation in continuations { continuation.resume() }
         for (definition, handle, priority) in launches { definition.launch(handle, priority) }
     }
 
-    /// What runs code of callers, which may take its time.
+    /// Runs effects that call code of callers, which may be slow.
     func perform() {
         for attempt in cancelled { attempt.cancel() }
         for end in traced { end.trace.end(end.id, end.ending) }
@@ -119,7 +121,7 @@ struct EffectRunner {
 }
 
 extension RetryBus.State {
-    /// What happened to a job, for those who listen.
+    /// Returns the event of a change for listeners.
     fileprivate func event(_ subject: Subject, _ record: JobRecord, _ change: JobChange, at now: BusTime) -> RetryEvent {
         let id = JobHandle(key: subject.key, number: subject.number, name: record.name).id
         var event = RetryEvent(

@@ -143,26 +143,28 @@ extension RetryBus {
 
     /// Delivers the events that were appended, unless another thread does.
     func publish() {
-        deliver({ $0.takeForListeners(isContinuing: $1) }) { batch in
-            for event in batch.events {
-                for listener in batch.listeners { listener.yield(event) }
-            }
-            guard batch.isLast else { return }
-            for listener in batch.listeners { listener.finish() }
-        }
+        deliver(to: Self.yield) { $0.takeForListeners(isContinuing: $1) }
         guard let instruments else { return }
-        deliver({ $0.takeForMetrics(isContinuing: $1) }, instruments.measure)
-        deliver({ $0.takeForLog(isContinuing: $1) }, instruments.log)
+        deliver(to: instruments.measure) { $0.takeForMetrics(isContinuing: $1) }
+        deliver(to: instruments.log) { $0.takeForLog(isContinuing: $1) }
+    }
+
+    private static func yield(_ batch: EventBroadcaster.EventBatch) {
+        for event in batch.events {
+            for listener in batch.listeners { listener.yield(event) }
+        }
+        guard batch.isLast else { return }
+        for listener in batch.listeners { listener.finish() }
     }
 
     /// Delivers batches until there are no more, including those that other threads append meanwhile.
     private func deliver<Batch: Sendable>(
-        _ take: (inout EventBroadcaster, _ isContinuing: Bool) -> Batch?, _ deliver: (Batch) -> Void
+        to reader: (Batch) -> Void, _ take: (inout EventBroadcaster, _ isContinuing: Bool) -> Batch?
     ) {
         var isContinuing = false
         while let batch = state.withLock({ take(&$0.broadcaster, isContinuing) }) {
             isContinuing = true
-            deliver(batch)
+            reader(batch)
         }
     }
 }

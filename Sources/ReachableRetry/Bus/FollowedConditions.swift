@@ -3,10 +3,10 @@ internal import Reachability
 internal import Synchronization
 
 extension RetryBus {
-    /// Takes in a job.
+    /// Submits a job.
     func submit(_ request: JobRequest) throws(RetryError) -> JobHandle {
-        // Asking the monitor is nothing to do under a lock. It is asked only if the scope is not followed already; that may end at
-        // any moment, with its last job.
+        // The monitor has a lock of its own, so its condition is made outside of the bus's lock, and only for a scope that the bus
+        // does not follow. A scope may lose its last job at any moment, hence the loop.
         var made: Condition?
         let trace = JobTrace(request, configuration, at: clock.now())
         while true {
@@ -18,7 +18,7 @@ extension RetryBus {
         }
     }
 
-    /// Takes in a job; `nil` if that needs the scope's condition.
+    /// Submits a job; returns `nil` if that needs the scope's condition.
     private func submit(
         _ request: JobRequest, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<JobHandle, RetryError>? {
@@ -59,18 +59,18 @@ extension RetryBus {
         logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")
     }
 
-    /// A condition changed.
+    /// Re-reads a condition that reports a change.
     fileprivate func conditionChanged(_ index: ConditionIndex, _ storage: ObjectIdentifier) {
         change { state, now in
-            // The place may belong to another one by now.
+            // The index may belong to another condition by now.
             guard let followed = state.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
             return state.refresh(index, at: now)
         }
     }
 
-    /// What has to be asked before a failure is charged: an error may outrun the event that explains it.
+    /// Returns the scope to look up before a failure is charged, because an error may outrun the event that explains it.
     ///
-    /// `nil` if the answer would change nothing.
+    /// Returns `nil` if the result would change nothing.
     func scopeToAskAbout(_ key: JobKey, _ report: FailureReport) -> Scope? {
         state.withLock { state in
             guard state.core.wouldCharge(key, report), let index = state.core.conditions(of: key).first else { return nil }
@@ -80,7 +80,7 @@ extension RetryBus {
 }
 
 extension RetryBus.State {
-    /// The place of a scope, which is followed from now on.
+    /// Returns the index of a scope, and follows it from now on.
     fileprivate mutating func index(
         of scope: Scope, _ made: Condition?, _ bus: RetryBus, _ stage: ReachabilityMonitor.Stage, at now: BusTime
     ) -> ConditionIndex? {
@@ -88,12 +88,12 @@ extension RetryBus.State {
         guard let made else { return nil }
         let index = index(of: made, bus, at: now)
         followed.name(index, as: scope)
-        // Nobody runs the monitor: there is no first word to wait for.
+        // A monitor that does not run delivers no first verdict.
         if stage == .idle { _ = core.stopWaitingForTheFirstLook(index, at: now) }
         return index
     }
 
-    /// The place of a condition, which is followed from now on.
+    /// Returns the index of a condition, and follows it from now on.
     mutating func index(of condition: Condition, _ bus: RetryBus, at now: BusTime) -> ConditionIndex {
         if let index = followed.index(of: condition) { return index }
         var entry = FollowedCondition(condition: condition, scope: nil)
@@ -106,28 +106,28 @@ extension RetryBus.State {
         return index
     }
 
-    /// Reads a condition anew.
+    /// Re-reads a condition.
     mutating func refresh(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
         guard let entry = followed[index] else { return [] }
         return core.update(index, entry.level, at: now)
     }
 
-    /// Reads all conditions of a job anew.
+    /// Re-reads all conditions of a job.
     mutating func refresh(_ key: JobKey, at now: BusTime) -> [Effect] {
         core.conditions(of: key).flatMap { refresh($0, at: now) }
     }
 }
 
-/// A condition that the bus follows: kept, and observed.
+/// A condition that the bus retains and observes.
 struct FollowedCondition: Sendable {
     let condition: Condition
-    /// What it says about, if it is a monitor's and jobs go there.
+    /// The scope of a monitor's condition that jobs use.
     var scope: Scope?
     var observer: ConditionStorage.ID?
 
     /// Stops observing.
     ///
-    /// Not under a lock: with the condition its owner's code may go.
+    /// Must not be called under a lock: releasing a condition may release values of its owner.
     func close() {
         if let observer { condition.storage.removeObserver(observer) }
     }
@@ -142,7 +142,7 @@ struct FollowedCondition: Sendable {
     }
 }
 
-/// The conditions that jobs depend on, by what they are.
+/// The conditions that jobs depend on, by index, scope and identity.
 struct FollowedConditions: Sendable {
     private var entries: [ConditionIndex: FollowedCondition] = [:]
     private var scopes: [Scope: ConditionIndex] = [:]
@@ -152,7 +152,7 @@ struct FollowedConditions: Sendable {
 
     func index(of scope: Scope) -> ConditionIndex? { scopes[scope] }
 
-    /// Two conditions for the same scope of a monitor are one.
+    /// Two conditions of a monitor for the same scope share their storage.
     func index(of condition: Condition) -> ConditionIndex? { storages[ObjectIdentifier(condition.storage)] }
 
     subscript(index: ConditionIndex) -> FollowedCondition? { entries[index] }
@@ -163,7 +163,7 @@ struct FollowedConditions: Sendable {
         if let scope = followed.scope { scopes[scope] = index }
     }
 
-    /// A condition that was followed for its own sake turns out to be a scope's.
+    /// Adds the scope to a condition that was followed without it.
     mutating func name(_ index: ConditionIndex, as scope: Scope) {
         entries[index]?.scope = scope
         scopes[scope] = index
@@ -182,10 +182,10 @@ struct FollowedConditions: Sendable {
     }
 }
 
-/// The answers of the kernel about scopes whose attempts failed: a burst of failures asks once.
+/// A cache of the lookups after failures, so that a burst of failures makes one.
 ///
-/// An answer is used again for ``lifetime``, unless the monitor has heard anything since the question. Questions of several threads
-/// that come at once are asked at once: no lock is held across a lookup.
+/// A result is reused for ``lifetime``, unless the monitor has processed a batch since the lookup. Several threads may look up
+/// the same scope at once, because no lock is held across a lookup.
 final class RecentLookups: Sendable {
     static let lifetime = Duration.milliseconds(1)
 
@@ -197,7 +197,7 @@ final class RecentLookups: Sendable {
 
     private let answers = Mutex<[Scope: Answer]>([:])
 
-    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    /// Returns true if the kernel has no path to a scope; `false` also if the lookup failed.
     func isGone(_ scope: Scope, _ monitor: ReachabilityMonitor, at now: BusTime) -> Bool {
         let delivery = monitor.deliveryCount
         if let known = answers.withLock({ $0[scope] }), known.delivery == delivery, now - known.time < Self.lifetime {

@@ -1,21 +1,21 @@
 public import Reachability
 
-/// A job that has not ended: the answer to "why is it not running".
+/// A job that has not ended, with the reason why it is not running.
 ///
-/// ``reason`` says it in words, the rest in numbers.
+/// ``reason`` is the reason as text; the other properties are its numbers.
 public struct PendingJob: Sendable, Identifiable {
-    /// What a job is doing.
+    /// The state of a job.
     ///
     /// More may be added.
     public struct State: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String
-        /// Makes a state from its name.
+        /// Creates a state from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// Waits for ``PendingJob/unmet``.
         public static let waiting = State(rawValue: "waiting")
-        /// Nothing is missing: it waits for its turn, as ``ReleasePolicy`` and ``RetryBus/Configuration/maxConcurrent`` have it.
+        /// Waits for its turn, because of ``ReleasePolicy`` or ``RetryBus/Configuration/maxConcurrent``.
         public static let queued = State(rawValue: "queued")
         /// Waits for ``RetryBus/resume(_:)``.
         public static let paused = State(rawValue: "paused")
@@ -27,50 +27,52 @@ public struct PendingJob: Sendable, Identifiable {
 
     /// The job's name.
     public var id: JobID
-    /// What it is doing.
+    /// The state.
     public var state: State
-    /// What it wants to reach.
+    /// The scope to reach.
     public var scope: Scope
-    /// The server or resource that it talks to, if the caller named it.
+    /// The server or resource that it uses, if the caller named it.
     public var destination: String?
-    /// How it ranks.
+    /// The priority.
     public var priority: JobPriority
-    /// The names of the conditions that it waits for; the scope's is the scope's description.
+    /// The names of the unmet conditions; a scope is named by its description.
     public var unmet: [String]
-    /// How long it waits at most because of its own backoff, from now; a reconnect ends that early.
+    /// The backoff that is left; a reconnect or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends it early.
     ///
-    /// `nil` if it does not. See ``RetryBus/retryNow(_:ignoringServerDelays:)``.
+    /// `nil` if there is none.
     public var softDelay: Duration?
-    /// How long it waits at least because the server said so, from now; nothing ends that early.
+    /// The rest of the delay that a server ordered; a reconnect does not end it.
     ///
-    /// `nil` if nobody said so.
+    /// `nil` if there is none.
     public var hardDelay: Duration?
-    /// How long it has until ``RetryPolicy/giveUpAfter(elapsed:)`` ends it, from now; `nil` if it may take any time.
+    /// The time left until ``RetryPolicy/giveUpAfter(elapsed:)`` ends the job; `nil` if there is no deadline.
     public var timeLeft: Duration?
-    /// How many attempts have been started, the running one included.
+    /// The number of started attempts, the running one included.
     public var attempts: Int
-    /// How many of them were charged.
+    /// The number of charged attempts.
     public var charged: Int
-    /// How many of them the network broke off.
+    /// The number of attempts that the network broke.
     public var networkFailures: Int
-    /// Why the last attempt failed; `nil` if none has.
+    /// The error of the last failed attempt; `nil` if none has failed.
     public var lastError: (any Error)?
 
-    /// Whether the scope is among what it waits for, and what is missing there, in words.
+    /// True if the scope is unmet.
+    ///
+    /// `missing` is the missing layer as text.
     var isScopeUnmet = false
     var missing: String?
-    /// What keeps it in line, and for how long if that is known.
+    /// The reason why it is queued, and its duration if known.
     var queueReason: QueueReason?
     var queueDelay: Duration?
-    /// What numbers of the system its errors stand for.
+    /// The functions that return the system error numbers of its errors.
     var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 }
 
 extension PendingJob: CustomStringConvertible {
-    /// Why the job is not running, in words for people: `waits for the network: eth0 has no carrier (noCarrier)`.
+    /// The reason why the job is not running, as text: `waits for the network: eth0 has no carrier (noCarrier)`.
     ///
-    /// As of the moment when ``RetryBus/pending`` was read. It may name the last error, as that describes itself, and the
-    /// conditions and the destination, as the caller named them. What the words are may change with any release.
+    /// Taken when ``RetryBus/pending`` was read. It may contain the last error's description and the caller's names of conditions
+    /// and destination. The wording may change with any release.
     public var reason: String {
         switch state {
         case .running: "attempt \(attempts) is running"
@@ -81,15 +83,15 @@ extension PendingJob: CustomStringConvertible {
         }
     }
 
-    /// The job's name and the ``reason``.
+    /// The job's name and its ``reason``.
     public var description: String { "\(id): \(reason)" }
 
-    /// What it wants to reach, in words.
+    /// The target as text.
     private var target: String { destination ?? (scope == .internet ? "the internet" : "\(scope)") }
 
     private var needs: [String] {
         let what = scope == .internet ? "the network" : "a way to \(scope)"
-        // The monitor misses nothing, and still the scope is unmet: a lookup has outrun it.
+        // If the monitor reports nothing missing, a lookup has outrun it.
         let network = isScopeUnmet ? ["\(what): \(missing ?? "the kernel says that it is gone")"] : []
         return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
     }
@@ -116,13 +118,13 @@ extension PendingJob: CustomStringConvertible {
 
     private var delays: String {
         let order = hardDelay.map { "told to wait \($0.words) by the server" }
-        // Nobody has failed yet: a time that its owner set.
+        // Before the first attempt a hard delay is its owner's.
         if attempts == 0, let hardDelay { return "is due in \(hardDelay.words)" }
         guard let softDelay, softDelay > hardDelay ?? .zero else { return order ?? "its delay is being decided on" }
         return ["backs off for \(softDelay.words)\(after)", order].compactMap(\.self).joined(separator: ", and ")
     }
 
-    /// What it backs off after.
+    /// The failure that the backoff follows.
     private var after: String {
         guard let lastError else { return "" }
         if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
@@ -142,7 +144,9 @@ extension PendingJob: CustomStringConvertible {
 }
 
 extension Duration {
-    /// The duration for people: `250 ms`, `3.2 s`; rounded up, so that what is left is never nothing.
+    /// The duration as text: `250 ms`, `3.2 s`.
+    ///
+    /// Rounded up, so that a remaining time is never zero.
     var words: String {
         let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
         let milliseconds = whole + (rest > 0 ? 1 : 0)

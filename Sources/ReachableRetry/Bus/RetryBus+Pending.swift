@@ -2,9 +2,9 @@ internal import Reachability
 internal import Synchronization
 
 extension RetryBus {
-    /// The jobs that have not ended, by priority and age, and why each is not running.
+    /// The jobs that have not ended, by priority and age, with the reason why each is not running.
     ///
-    /// A snapshot, at a cost that grows with the number of jobs.
+    /// A snapshot. Its cost grows with the number of jobs.
     public var pending: [PendingJob] {
         let reading = clock.now()
         let jobs = state.withLock { state in
@@ -14,7 +14,7 @@ extension RetryBus {
         return withMissing(jobs)
     }
 
-    /// Adds to jobs that wait for the network what is missing there.
+    /// Adds the missing layer to jobs that wait for the network.
     func withMissing(_ jobs: [PendingJob]) -> [PendingJob] {
         var jobs = jobs
         var missing: [Scope: String?] = [:]
@@ -27,7 +27,7 @@ extension RetryBus {
         return jobs
     }
 
-    /// What is kept, for tests that look for leaks: jobs, what their tasks have to pick up, conditions, listeners, timers.
+    /// The number of jobs, table entries, conditions, listeners and timers, for tests that look for leaks.
     package var usage: [Int] {
         state.withLock { state in
             [
@@ -37,7 +37,7 @@ extension RetryBus {
         }
     }
 
-    /// When the bus wakes up by itself, on its clock; `nil` if it does not.
+    /// The time of the next wake-up by timer, on the bus's clock; `nil` if there is none.
     package var nextWakeUp: Duration? {
         let time = alarm.time
         return time.isNever ? nil : time.duration
@@ -63,7 +63,7 @@ extension RetryBus.State {
     }
 }
 
-/// Somebody who waits for a job to wait.
+/// A caller of ``RetryBus/untilParked(_:)``.
 struct ParkedWaiter: Sendable {
     let number: UInt64
     let id: JobID
@@ -71,9 +71,9 @@ struct ParkedWaiter: Sendable {
 }
 
 extension RetryBus {
-    /// Suspends until a job waits for a condition or a time and its task sleeps, or it has none.
+    /// Waits until a job is submitted and waits for a condition or a time, and its task sleeps.
     ///
-    /// The way for tests to meet a job that no timer tells of. Also waits for the job to be submitted.
+    /// For tests of jobs that have no timer.
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     package func untilParked(_ id: JobID) async throws -> PendingJob {
@@ -99,10 +99,10 @@ extension RetryBus {
         return job
     }
 
-    /// Whether the tasks of all jobs sleep, run an attempt, or look at an event.
+    /// True if the task of every job sleeps, runs an attempt or handles an event.
     package var isQuiet: Bool { state.withLock { $0.isQuiet } }
 
-    /// Suspends until the bus is quiet.
+    /// Waits until the bus is quiet.
     package func untilQuiet() async {
         await withUnsafeContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -126,14 +126,14 @@ extension RetryBus.State {
         table.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
     }
 
-    /// The tasks that waited until the bus is quiet, if it is.
+    /// Removes and returns the tasks that wait for a quiet bus, if it is quiet.
     mutating func takeQuietWaiters() -> [UnsafeContinuation<Void, Never>] {
         guard !quietWaiters.isEmpty, isQuiet else { return [] }
         defer { quietWaiters = [] }
         return quietWaiters
     }
 
-    /// The witnesses whose jobs wait now.
+    /// Removes and returns the waiters whose jobs wait now.
     mutating func takeParkedWaiters(at now: BusTime) -> [(ParkedWaiter, PendingJob)] {
         var taken: [(ParkedWaiter, PendingJob)] = []
         var rest: [ParkedWaiter] = []

@@ -2,7 +2,7 @@ internal import Logging
 public import Reachability
 internal import Synchronization
 
-/// Repeats work until it succeeds: waits for the network without spending attempts, and starts the instant it is back.
+/// Repeats work until it succeeds: waits for the network without spending attempts, and starts on the reconnect.
 ///
 /// ```swift
 /// let bus = RetryBus()
@@ -11,9 +11,9 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// A bus follows a monitor's verdicts and backs off between failures, with one timer for all of its jobs and none while they only
-/// wait for the network. Keep one for everything that shares a network; all of its members can be used from any thread. Its jobs
-/// live in memory: they end with the program.
+/// A bus follows a monitor and backs off between failures. It has one timer for all of its jobs, and none while they only wait
+/// for the network. Keep one bus for everything that shares a network. All members are thread-safe. Its jobs live in memory and
+/// end with the program.
 ///
 /// ## Topics
 /// ### Making a bus
@@ -36,12 +36,12 @@ internal import Synchronization
 public final class RetryBus: Sendable {
     /// The bus of `ReachabilityMonitor.shared`, for work that needs no bus of its own.
     ///
-    /// Everybody in the program may use it: do not shut it down.
+    /// The whole program shares it: do not shut it down.
     public static let shared = RetryBus()
 
-    /// How long jobs wait for the first word of a monitor that is starting.
+    /// The longest wait of jobs for the first verdict of a monitor that is starting.
     static let startupLimit = Duration.seconds(2)
-    /// How late a timer may be before the bus asks the kernel whether the world is still the same.
+    /// The lateness of a timer after which the bus checks the paths before it starts jobs: the machine may have been suspended.
     static let suspiciousLateness = Duration.milliseconds(500)
 
     struct State {
@@ -49,36 +49,36 @@ public final class RetryBus: Sendable {
         var table = JobTable()
         var followed = FollowedConditions()
         var broadcaster = EventBroadcaster()
-        /// Tests that wait for a job to wait.
+        /// The callers of ``RetryBus/untilParked(_:)``.
         var parkedWaiters: [ParkedWaiter] = []
         var nextWaiter: UInt64 = 0
-        /// Whether the log was told that the monitor does not run.
+        /// True after the warning that the monitor does not run.
         var hasWarned = false
-        /// Tests that wait until the bus is quiet.
+        /// The callers of ``RetryBus/untilQuiet()``.
         var quietWaiters: [UnsafeContinuation<Void, Never>] = []
-        /// Counts the changes, so that the alarm clock knows the latest.
+        /// The number of changes, so that the timer knows the latest.
         var revision: UInt64 = 0
-        /// The jobs that several callers share.
+        /// The shared jobs, by name.
         var sharedJobs: [JobID: AnySharedJob] = [:]
-        /// Callers that wait until no job is left.
+        /// The callers of a shutdown that wait until no job is left.
         var ends: [UnsafeContinuation<Void, Never>] = []
-        /// The jobs that had not ended when the shutdown began, and that it has ended or still may.
+        /// The jobs that had not ended when the shutdown began, without those that ended otherwise since.
         var unfinished: [JobKey: (number: Int, job: PendingJob)] = [:]
         /// The number of ended jobs whose handlers have not returned yet.
         var runningEndHandlers = 0
-        /// The latest time that was read: two threads may come here in another order than they looked at the clock.
+        /// The latest time of a change: two threads may take the lock in another order than they read the clock.
         fileprivate var latest = BusTime.past
 
-        /// The time of a change: never before that of the change before.
+        /// Returns the time of a change, which is never before that of the previous one.
         mutating func time(_ reading: BusTime) -> BusTime {
             latest = max(latest, reading)
             return latest
         }
 
-        /// Whether no job is left, and all handlers were told.
+        /// True if no job is left and all handlers of ends have returned.
         var isOver: Bool { core.count == 0 && table.unclaimedEnds == 0 && runningEndHandlers == 0 }
 
-        /// The callers that have waited for the end, if it has come.
+        /// Removes and returns the callers that wait for the end, if it has come.
         mutating func takeEnds() -> [UnsafeContinuation<Void, Never>] {
             guard !ends.isEmpty, isOver else { return [] }
             defer { ends = [] }
@@ -95,15 +95,15 @@ public final class RetryBus: Sendable {
     private let lookups = RecentLookups()
     let random: Mutex<any RandomNumberGenerator & Sendable>
 
-    /// Makes a bus.
+    /// Creates a bus.
     ///
     /// - Parameters:
-    ///   - monitor: tells about the network. The bus does not run it. While it does not run, jobs start at once and all failures
-    ///     are charged; the first such job logs a warning, to ``Configuration/logger`` or, without one, to a logger of swift-log
+    ///   - monitor: The monitor of the network. The bus does not run it. While it does not run, jobs start at once and all failures
+    ///     are charged. The first such job logs a warning to ``Configuration/logger`` or, without one, to a logger of swift-log
     ///     with the label `ReachableRetry`.
-    ///   - configuration: how jobs are let go, and what is kept.
-    ///   - clock: measures delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
-    ///   - generator: where jitter comes from. The bus asks it for one number at a time, and holds a lock meanwhile.
+    ///   - configuration: The release policy, limits and instruments.
+    ///   - clock: The clock of delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
+    ///   - generator: The source of jitter. The bus draws one number at a time, under a lock.
     public init(
         _ monitor: ReachabilityMonitor = .shared, configuration: Configuration = .init(),
         clock: some Clock<Duration> = ContinuousClock(),
@@ -114,7 +114,7 @@ public final class RetryBus: Sendable {
         instruments = BusInstruments(configuration)
         self.clock = BusClock(clock)
         var generator = generator
-        // Drawn only if it matters: a generator of the caller's may be made for the delays.
+        // Drawn only if it is used: a test's generator may be made for the delays alone.
         let seed = configuration.releasePolicy.rules.isRandom ? generator.next() : 0
         state = Mutex(
             State(
@@ -138,14 +138,14 @@ public final class RetryBus: Sendable {
 
     /// Ends backoff delays, so that jobs that only back off start at once.
     ///
-    /// Delays ordered by a server still apply by default. For a button, or a hint that things have changed. Jobs that
-    /// wait for the network or another condition go on waiting. If an attempt is running and fails, the next one follows without
-    /// a delay. The attempts that this starts are charged as usual. Returns at once.
+    /// For a button, or a hint that something changed. Delays ordered by a server still apply by default. Jobs that wait for the
+    /// network or another condition continue to wait. If a running attempt fails, the next one follows without a delay. The
+    /// attempts are charged as usual. Returns at once.
     ///
     /// - Parameters:
     ///   - scope: Selects the jobs to this scope; `nil` selects all jobs.
-    ///   - ignoringServerDelays: Also ends delays ordered by servers, those of single jobs and those of whole destinations. For a
-    ///     person who insists. An interval of ``Job/repeating(every:)`` is not cut short.
+    ///   - ignoringServerDelays: Also ends delays ordered by servers, of single jobs and of destinations. Intervals of
+    ///     ``Job/repeating(every:)`` still apply.
     public func retryNow(_ scope: Scope? = nil, ignoringServerDelays: Bool = false) {
         change { state, now in
             guard let scope else { return state.core.retryNow(nil, ignoringServerDelays: ignoringServerDelays, at: now) }
@@ -154,40 +154,39 @@ public final class RetryBus: Sendable {
         }
     }
 
-    /// Cancels a job: its caller gets `CancellationError`, after a running attempt was cancelled and has ended.
+    /// Cancels a job: its caller gets `CancellationError` after a running attempt was cancelled and has ended.
     ///
-    /// If that attempt succeeds all the same, the caller gets its value. Returns at once, and does nothing if there is no such
-    /// job. The same happens when the task that called `retry` is cancelled.
+    /// If that attempt succeeds nevertheless, the caller gets its value. Returns at once, and does nothing if there is no such
+    /// job. Cancelling the task that called `retry` has the same effect.
     public func cancel(_ id: JobID) {
         change { state, now in state.table.key(of: id).map { state.cancel($0, at: now) } ?? [] }
     }
 
-    /// Cancels a job whose caller no longer wants it.
+    /// Cancels a job for its caller.
     func cancel(_ handle: JobHandle) {
         change { state, now in state.cancel(handle.key, at: now) }
     }
 
-    /// Lets a job start no attempt until ``resume(_:)``.
+    /// Pauses a job: it starts no attempt until ``resume(_:)``.
     ///
-    /// A running attempt goes on; if it fails the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` counts on. Returns at once, and
-    /// does nothing if there is no such job, or if it is paused.
+    /// A running attempt continues. If it fails, the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` still applies. Returns at
+    /// once, and does nothing if there is no such job or if it is paused.
     public func pause(_ id: JobID) {
         change { state, now in state.table.key(of: id).map { state.core.pause($0, at: now) } ?? [] }
     }
 
-    /// Lets a paused job go on.
+    /// Resumes a paused job.
     ///
-    /// Its delays have passed meanwhile, and a reconnect that came ends them as if it came now. Returns at once, and does nothing
-    /// if there is no such job, or if it is not paused.
+    /// Its delays ran meanwhile, and a reconnect during the pause ends them now. Returns at once, and does nothing if there is no
+    /// such job or if it is not paused.
     public func resume(_ id: JobID) {
         change { state, now in state.table.key(of: id).map { state.core.resume($0, at: now) } ?? [] }
     }
 
-    /// Replaces the conditions that a job needs besides its scope, and looks at once whether it may start.
+    /// Replaces the conditions that a job needs besides its scope, and starts it if it may start now.
     ///
-    /// For a setting that is changed while jobs wait, such as "only by night". A running attempt goes on, unless
-    /// ``RetryPolicy/interruptsAttempt(_:)`` says otherwise. Returns at once, and does nothing if there is no
-    /// such job.
+    /// For a setting that changes while jobs wait, such as "only by night". A running attempt continues unless
+    /// ``RetryPolicy/interruptsAttempt(_:)`` cancels it. Returns at once, and does nothing if there is no such job.
     public func setConditions(_ conditions: [Condition], of id: JobID) {
         change { state, now in
             guard let key = state.table.key(of: id) else { return [] }
@@ -197,17 +196,17 @@ public final class RetryBus: Sendable {
         }
     }
 
-    /// Ends the bus: no attempt starts any more, and jobs that wait are cancelled.
+    /// Ends the bus: starts no more attempts and cancels the jobs that wait.
     ///
-    /// Returns when no job is left and the jobs' handlers have been told of all ends, also if the calling task is cancelled. Then
-    /// ``events`` finish. Later submissions throw ``RetryError/shutDown``. It may be called more than once: the shortest `drain`
-    /// counts, and each call returns the same jobs. An operation or a handler of this bus must not wait for it.
+    /// Returns when no job is left and the handlers of all ends have returned, also if the calling task is cancelled. Then
+    /// ``events`` finish. Later submissions throw ``RetryError/shutDown``. Further calls are allowed: the shortest `drain` applies,
+    /// and each call returns the same jobs. An operation or handler of this bus must not wait for it.
     ///
-    /// - Parameter drain: How long running attempts may take; then they are cancelled and awaited. `nil` sets no limit. An attempt
-    ///   that fails meanwhile is not repeated: its caller gets the operation's error.
-    /// - Returns: The jobs that the shutdown ended unfinished, as they were when it began, by priority and age: those that
-    ///   waited, and those whose last attempt failed or was cut at the end of the drain. Not the jobs that were cancelled by name
-    ///   or by their callers.
+    /// - Parameter drain: The time that running attempts have before they are cancelled and awaited; `nil` sets no limit. An
+    ///   attempt that fails meanwhile is not repeated: its caller gets the operation's error.
+    /// - Returns: The jobs that the shutdown ended unfinished, as they were when it began, by priority and age: jobs that waited,
+    ///   and jobs whose last attempt failed or was cut at the end of the drain. Jobs that were cancelled by name or by their
+    ///   callers are not included.
     @discardableResult
     public func shutdown(drain: Duration?) async -> [PendingJob] {
         beginShutdown(drain: drain)
@@ -226,7 +225,7 @@ public final class RetryBus: Sendable {
         return withMissing(jobs)
     }
 
-    /// Lets no attempt start any more.
+    /// Begins the shutdown: no further attempt starts.
     func beginShutdown(drain: Duration?) {
         change { state, now in
             if !state.core.isShutDown {
@@ -240,7 +239,7 @@ public final class RetryBus: Sendable {
 
     // MARK: - Changing
 
-    /// Changes the state, and does what follows from it: wakes tasks first, then sets the timer, then calls what may block.
+    /// Changes the state and runs the effects: first wakes tasks, then sets the timer, then calls code that may block.
     func change(_ body: (inout State, BusTime) -> [Effect]) {
         let reading = clock.now()
         let (runner, next, revision) = state.withLock { state in
@@ -261,12 +260,12 @@ public final class RetryBus: Sendable {
     }
 
     private func timeCame(_ time: BusTime) {
-        // Time that passed in a suspended machine does not tell what became of the network.
+        // After a suspension the network may have changed.
         if clock.now() - time > Self.suspiciousLateness { lookAgain() }
         change { state, now in state.core.tick(at: now) }
     }
 
-    /// Asks the kernel about the scopes of the jobs that are about to start.
+    /// Looks up the scopes of the jobs that are about to start.
     private func lookAgain() {
         let reading = clock.now()
         let scopes = state.withLock { state in
@@ -275,20 +274,20 @@ public final class RetryBus: Sendable {
         for scope in scopes { _ = isGone(scope) }
     }
 
-    /// Returns whether the kernel says that a scope cannot be reached; `false` if it cannot be asked.
+    /// Returns true if the kernel has no path to a scope; `false` also if the lookup failed.
     ///
-    /// A scope that is gone counts as unsatisfied from now on, until the evaluation that this requests: no attempt starts.
+    /// A scope without a path counts as unsatisfied until the evaluation that this requests, so that no attempt starts.
     func isGone(_ scope: Scope) -> Bool {
         guard lookups.isGone(scope, monitor, at: clock.now()) else { return false }
         change { state, now in state.followed.index(of: scope).map { state.core.lose($0, at: now) } ?? [] }
-        // After the loss was noted: what this evaluation finds ends it.
+        // After the loss was recorded, because the evaluation ends it.
         monitor.reevaluate(scope)
         return true
     }
 }
 
 extension RetryBus.State {
-    /// Cancels a job that its owner no longer wants: the shutdown has not ended it.
+    /// Cancels a job for its owner, so that it does not count as ended by the shutdown.
     mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
         unfinished[key] = nil
         return core.cancel(key, at: now)
@@ -298,26 +297,26 @@ extension RetryBus.State {
 extension RetryBus {
     /// Runs an operation until it succeeds, and returns its value.
     ///
-    /// The operation runs in the caller's isolation: it may use the state of the caller's actor, and the value need not be
-    /// Sendable. It runs in a task of its own, with the caller's priority and task-local values, so that it can be cancelled
-    /// without its caller: when the job's time is over, when an attempt takes too long, by ``cancel(_:)``. Its end is awaited
-    /// always, so that there is one attempt at a time; a value that it returns though cancelled is returned.
+    /// The operation runs in the caller's isolation: it may use the state of the caller's actor, and its value need not be
+    /// Sendable. It runs in a task of its own with the caller's priority and task-local values, so that it can be cancelled without
+    /// its caller: at a deadline or timeout, or by ``cancel(_:)``. The bus awaits its end, so that one attempt runs at a time. A
+    /// value that a cancelled operation returns is returned.
     ///
-    /// While the network is away, no attempt starts and none is charged, unless the policy says otherwise. An error counts as the
-    /// network's, and is not charged, if the path changed or was gone during the attempt, or if ``RetryPolicy/errno(for:)``
-    /// or ``RetryPolicy/classify(_:)`` say so. If the monitor sees nothing, because nobody runs it, because it has ended, or
-    /// because it has not looked within two seconds, attempts start all the same and are charged.
+    /// While offline no attempt starts and none is charged, unless the policy says otherwise. An error is a network failure, and
+    /// not charged, if the path changed or was lost during the attempt, or if ``RetryPolicy/errno(for:)`` or
+    /// ``RetryPolicy/classify(_:)`` report one. If the monitor does not run, has ended, or has no verdict within 2 s, attempts
+    /// start nevertheless and are charged.
     ///
     /// - Parameters:
-    ///   - policy: when to try again, and when to give up.
-    ///   - scope: what has to be reached.
+    ///   - policy: The delays and limits.
+    ///   - scope: The scope to reach.
     ///   - options: The job's destination, conditions, priority and name.
-    ///   - isolation: where the operation runs; by default the caller's actor.
-    ///   - operation: the work. It should end soon when its task is cancelled.
-    /// - Returns: What the operation returned.
-    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, or if time cut it,
-    ///   or if the bus does not take the job (``RetryError/duplicateID``, ``RetryError/shutDown``); `CancellationError` if the task
-    ///   or the job was cancelled.
+    ///   - isolation: The isolation of the operation; by default the caller's actor.
+    ///   - operation: The work. It should end soon after its task is cancelled.
+    /// - Returns: The operation's value.
+    /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, if time cut it, or
+    ///   if the bus rejected the job (``RetryError/duplicateID``, ``RetryError/shutDown``); `CancellationError` if the task or the
+    ///   job was cancelled.
     public func retry<Value>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
@@ -345,17 +344,16 @@ extension RetryBus {
 
 /// Runs an operation until it succeeds, for work that needs no bus of its own.
 ///
-/// It does what ``RetryBus/retry(_:to:options:isolation:operation:)`` does.
-/// With `ReachabilityMonitor.shared` all such calls use ``RetryBus/shared``; with another monitor, which somebody has to run, each
-/// has a bus of its own.
+/// Works like ``RetryBus/retry(_:to:options:isolation:operation:)``. With `ReachabilityMonitor.shared` all calls use
+/// ``RetryBus/shared``. With another monitor, which the caller has to run, each call has a bus of its own.
 ///
 /// - Parameters:
-///   - policy: when to try again, and when to give up.
-///   - monitor: tells about the network.
-///   - isolation: where the operation runs; by default the caller's actor.
-///   - operation: the work.
-/// - Returns: What the operation returned.
-/// - Throws: As `RetryBus.retry` does.
+///   - policy: The delays and limits.
+///   - monitor: The monitor of the network.
+///   - isolation: The isolation of the operation; by default the caller's actor.
+///   - operation: The work.
+/// - Returns: The operation's value.
+/// - Throws: The errors of `RetryBus.retry`.
 public func withRetry<Value>(
     _ policy: RetryPolicy = .default, on monitor: ReachabilityMonitor = .shared,
     isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
@@ -367,16 +365,16 @@ public func withRetry<Value>(
 #if ServiceLifecycle
 public import ServiceLifecycle
 
-/// Only with the package's trait `ServiceLifecycle`.
+/// Available with the package's trait `ServiceLifecycle`.
 extension RetryBus: Service {
-    /// Waits for the graceful shutdown, and then ends the bus: jobs that wait are cancelled, attempts that run may end.
+    /// Waits for the graceful shutdown and then ends the bus: cancels jobs that wait, and lets running attempts end.
     ///
-    /// In a group it belongs behind its monitor, for the last is shut down first; and behind the services that wait for their jobs,
-    /// which otherwise would wait for as long as the network is away: the bus ends those jobs. Services that only submit jobs may
-    /// come after it. Jobs run without it, too.
+    /// A group shuts its last service down first. List the bus after its monitor, and after the services that wait for their jobs:
+    /// the bus ends those jobs, which may otherwise wait as long as the machine is offline. Services that only submit jobs may
+    /// follow it. Jobs also run without this call.
     ///
-    /// How long attempts may take at the end is the group's to say (`maximumGracefulShutdownDuration`); when the task is cancelled
-    /// they are cancelled, and awaited. Returns when no job is left.
+    /// The group limits the time of running attempts (`maximumGracefulShutdownDuration`). When the task is cancelled, they are
+    /// cancelled and awaited. Returns when no job is left.
     public func run() async {
         do {
             try await gracefulShutdown()

@@ -1,19 +1,19 @@
 public import Reachability
 
-/// Something that happened to a job, for logs and metrics.
+/// An event in the life of a job, for logs and metrics.
 public struct RetryEvent: Sendable {
-    /// What happened.
+    /// The kind of an event.
     ///
     /// More may be added.
     public struct Kind: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String
-        /// Makes a kind from its name.
+        /// Creates a kind from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The job begins to wait for the network or another condition: see ``RetryEvent/unmet``.
         ///
-        /// Published each time, and again when what the job waits for first has changed.
+        /// Published each time, and again when the first unmet condition changes.
         public static let waiting = Kind(rawValue: "waiting")
         /// An attempt starts.
         public static let attemptStarted = Kind(rawValue: "attemptStarted")
@@ -21,9 +21,9 @@ public struct RetryEvent: Sendable {
         public static let attemptFailed = Kind(rawValue: "attemptFailed")
         /// The job waits before the next attempt: see ``RetryEvent/delay``.
         ///
-        /// Not told if it waits for the network instead, or starts again at once.
+        /// Not published if the job waits for the network instead, or starts again at once.
         public static let backingOff = Kind(rawValue: "backingOff")
-        /// The job has its result: the end.
+        /// The job succeeded: the end.
         public static let succeeded = Kind(rawValue: "succeeded")
         /// The job gave up: the end; see ``RetryEvent/report``.
         public static let gaveUp = Kind(rawValue: "gaveUp")
@@ -31,83 +31,82 @@ public struct RetryEvent: Sendable {
         public static let cancelled = Kind(rawValue: "cancelled")
     }
 
-    /// What let an attempt start.
+    /// The trigger of an attempt.
     ///
     /// More may be added.
     public struct Trigger: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String
-        /// Makes a trigger from its name.
+        /// Creates a trigger from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The job is new, and nothing but its turn was waited for.
+        /// The job is new and waited at most for its turn.
         public static let first = Trigger(rawValue: "first")
-        /// The delay after a failure was over, or there was none.
+        /// The delay after a failure ended, or there was none.
         public static let timer = Trigger(rawValue: "timer")
         /// The network came back, or changed.
         public static let reconnect = Trigger(rawValue: "reconnect")
         /// Another condition of the job became satisfied.
         public static let condition = Trigger(rawValue: "condition")
-        /// Somebody asked to retry now: see ``RetryBus/retryNow(_:ignoringServerDelays:)``.
+        /// A call of ``RetryBus/retryNow(_:ignoringServerDelays:)``.
         public static let retryNow = Trigger(rawValue: "retryNow")
     }
 
-    /// Something that a job waits for.
+    /// An unmet condition of a job.
     public enum Unmet: Hashable, Sendable {
-        /// A path of the network, to this scope.
+        /// A path to this scope.
         case network(Scope)
         /// Another condition, by its name.
         case condition(String)
     }
 
-    /// Why an attempt failed.
+    /// The failure of an attempt.
     public struct Failure: Sendable {
         /// The operation's error.
         public var error: any Error
-        /// The party that it was due to, as the bus sees it.
+        /// The fault, as the bus determined it.
         public var fault: AttemptFailure.Fault
-        /// If false, the error ended the job.
+        /// If `false`, the error ended the job.
         public var mayRetry: Bool
-        /// Whether it counts as one of the attempts that the policy allows.
+        /// True if the attempt counts against the policy's limit.
         public var isCharged: Bool
     }
 
-    /// What happened.
+    /// The kind.
     public var kind: Kind
-    /// To which job.
+    /// The job's name.
     public var job: JobID
-    /// What the job wants to reach.
+    /// The job's scope.
     public var scope: Scope
-    /// The server or resource that the job talks to, if the caller named it.
+    /// The job's server or resource, if the caller named it.
     public var destination: String?
-    /// How many attempts have been started.
+    /// The number of started attempts.
     public var attempt: Int
-    /// How long the job has waited for the network or another condition so far.
+    /// The time that the job has waited for the network or other conditions.
     public var waited: Duration
-    /// When, on the bus's clock: the time since the bus was made.
+    /// The time on the bus's clock, counted from the bus's creation.
     public var at: Duration
-    /// What the job waits for, the network first; only with ``Kind/waiting``.
+    /// The unmet conditions, the network first; only with ``Kind/waiting``.
     public var unmet: [Unmet] = []
-    /// What let the attempt start; only with ``Kind/attemptStarted``.
+    /// The attempt's trigger; only with ``Kind/attemptStarted``.
     public var trigger: Trigger?
-    /// How much later the attempt would have started if its backoff had not ended early; only with ``Kind/attemptStarted``, and if
-    /// a reconnect, a condition or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ended it.
+    /// The backoff that was left when a reconnect, a condition or ``RetryBus/retryNow(_:ignoringServerDelays:)`` ended it; only
+    /// with ``Kind/attemptStarted``.
     public var saved: Duration?
-    /// How long after the reconnect that the job waited for the attempt starts; only with ``Kind/attemptStarted``, and
-    /// ``Trigger/reconnect``.
+    /// The time since the reconnect that the job waited for; only with ``Kind/attemptStarted`` and ``Trigger/reconnect``.
     ///
-    /// `nil` for an attempt that follows one that was running when the network came back.
+    /// `nil` if another attempt of the job was running at the reconnect.
     public var sinceReconnect: Duration?
-    /// Why the attempt failed; only with ``Kind/attemptFailed``.
+    /// The attempt's failure; only with ``Kind/attemptFailed``.
     public var failure: Failure?
-    /// How long the job waits unless a reconnect comes first; only with ``Kind/backingOff``.
+    /// The delay, unless a reconnect comes first; only with ``Kind/backingOff``.
     public var delay: Duration?
-    /// How it went; only with ``Kind/gaveUp``.
+    /// The job's report; only with ``Kind/gaveUp``.
     public var report: GiveUp?
 }
 
 extension RetryEvent.Unmet: CustomStringConvertible {
-    /// In words: `the network`, `a way to 192.0.2.1`, `condition 'login'`.
+    /// The condition as text: `the network`, `a way to 192.0.2.1`, `condition 'login'`.
     public var description: String {
         switch self {
         case .network(.internet): "the network"

@@ -4,21 +4,20 @@ internal import Synchronization
 extension RetryBus {
     /// Runs an operation until it succeeds, or joins the job of that name: several callers, one job, one result.
     ///
-    /// The first caller's job is submitted as ``retry(_:to:options:isolation:operation:)`` does, with its
-    /// policy and its operation. Whoever calls with the same name before it has ended gets its value or error; what else they pass
-    /// is of no account. The operation runs in a task of its own with the first caller's priority and task-local values. A caller
-    /// whose task is cancelled gets `CancellationError` and leaves the others their job; when the last one has left, it is
-    /// cancelled.
+    /// The first call submits a job with its policy and operation, as ``retry(_:to:options:isolation:operation:)`` does. Later
+    /// calls with the same name get the job's value or error until it has ended; their other arguments are ignored. The operation
+    /// runs in a task of its own with the first caller's priority and task-local values. A caller whose task is cancelled gets
+    /// `CancellationError`, and the job continues for the others. The last cancellation cancels the job.
     ///
     /// - Parameters:
-    ///   - policy: when to try again, and when to give up.
-    ///   - scope: what has to be reached.
-    ///   - options: The job's destination, conditions and priority; ``JobOptions/id`` is replaced by the name.
+    ///   - policy: The delays and limits.
+    ///   - scope: The scope to reach.
+    ///   - options: The job's destination, conditions and priority. The name replaces ``JobOptions/id``.
     ///   - id: The name of the job that callers share.
-    ///   - operation: the work. It should end soon when its task is cancelled.
-    /// - Returns: What the operation returned.
-    /// - Throws: What the job's first caller would get; ``RetryError/duplicateID`` if the job of that name was not submitted by
-    ///   this function, or if its value is of another type.
+    ///   - operation: The work. It should end soon after its task is cancelled.
+    /// - Returns: The operation's value.
+    /// - Throws: The errors of the job's first call; ``RetryError/duplicateID`` if this function did not submit the job of that
+    ///   name, or if its value has another type.
     public func retry<Value: Sendable>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(), joining id: JobID,
         operation: @escaping @Sendable (Attempt) async throws -> Value
@@ -29,7 +28,7 @@ extension RetryBus {
         let (shared, number, isFirst) = try enter(id, Value.self)
         if isFirst {
             let task = Task(executorPreference: configuration.executor) { [self, named] in
-                // The one that all have left may still be ending.
+                // The abandoned job of this name may still be ending.
                 await shared.predecessor?.value
                 let result: Result<Value, any Error>
                 do {
@@ -41,7 +40,7 @@ extension RetryBus {
                 }
                 end(shared, id, result)
             }
-            // Before the first caller can leave, which its handler below does.
+            // Before the handler below is set, so that the first caller cannot leave earlier.
             state.withLock { _ in shared.task = task }
         }
         return try await withTaskCancellationHandler {
@@ -51,10 +50,10 @@ extension RetryBus {
         }
     }
 
-    /// How many callers share a job, for tests.
+    /// The number of callers that share a job, for tests.
     package func sharers(of id: JobID) -> Int { state.withLock { $0.sharedJobs[id]?.callers ?? 0 } }
 
-    /// Finds the job of that name, or makes the place for one.
+    /// Joins the job of that name, or creates it.
     private func enter<Value: Sendable>(_ id: JobID, _ type: Value.Type) throws(RetryError) -> (SharedJob<Value>, UInt64, Bool) {
         let place = state.withLock { state -> (SharedJob<Value>, UInt64, Bool)? in
             if let known = state.sharedJobs[id], !known.isAbandoned {
@@ -91,21 +90,21 @@ extension RetryBus {
     }
 }
 
-/// A job that several callers share, whatever its value is.
+/// A shared job of any type.
 class AnySharedJob: @unchecked Sendable {
-    // Unchecked: what varies is read and written under the lock of the job's bus only.
+    // Unchecked: all variables are read and written under the lock of the job's bus.
 
     /// The task that runs the job.
     var task: Task<Void, Never>?
-    /// How many want its result.
+    /// The number of callers that wait for the result.
     var callers: Int { 0 }
-    /// Whether all who wanted it have left before its end.
+    /// True if all callers left before the end.
     var isAbandoned = false
 }
 
 /// A job that several callers share.
 final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
-    /// The one before, which all have left.
+    /// The task of the abandoned job of the same name before.
     let predecessor: Task<Void, Never>?
     private var waiting: [UInt64: CheckedContinuation<Value, any Error>?] = [:]
     private var left: Set<UInt64> = []
@@ -116,14 +115,14 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
 
     override var callers: Int { waiting.count }
 
-    /// One more caller, by a number.
+    /// Adds a caller; returns its number.
     func enter() -> UInt64 {
         nextNumber += 1
         waiting[nextNumber] = .some(nil)
         return nextNumber
     }
 
-    /// A caller waits, unless there is a result for it already.
+    /// Lets a caller wait; returns the result if there is one already.
     func wait(_ number: UInt64, _ continuation: CheckedContinuation<Value, any Error>) -> Result<Value, any Error>? {
         if left.remove(number) != nil { return .failure(CancellationError()) }
         if let result { return result }
@@ -131,7 +130,7 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
         return nil
     }
 
-    /// A caller no longer wants it; returns what it waits with, if it does.
+    /// Removes a caller; returns its continuation if it waits.
     func leave(_ number: UInt64) -> CheckedContinuation<Value, any Error>? {
         guard result == nil, let place = waiting.removeValue(forKey: number) else { return nil }
         if place == nil { left.insert(number) }
@@ -139,7 +138,7 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
         return place
     }
 
-    /// The result is there; returns those who wait for it.
+    /// Sets the result; returns the continuations of the waiting callers.
     func end(_ result: Result<Value, any Error>) -> [CheckedContinuation<Value, any Error>] {
         self.result = result
         defer { waiting = [:] }

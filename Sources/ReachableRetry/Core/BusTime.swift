@@ -1,4 +1,4 @@
-/// A moment on a bus's clock: nanoseconds since the bus was made.
+/// A time on a bus's clock: nanoseconds since the bus was created.
 ///
 /// Sums saturate at ``never``, 292 years later.
 package struct BusTime: Hashable, Comparable, Sendable {
@@ -6,7 +6,7 @@ package struct BusTime: Hashable, Comparable, Sendable {
 
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// The moment a duration after the bus was made, rounded to the nearest nanosecond, halves up.
+    /// Creates a time from the duration since the bus's creation, rounded to the nearest nanosecond, halves up.
     ///
     /// Rounding up would have `.seconds(1.1)`, which is 96 attoseconds longer than it says, miss a clock that counts nanoseconds.
     package init(_ duration: Duration) {
@@ -20,25 +20,25 @@ package struct BusTime: Hashable, Comparable, Sendable {
     }
 
     package static let start = BusTime(nanoseconds: 0)
-    /// A moment that does not come.
+    /// A time that is never reached.
     package static let never = BusTime(nanoseconds: .max)
-    /// A moment that has passed.
+    /// A time before all others.
     package static let past = BusTime(nanoseconds: .min)
 
     package var isNever: Bool { self == .never }
 
-    /// The time since the bus was made.
+    /// The duration since the bus was created.
     package var duration: Duration { .nanoseconds(nanoseconds) }
 
     package static func < (left: BusTime, right: BusTime) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// The moment a duration later; nothing is later than never.
+    /// Returns the time after a duration, saturating at ``never``.
     package static func + (time: BusTime, duration: Duration) -> BusTime {
         guard time != .never else { return .never }
         return BusTime(nanoseconds: Int64(clamping: Int128(time.nanoseconds) + nanoseconds(duration)))
     }
 
-    /// How long after another moment this one is: at most 585 years, so that many such spans can be added up.
+    /// Returns the duration between two times: at most 585 years, so that sums of many do not overflow.
     package static func - (left: BusTime, right: BusTime) -> Duration {
         .nanoseconds(left.nanoseconds) - .nanoseconds(right.nanoseconds)
     }

@@ -1,42 +1,44 @@
 /// The place of a condition in the tables of its bus.
 package typealias ConditionIndex = Int32
 
-/// What the bus knows of a scope or another condition, and which jobs depend on it.
+/// The bus's record of a scope or another condition, and of the jobs that depend on it.
 package struct ConditionRecord: Sendable {
-    /// How long a scope counts as lost at most that the kernel said is gone.
+    /// The longest time that a scope counts as lost after a lookup found no path.
     static let lossTime = Duration.seconds(1)
 
     private(set) var level: Level
-    /// Whether it is a monitor's: without one that sees, its jobs go ahead.
+    /// True for a monitor's condition: its jobs start if the monitor has no verdict.
     let isReachability: Bool
-    /// Until when jobs wait for the first look of a monitor that is starting.
+    /// The end of the wait for the first verdict of a monitor that is starting.
     var unknownUntil: BusTime
-    /// When the epoch grew last; a baseline is no edge.
+    /// The time of the last growth of the epoch; a baseline is no edge.
     private(set) var edgeAt = BusTime.past
-    /// Until when bulk jobs wait after the last edge, as drawn for all of its gates.
+    /// The end of the spread of bulk jobs after the last edge, drawn for all of the scope's gates.
     var spreadUntil = BusTime.past
-    /// The time until which it counts as unsatisfied because the kernel said that it is gone; ended by the next evaluation.
+    /// The time until which it counts as unsatisfied because a lookup found no path; the next evaluation ends it earlier.
     private(set) var lostUntil = BusTime.past
-    /// Whether jobs go ahead because nobody can say anything.
+    /// True if jobs start because the monitor has no verdict.
     private(set) var failsOpen = false
-    /// The epoch at which the condition became known, which is no edge for jobs that had not waited for it.
+    /// The epoch of the baseline, which is no edge.
     private var firstEpoch: UInt64 = 0
-    /// How often somebody asked to retry now.
+    /// The number of calls to retry now.
     var retryNows: UInt64 = 0
-    /// How many attempts of its jobs were answered.
+    /// The number of answered attempts of its jobs.
     var answers: UInt64 = 0
-    /// How many jobs depend on it.
+    /// The number of jobs that depend on it.
     var uses = 0
-    /// For how long it was closed before it last closed or opened.
+    /// The total closed time until ``unchangedSince``.
     private var closedBefore = Duration.zero
-    /// Since when it has been as it is, open or closed.
+    /// The time since which it has been open or closed.
     private(set) var unchangedSince = BusTime.start
-    /// The jobs that wait for it without it being their scope; of those with several unmet conditions each waits for one.
+    /// The jobs that wait for it and whose scope it is not.
+    ///
+    /// A job waits for one unmet condition at a time.
     var waiting: Set<JobIndex> = []
-    /// The jobs that wait for something else, and are to be looked at when this changes: an edge ends a delay, a loss a wait
-    /// that was for another condition.
+    /// The jobs that wait for something else and react to this one: an edge ends a delay, a loss replaces a wait for another
+    /// condition.
     var attentive: Set<JobIndex> = []
-    /// The jobs whose running attempt is to be interrupted if it is lost: as a condition, or as a source address.
+    /// The jobs whose running attempt is interrupted if this condition or source address is lost.
     var interruptible: Set<JobIndex> = []
 
     init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
@@ -47,34 +49,34 @@ package struct ConditionRecord: Sendable {
         firstEpoch = level.epoch
     }
 
-    /// How often it became satisfied since the bus knows it.
+    /// The number of edges since the baseline.
     var epoch: UInt64 { level.epoch &- firstEpoch }
 
-    /// Whether jobs may go on.
+    /// True if its jobs may start.
     var isOpen: Bool { failsOpen || (level.isKnown && isSatisfied) }
 
-    /// If true, it is satisfied as far as is known, by the monitor and the kernel.
+    /// True if it is satisfied, and no lookup has found its path gone.
     var isSatisfied: Bool { level.isSatisfied && !isLost }
 
-    /// If true, the kernel said that it is gone, and it has not been evaluated since.
+    /// True if a lookup found no path and no evaluation came since.
     var isLost: Bool { lostUntil != .past }
 
-    /// If true, it changed so often that it has to last for a while before jobs rely on it.
+    /// True if it flaps, so that it has to last before jobs other than interactive ones use it.
     var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
 
-    /// Whether somebody watches, so that a failure can be the network's.
+    /// True if a monitor watches it, so that a failure can be the network's.
     var isLive: Bool { level.isKnown && !level.isFinished }
 
-    /// Whether a monitor has not looked yet.
+    /// True if its monitor has no verdict yet.
     var isUnknown: Bool { isReachability && !level.isKnown }
 
-    /// Whether it will never be satisfied.
+    /// True if it will never be satisfied.
     var isHopeless: Bool { !isReachability && level.isFinished && !level.isSatisfied }
 
-    /// For how long it has been closed, as a moment: jobs that stand in line wait by this clock.
+    /// Returns the total closed time, as a time: the waits of queued jobs are measured by this clock.
     func closedTime(at now: BusTime) -> BusTime { .start + closedBefore + (isOpen ? .zero : now - unchangedSince) }
 
-    /// Does what may open or close it.
+    /// Applies a change that may open or close it.
     private mutating func apply(at now: BusTime, _ change: (inout Self) -> Void) {
         let (wasOpen, wasKnown) = (isOpen, level.isKnown)
         change(&self)
@@ -83,7 +85,7 @@ package struct ConditionRecord: Sendable {
         unchangedSince = now
     }
 
-    /// Takes over a new level.
+    /// Takes a new level.
     mutating func update(_ new: Level, at now: BusTime) {
         guard new != level else { return }
         apply(at: now) { $0.replace(new, at: now) }
@@ -92,7 +94,7 @@ package struct ConditionRecord: Sendable {
     private mutating func replace(_ new: Level, at now: BusTime) {
         let old = level
         level = new
-        // That it is steady again is no evaluation.
+        // The end of flapping is no evaluation.
         var evaluated = old
         evaluated.isUnsteady = new.isUnsteady
         if new != evaluated { lostUntil = .past }
@@ -105,16 +107,16 @@ package struct ConditionRecord: Sendable {
         if isReachability && new.isFinished { failsOpen = true }
     }
 
-    /// The kernel says that it is gone, before its monitor has seen that.
+    /// Records that a lookup found no path before the monitor's evaluation.
     mutating func lose(at now: BusTime) {
         guard isReachability, isLive, isSatisfied else { return }
         apply(at: now) { $0.lostUntil = now + Self.lossTime }
     }
 
-    /// No evaluation came in time.
+    /// Ends a loss that no evaluation ended in time.
     mutating func endLoss(at now: BusTime) { apply(at: now) { $0.lostUntil = .past } }
 
-    /// Nobody has looked in time: jobs go ahead.
+    /// Lets jobs start without a first verdict.
     mutating func stopWaitingForTheFirstLook(at now: BusTime) {
         apply(at: now) { record in
             record.unknownUntil = .never
@@ -123,19 +125,19 @@ package struct ConditionRecord: Sendable {
     }
 }
 
-/// A condition at one moment, as the bus sees it.
+/// A snapshot of a condition.
 package struct Level: Hashable, Sendable {
-    /// Whether jobs may go on.
+    /// True if it is satisfied.
     package var isSatisfied: Bool
-    /// How often it became so, or changed so much that waiting makes no sense.
+    /// The condition's epoch.
     package var epoch: UInt64
-    /// Whether this is how it stays.
+    /// True if it does not change any more.
     package var isFinished: Bool
-    /// Whether anybody has looked yet.
+    /// True after the first verdict.
     package var isKnown: Bool
-    /// If true, it changed so often that only interactive jobs rely on it yet.
+    /// True while it flaps, so that only interactive jobs use it.
     package var isUnsteady = false
-    /// Counts the evaluations that the monitor has told of.
+    /// The number of evaluations by the monitor.
     package var evaluation: UInt64 = 0
 
     package init(isSatisfied: Bool, epoch: UInt64 = 0, isFinished: Bool = false, isKnown: Bool = true) {

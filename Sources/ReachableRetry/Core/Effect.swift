@@ -1,26 +1,26 @@
-/// What a bus has to do because of a decision.
+/// A consequence of a decision, which the bus carries out.
 package enum Effect: Sendable {
-    /// Let an attempt start.
+    /// Starts an attempt.
     case start(JobKey)
-    /// Cancel the running attempt; it is awaited.
+    /// Cancels the running attempt, which is awaited.
     case interrupt(JobKey, JobState.Interruption)
-    /// Tell the job's caller that it is over.
+    /// Reports the end to the job's caller.
     case end(JobKey, Ending)
-    /// Tell those who listen.
+    /// Publishes a change to listeners.
     case publish(Subject, JobChange)
-    /// Warn that this machine has run out of something; once until there are no jobs.
+    /// Warns of a shortage on this machine; once until no job is left.
     case warnOfShortage
 }
 
-/// The job that news are about, which may have ended.
+/// The job of a change, which may have ended.
 package struct Subject: Hashable, Sendable {
     package var key: JobKey
     package var number: UInt64
     package var scope: ConditionIndex
     package var destination: String?
-    /// How many attempts have been started.
+    /// The number of started attempts.
     package var started: Int
-    /// How long it has waited for conditions so far.
+    /// The time that it has waited for conditions.
     package var waited: Duration
 }
 
@@ -28,21 +28,21 @@ package struct Subject: Hashable, Sendable {
 package struct Start: Hashable, Sendable {
     package var number: Int
     package var epoch: UInt64
-    /// How long it may take; `nil` if nothing limits it.
+    /// The longest duration; `nil` if there is no limit.
     package var limit: Duration?
 }
 
-/// How a job ended, if not by success.
+/// The end of a job that did not succeed.
 package enum Ending: Hashable, Sendable {
-    /// The caller, or the owner of the bus, no longer wants it.
+    /// The caller or the owner of the bus cancelled it.
     case cancelled
     /// The job gave up.
     ///
-    /// `isCut` says that time ended a running attempt, whose error is then of no interest.
+    /// `isCut` is true if the deadline cut a running attempt, whose error is then dropped.
     case gaveUp(GiveUp.Reason, Tally, isCut: Bool)
 }
 
-/// What a job has been through, in numbers.
+/// The counts of a job.
 package struct Tally: Hashable, Sendable {
     package var started: Int
     package var charged: Int
@@ -51,9 +51,9 @@ package struct Tally: Hashable, Sendable {
     package var elapsed: Duration
 }
 
-/// What happened to a job.
+/// A change of a job.
 package enum JobChange: Hashable, Sendable {
-    /// It begins to wait for a condition, the first of those that are unmet.
+    /// It begins to wait for its first unmet condition.
     case waiting(ConditionIndex)
     case started(Int, StartReason)
     case failed(AttemptFailure, isCharged: Bool)
@@ -62,25 +62,27 @@ package enum JobChange: Hashable, Sendable {
     case ended(Ending)
 }
 
-/// What becomes of a job after its attempt failed.
+/// The outcome of a failed attempt for its job.
 package enum FailureOutcome: Hashable, Sendable {
-    /// All is decided: effects tell what comes next.
+    /// Decided: the effects carry it out.
     case settled
-    /// It waits: compute the delay after so many failures, and park the job with it.
+    /// The caller computes the delay after this many failures and parks the job with it.
     case backOff(index: Int, previous: Duration?)
 }
 
-/// What let an attempt start, and what that was worth.
+/// The trigger of an attempt and the time that it saved.
 package struct StartReason: Hashable, Sendable {
     package var trigger: RetryEvent.Trigger
-    /// How much later it would have started if nothing had voided its soft delay.
+    /// The part of the soft delay that was voided.
     package var saved: Duration?
-    /// How long ago the edge of the scope was that the job waited for.
+    /// The time since the scope's edge that the job waited for.
     package var sinceEdge: Duration?
 }
 
 extension RetryBusCore {
-    /// What lets a job start that is about to, before it is armed anew.
+    /// Returns the reason why a job starts now.
+    ///
+    /// Must be called before the job is armed again.
     func startReason(of job: JobState, at now: BusTime) -> StartReason {
         let planned = job.history.voided == .past ? nil : max(job.history.voided, job.history.hard)
         let saved = planned.flatMap { $0 > now ? $0 - now : nil }
@@ -89,7 +91,7 @@ extension RetryBusCore {
         let isNew = job.history.started == 0
         let hasSeenEdge = epoch(of: job) != job.history.armedEpoch
         let hasWaited = isNew ? job.reportedWait >= 0 && lastEdge >= job.submitted : hasSeenEdge
-        // Otherwise a server's order had the last word.
+        // Otherwise a delay ordered by a server ended last.
         if hasWaited, job.history.hard <= lastEdge {
             let isScopes = lastEdge == scopesEdge
             return StartReason(

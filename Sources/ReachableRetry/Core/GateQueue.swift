@@ -1,10 +1,10 @@
 internal import HeapModule
 
-/// Where jobs that may start stand in line.
+/// The class of a queued job; each gate has one queue per class.
 enum QueueClass: UInt8, CaseIterable {
-    /// Jobs that were submitted by a running attempt: they use its place, or that attempt could wait for ever.
+    /// Jobs that a running attempt submitted. They use its place, because that attempt may wait for them.
     case nested
-    /// Jobs that do not wait for their scope: nothing but the bus's own limit holds them.
+    /// Jobs that do not wait for their scope. Only the bus's limit applies.
     case unbound
     /// Jobs that opted out of the release policy.
     case bypass
@@ -28,23 +28,23 @@ enum QueueClass: UInt8, CaseIterable {
         }
     }
 
-    /// Whether its jobs need their scope to be satisfied.
+    /// True if its jobs wait for their scope.
     var waitsForScope: Bool { self != .unbound }
 
-    /// Whether the release policy decides.
+    /// True if the release policy applies.
     var isGated: Bool { self == .interactive || self == .normal || self == .bulk }
 }
 
-/// A job's place in line: the most urgent and oldest first.
+/// A job's position in a queue: the most urgent and oldest first.
 struct QueuePosition: Hashable, Comparable, Sendable {
-    /// None yet: it is given when the job stands in line.
+    /// No position; the job gets one when it is queued.
     static let none = QueuePosition(rawValue: .max)
 
     private let rawValue: UInt64
 
     private init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// - Parameter number: grows with each place that is given; 2^56 of them are enough for a thousand years.
+    /// - Parameter number: Grows with each position; 2^56 of them are enough for a thousand years.
     init(_ priority: JobPriority, _ number: UInt64) {
         rawValue = UInt64(JobPriority.interactive.rawValue - priority.rawValue) << 56 | (number & (1 << 56 - 1))
     }
@@ -56,9 +56,9 @@ struct QueuePosition: Hashable, Comparable, Sendable {
     static func < (left: QueuePosition, right: QueuePosition) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The jobs in one lane of a gate.
+/// The jobs of one class at a gate.
 ///
-/// To take a job out is to count it: what is left of it is thrown away when it comes up, or when it is more than half of all.
+/// Removing a job only counts it. Its entry is dropped when it comes first, or when more than half of all entries are stale.
 struct GateQueue: Sendable {
     struct Entry: Comparable, Sendable {
         var position: QueuePosition
@@ -68,7 +68,7 @@ struct GateQueue: Sendable {
     }
 
     private var heap = Heap<Entry>()
-    /// How many stand in it.
+    /// The number of queued jobs.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
@@ -78,7 +78,7 @@ struct GateQueue: Sendable {
         count += 1
     }
 
-    /// A job has left.
+    /// Removes a job.
     mutating func remove(isCurrent: (Entry) -> Bool) {
         count -= 1
         if count == 0 {
@@ -88,7 +88,7 @@ struct GateQueue: Sendable {
         }
     }
 
-    /// The first in line.
+    /// Returns the first job, dropping stale entries before it.
     mutating func first(isCurrent: (Entry) -> Bool) -> Entry? {
         while let entry = heap.min {
             if isCurrent(entry) { return entry }
@@ -97,6 +97,6 @@ struct GateQueue: Sendable {
         return nil
     }
 
-    /// All that stand in it, in no order.
+    /// Returns all queued jobs, unordered.
     func entries(isCurrent: (Entry) -> Bool) -> [Entry] { heap.unordered.filter(isCurrent) }
 }

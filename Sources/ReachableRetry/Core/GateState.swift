@@ -1,29 +1,29 @@
 internal import DequeModule
 
-/// What jobs of one scope and destination have in common: how fast they are let go, and whether the other side was reached.
+/// The gate of one scope and destination: decides how fast their jobs start.
 ///
-/// While the scope is unsatisfied nothing leaves it. After an edge it goes through its phases:
+/// While the scope is unsatisfied no job starts. After an edge the gate goes through its phases:
 ///
 /// ```
-/// open ──edge, failure of the network──▶ probing ──success──▶ ramping ──nobody left to wait──▶ open
+/// open ──edge, failure of the network──▶ probing ──success──▶ ramping ──no job waits──▶ open
 ///                                          ▲  ╰─failure: backoff, another canary  │
 ///                                          ╰──────────failure of the network──────╯
 /// ```
 ///
-/// Pure: it is told the time, the rules and what chance says.
+/// Pure: time, rules and random numbers are arguments.
 package struct GateState: Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Nothing is amiss, and nobody waits.
+        /// The path is proved, and no job waits.
         case open
-        /// One attempt tries the way for all.
+        /// One attempt, the canary, tries the path for all.
         case probing
-        /// As many at a time as have proved possible.
+        /// A growing window of attempts runs at a time.
         case ramping
     }
 
-    /// How an attempt was let go.
+    /// The way in which an attempt passed the gate.
     enum Pass: UInt8, Sendable {
-        /// Not counted, because nothing was limited, or not any more.
+        /// Not counted.
         case free
         case canary
         /// An interactive job beside the canary or the window.
@@ -31,7 +31,7 @@ package struct GateState: Sendable {
         case window
     }
 
-    /// How long after an edge a silent server is taken for a network that is still coming up.
+    /// The time after an edge in which silence is blamed on the network.
     static let settlingTime = Duration.seconds(30)
 
     struct Run {
@@ -41,80 +41,81 @@ package struct GateState: Sendable {
     }
 
     package internal(set) var phase = Phase.open
-    /// The scope's epoch in which a server answered last.
+    /// The scope's epoch of the last answer.
     private(set) var answerEpoch: UInt64?
-    /// How many jobs use it.
+    /// The number of jobs that use it.
     var uses = 0
-    /// How many attempts have a place here, those among them that no longer count for the window.
+    /// The number of attempts with a place, including those outside of the window.
     var running = 0
-    /// Grows with each edge: attempts that started before it say nothing about what came after.
+    /// The number of edges: attempts of earlier rounds prove nothing about this one.
     private(set) var round: UInt32 = 0
     private(set) var hasCanary = false
     private(set) var bypassing = 0
     private(set) var inFlight = 0
-    /// How many attempts may run at a time while ramping, and how many have succeeded since that last grew.
+    /// The limit of attempts while ramping, and the successes since it last grew.
     private(set) var window = ReleaseRules.firstWindow
     private(set) var successes = 0
-    /// Up to where the window is doubled: the last width that was borne.
+    /// The last width that the server bore; the window doubles up to it.
     private(set) var goodWidth = Int.max
-    /// The failures of canaries in a row, and until when the next one waits.
+    /// The failures of canaries in a row, and the earliest time of the next canary.
     private(set) var failures = 0
     private(set) var retryAt = BusTime.past
-    /// The same after a failure that was the job's or the server's; a job that is alone has only delays of its own to keep.
+    /// The same after a failure of the job or the server.
+    ///
+    /// A job that is alone at the gate ignores it.
     private(set) var pauseAt = BusTime.past
-    /// The jobs that the server has failed since it served one.
+    /// The jobs that the server failed since its last success.
     private(set) var failed: [JobKey] = []
-    /// If true, one job tries for all because the server has too much to do: that it answers is no news then.
+    /// True while one job tries for all because the server is overloaded; an answer then proves nothing.
     private(set) var isOverloaded = false
-    /// Until when the server does not want to be asked, and the job that it told.
+    /// The end of the delay that the server ordered, and the job that received it.
     private(set) var throttledUntil = BusTime.past
     private(set) var throttledBy: JobID?
-    /// If true, jobs that are not interactive wait for the path to last.
+    /// True while jobs other than interactive ones wait for the path to last.
     private(set) var isUnsteady = false
     private(set) var spreadUntil = BusTime.past
-    /// When the next start would be on time, at the rules' pace.
+    /// The time of the next start at the rules' pace.
     private(set) var dueAt = BusTime.past
     private(set) var sinceBulk = 0
-    /// Attempts that are counted, in the order of their starts; some have ended.
+    /// The counted attempts in the order of their starts, including some that have ended.
     private var runs: Deque<Run> = []
 
-    /// The jobs in line, by lane.
+    /// The queued jobs, by class.
     var queues = GateQueues()
-    /// Whether somebody stands in line who was not told to wait for the network, because it was there, or whose wait has no limit
-    /// yet, because nobody had looked.
+    /// True if a queued job has not reported that it waits for the network: the network was there, or had no verdict.
     var hasUnreported = false
-    /// The gate's place among those with a job to let go.
+    /// The position of the gate's candidate.
     var ready = QueuePosition.none
 
     package init() {}
 
     package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
 
-    /// Whether silence is more likely the network's than the server's: nobody got through since the edge, and it was just now.
+    /// Returns true if silence is blamed on the network: a recent edge, and no answer since.
     package func blamesTheNetwork(epoch: UInt64, edgeAt: BusTime, now: BusTime) -> Bool {
         answerEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
     }
 
     // MARK: - What happens to the network
 
-    /// The scope's epoch has grown: the way is another one, and has to be tried anew.
+    /// Starts probing after an edge of the scope.
     ///
     /// - Parameters:
-    ///   - isUnsteady: whether there were too many edges, so that the path has to last for a while first.
-    ///   - spreadUntil: until when bulk jobs wait, so that not all machines come back together.
+    ///   - isUnsteady: True if the path flaps and has to last first.
+    ///   - spreadUntil: The end of the delay of bulk jobs, so that a fleet does not return at once.
     mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
         (phase, round) = (.probing, round &+ 1)
-        // What runs still takes its share of the way.
+        // Running attempts still use the path.
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
         (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
         (self.isUnsteady, self.spreadUntil) = (isUnsteady, spreadUntil)
     }
 
-    /// Somebody wants to retry now: what the gate holds back of its own accord may go, what a server ordered not.
+    /// Ends the gate's own delays, and not those ordered by a server.
     mutating func noteRetryNow() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
 
-    /// The path has lasted.
+    /// Records that the path has lasted.
     mutating func noteSteadiness() { isUnsteady = false }
 
     // MARK: - What becomes of attempts
@@ -123,7 +124,7 @@ package struct GateState: Sendable {
         _ pass: Pass, _ queueClass: QueueClass, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime
     ) {
         guard queueClass.isGated else { return }
-        // With canaries only while jobs are held back, and never a person's.
+        // With canaries only while jobs wait, and never for interactive jobs.
         if let pace = rules.pace, !rules.hasCanaries || phase != .open && queueClass != .interactive {
             dueAt = max(dueAt, now) + pace.interval
         }
@@ -138,21 +139,21 @@ package struct GateState: Sendable {
         runs.append(Run(start: now, key: key, attempt: attempt))
     }
 
-    /// An attempt has ended, or has run for so long that it no longer counts.
+    /// Records that an attempt has ended or no longer counts.
     mutating func noteEnd(_ pass: Pass, of round: UInt32) {
         guard pass != .free else { return }
         if round == self.round, pass == .canary { hasCanary = false }
         if round == self.round, pass == .bypass { bypassing -= 1 } else { inFlight -= 1 }
     }
 
-    /// The server answered an attempt of this round, if only to say that it has failed: the way is there.
+    /// Records an answer to an attempt of this round, which proves the path even if it is an error.
     mutating func noteAnswer(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round, !isOverloaded else { return }
         (failures, retryAt, pauseAt) = (0, .past, .past)
         if phase == .probing { (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0) }
     }
 
-    /// An attempt of this round got through.
+    /// Records a success of this round.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
         (failed, isOverloaded) = ([], false)
@@ -165,16 +166,16 @@ package struct GateState: Sendable {
         successes = 0
     }
 
-    /// The network failed an attempt of this round on a path that is there.
+    /// Records a network failure of this round on a satisfied path.
     ///
-    /// - Returns: until when the job waits.
+    /// - Returns: The time until which the job waits.
     mutating func noteNetworkFailure(
         of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) -> BusTime {
-        // One outage fails many attempts: those that ran beside the first one wait as long as that.
+        // One outage fails many attempts, which share one delay.
         if phase == .probing, retryAt > now { return retryAt }
         guard round == self.round else { return now + rules.delay(afterFailure: 1, &random) }
-        // If others have got through meanwhile it may be the job's own trouble: another one tries at once.
+        // After successes of other jobs the trouble may be the job's own, so another one tries at once.
         let isFirst = failures == 0 && answerEpoch == epoch
         (phase, isOverloaded) = (.probing, false)
         failures += 1
@@ -183,9 +184,9 @@ package struct GateState: Sendable {
         return now + delay
     }
 
-    /// Counts a job that the server failed; returns true if so many others were failed in a row that it has too much to do.
+    /// Counts a job that the server failed; returns true if several jobs in a row make it an overload.
     ///
-    /// One job alone may be the reason itself.
+    /// One job alone may be the cause itself.
     mutating func countsAsOverload(_ key: JobKey) -> Bool {
         if !failed.contains(key) { failed.append(key) }
         guard failed.count >= ReleaseRules.mostFailed else { return false }
@@ -193,9 +194,9 @@ package struct GateState: Sendable {
         return true
     }
 
-    /// The server has too much to do: fewer at a time, and when it fails one at a time, too, one job tries for all.
+    /// Narrows the window after an overload; if the server also fails single attempts, one job tries for all.
     ///
-    /// - Parameter isShared: if true, it has failed so many others as well.
+    /// - Parameter isShared: True if the server failed several jobs in a row.
     mutating func noteOverload(
         of round: UInt32, isShared: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) {
@@ -209,7 +210,7 @@ package struct GateState: Sendable {
         pause(isOverload: true, rules, &random, at: now)
     }
 
-    /// An attempt got no answer, for a reason that cannot be told: the next canary waits.
+    /// Delays the next canary after an attempt without an answer.
     mutating func noteSilence(of round: UInt32, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime) {
         guard round == self.round else { return }
         pause(isOverload: false, rules, &random, at: now)
@@ -221,28 +222,28 @@ package struct GateState: Sendable {
         pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &random)
     }
 
-    /// The server wants to be left alone.
+    /// Applies a delay ordered by the server.
     ///
-    /// Those who gather meanwhile come back little by little.
+    /// Jobs that gather meanwhile start in a growing window.
     mutating func throttle(until time: BusTime, by id: JobID?, _ rules: ReleaseRules) {
         if time > throttledUntil { (throttledUntil, throttledBy) = (time, id) }
         if rules.hasCanaries, phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
     }
 
-    /// A person insists: what the server ordered holds no more.
+    /// Ends the delay that the server ordered.
     mutating func forgetHardDelay() { throttledUntil = .past }
 
     // MARK: - What may go
 
     enum Permission: Equatable {
         case granted(Pass)
-        /// Not before a time, or something happens.
+        /// Not before a time or another change.
         case later(BusTime, QueueReason)
     }
 
-    /// Whether the next job of a lane may start.
+    /// Returns if the next job of a class may start.
     ///
-    /// - Parameter hasPaused: whether it is alone here, and has waited for a delay of its own.
+    /// - Parameter hasPaused: True if the job is alone at the gate and has waited for its own delay.
     func permission(_ queueClass: QueueClass, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         if throttledUntil > now, queueClass != .bypass { return .later(throttledUntil, .throttled(by: throttledBy)) }
         guard queueClass.isGated else { return .granted(.free) }
@@ -254,11 +255,11 @@ package struct GateState: Sendable {
     }
 
     private func usualPermission(_ queueClass: QueueClass, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        // Its end is told by the monitor, not by a timer.
+        // The monitor ends it, not a timer.
         if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
         let isFull = phase == .probing ? hasCanary : inFlight >= window
-        // The oldest of those that run will soon have run for long.
+        // The oldest attempt makes room when it has run for long.
         if isFull {
             let end = runs.first.map { $0.start + ReleaseRules.longRun } ?? .never
             return .later(end, phase == .probing ? .canary : .full(inFlight))
@@ -276,9 +277,9 @@ package struct GateState: Sendable {
         return earliest > now ? .later(earliest, .pace) : .granted(pass)
     }
 
-    /// The lanes in the order in which they are asked.
+    /// Returns the classes in the order in which their jobs start.
     ///
-    /// - Parameter isLimited: whether jobs may have to wait for others, so that bulk jobs need a share.
+    /// - Parameter isLimited: True if jobs may wait for others, so that bulk jobs need a share.
     func queueClasses(isLimited: Bool) -> [QueueClass] {
         let isBulksTurn =
             isLimited && sinceBulk + 1 >= ReleaseRules.bulkShare && !queues[.bulk].isEmpty && queues[.interactive].isEmpty
@@ -288,13 +289,13 @@ package struct GateState: Sendable {
     private static let usualOrder: [QueueClass] = [.unbound, .bypass, .interactive, .normal, .bulk]
     private static let bulkFirstOrder: [QueueClass] = [.unbound, .bypass, .bulk, .normal]
 
-    /// The attempts that are counted, in the order of their starts; some have ended.
+    /// The counted attempts in the order of their starts, including some that have ended.
     var countedRuns: [Run] { Array(runs) }
 
     /// The attempts that have run for long since this was last asked, those that have ended not among them.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
         var long: [JobKey] = []
-        // Behind one that goes on there may be many that have ended.
+        // Many ended attempts may follow one that continues.
         if runs.count > 2 * (inFlight + bypassing) + 64 { runs.removeAll { !isRunning($0.key, $0.attempt) } }
         while let run = runs.first {
             let isOver = !isRunning(run.key, run.attempt)
@@ -305,13 +306,13 @@ package struct GateState: Sendable {
         return long
     }
 
-    /// Nobody waits any more: unless the server is to be left alone, nothing has to be limited.
+    /// Opens the gate when no job waits, unless the server ordered a delay.
     mutating func noteIdle(at now: BusTime) {
         if phase == .ramping, throttledUntil <= now { (phase, successes) = (.open, 0) }
     }
 }
 
-/// The lines of a gate, by lane.
+/// The queues of a gate, by class.
 struct GateQueues: Sendable {
     private var nested = GateQueue()
     private var unbound = GateQueue()
@@ -343,7 +344,7 @@ struct GateQueues: Sendable {
         }
     }
 
-    /// How many stand in the lanes that a release policy decides about.
+    /// The number of queued jobs to which the release policy applies.
     var gatedCount: Int { interactive.count + normal.count + bulk.count }
 
     var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty && nested.isEmpty }
@@ -351,7 +352,7 @@ struct GateQueues: Sendable {
 
 /// The gates, by scope and destination.
 struct GateTable: Sendable {
-    /// How many gates without jobs are remembered; their memory matters for half a minute only.
+    /// The most gates without jobs that are kept; their state matters for 30 s only.
     static let mostIdle = 1024
 
     private struct Name {
@@ -428,7 +429,7 @@ struct GateTable: Sendable {
     /// A gate that exists.
     subscript(index: Int32) -> GateState {
         _read { yield gates[Int(index)] }
-        // In its place: its lines are long.
+        // In place, because its queues are long.
         _modify { yield &gates[Int(index)] }
     }
 }

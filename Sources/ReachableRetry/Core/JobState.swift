@@ -1,6 +1,6 @@
-/// One job: where it is in its life.
+/// The state of one job.
 ///
-/// Small, for there may be many that wait: what only those have that were started is kept apart.
+/// Small, because many jobs may wait. State of started jobs is kept apart in ``JobHistory``.
 package struct JobState: Sendable {
     package enum Phase: Sendable {
         /// Waits for a condition.
@@ -13,16 +13,16 @@ package struct JobState: Sendable {
         case failed
     }
 
-    /// Why an attempt is being cancelled.
+    /// The reason why an attempt is cancelled.
     package enum Interruption: Sendable {
         case cancelled
         case deadline
         case timeout
-        /// Something that it needs was lost for too long.
+        /// A condition or source address was lost for longer than the grace.
         case loss
     }
 
-    /// The fault of the last failure, as far as it matters to what follows.
+    /// The fault of the last failure, as far as later decisions depend on it.
     enum LastFault: UInt8 {
         case none
         case network
@@ -38,37 +38,37 @@ package struct JobState: Sendable {
         }
     }
 
-    /// Those who may have a job wait.
+    /// The parties that pause a job.
     package struct Pausers: OptionSet, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Whoever owns it.
+        /// The job's owner.
         package static let owner = Pausers(rawValue: 1)
-        /// Whoever reads its events, and has not asked for the next one.
+        /// The reader of its events, until it asks for the next one.
         package static let reader = Pausers(rawValue: 2)
     }
 
     let rules: RetryPolicy.Rules
     var conditions: [ConditionIndex]
-    /// None, or one: an array is copied when it is changed, and takes no more than a pointer.
+    /// Empty, or one history: an array is copied on write and takes no more than a pointer.
     private var pasts: [JobHistory] = []
-    /// Its first place in line: jobs that may do something at the same time do so in this order.
+    /// Its first position, which orders jobs that act at the same time.
     let rank: QueuePosition
     let submitted: BusTime
-    /// When it began to wait: for a job in line, by its scope's ``ConditionRecord/closedTime(at:)``.
+    /// The start of its wait; for a queued job by its scope's ``ConditionRecord/closedTime(at:)``.
     var waitBegan = BusTime.never
     let scope: ConditionIndex
     let gate: Int32
     /// The condition that a waiting job is registered with.
     var waitsFor: ConditionIndex = -1
-    /// The condition that listeners were last told it waits for, since its last attempt started.
+    /// The last condition that was reported as waited for since its last attempt started.
     var reportedWait: ConditionIndex = -1
 
     var phase = Phase.waiting
     var interruption: Interruption?
     var isCancelled = false
-    /// Who has told it to wait until they tell it to go on.
+    /// The parties that pause it.
     var pausers: Pausers = []
     var isQueued = false
     var lastFault = LastFault.none
@@ -86,13 +86,13 @@ package struct JobState: Sendable {
         self.submitted = submitted
     }
 
-    /// Whether it starts no attempt.
+    /// True if it starts no attempt.
     var isPaused: Bool { !pausers.isEmpty }
 
-    /// Whether anything has happened to it that is kept apart.
+    /// True if it has a history.
     var hasHistory: Bool { !pasts.isEmpty }
 
-    /// What it has been through; to change anything of it makes room for it.
+    /// The history; the first write allocates it.
     package internal(set) var history: JobHistory {
         _read {
             if pasts.isEmpty { yield.none } else { yield pasts[0] }
@@ -103,33 +103,33 @@ package struct JobState: Sendable {
         }
     }
 
-    /// Its place in line; none after a failure, until it stands in line again.
+    /// Its position; none after a failure until it is queued again.
     var position: QueuePosition {
         get { history.position ?? rank }
         set { history.position = newValue }
     }
 
-    /// Of two jobs the older one has the smaller.
+    /// The job's number; older jobs have smaller ones.
     var number: UInt64 { rank.number }
 
     var priority: JobPriority { rank.priority }
 
-    /// When the job gives up, whatever it does then.
+    /// The time at which the job gives up in every state.
     var deadline: BusTime { rules.elapsed.map { submitted + $0 } ?? .never }
 
-    /// When it has taken too long: the wait, or the attempt.
+    /// The time limit of the wait or the attempt.
     var limit: BusTime {
         get { history.limit }
         set { if newValue != limit { history.limit = newValue } }
     }
 
-    /// Whether the scope has to be satisfied.
+    /// True if it waits for its scope.
     var waitsForScope: Bool { if case .wait = rules.connectivity { true } else { false } }
 
-    /// Whether the scope's edges end delays.
+    /// True if its scope's edges end delays.
     var heedsScope: Bool { rules.connectivity != .ignore }
 
-    /// When something happens to the job by itself.
+    /// The time of the job's next timer.
     var nextTime: BusTime {
         switch phase {
         case .waiting: min(deadline, limit)
@@ -141,19 +141,21 @@ package struct JobState: Sendable {
 }
 
 extension Int32 {
-    /// One more, or the largest number: nothing traps because a job is stubborn.
+    /// Returns the number plus one, saturating.
     func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
 }
 
-/// What a job has been through since something first happened to it: most that wait have no history yet.
+/// The state of a job that has started or waited before.
+///
+/// Most waiting jobs have none.
 package struct JobHistory: Sendable {
-    /// Its place in line since its last failure; `nil` if its first still holds.
+    /// Its position since its last failure; `nil` if it still has its first one.
     var position: QueuePosition?
-    /// How the running attempt was let go, and in which round of the gate.
+    /// The pass of the running attempt, and the gate's round.
     var pass = GateState.Pass.free
     var round: UInt32 = 0
 
-    /// If true, its attempt counts for the limits of the bus and of its destination.
+    /// True if its attempt counts for the limits of the bus and its destination.
     var hasPlace = false
     /// The running attempt that submitted it, and whose place it uses.
     var parent: ParentAttempt?
@@ -165,38 +167,38 @@ package struct JobHistory: Sendable {
     var failureIndex: Int32 = 0
     /// The number of the last failure of the network since the last edge.
     var connectivityIndex: Int32 = 0
-    /// What the budget gives back if the attempt succeeds; negative before the first retry that it was asked for.
+    /// The budget's refund if the attempt succeeds; negative before the first retry.
     var refund: Int32 = -1
 
-    /// Until when the job's own backoff holds it.
+    /// The end of its soft delay.
     var soft = BusTime.past
-    /// The same of a delay that an edge or a nudge has ended.
+    /// The end of a soft delay that an edge or a call to retry now voided.
     var voided = BusTime.past
-    /// Until when somebody's order holds it.
+    /// The end of its hard delay.
     var hard = BusTime.past
-    /// The delay before, for decorrelated jitter.
+    /// The previous delay, for decorrelated jitter.
     var previousDelay: Duration?
-    /// When it has taken too long: the wait, or the attempt.
+    /// The time limit of the wait or the attempt.
     var limit = BusTime.never
-    /// The addresses that the running attempt's connections come from, as conditions.
+    /// The source addresses of the running attempt's connections, as conditions.
     var sources: [ConditionIndex] = []
-    /// When the attempt is cancelled because something was lost.
+    /// The time at which the attempt is cancelled because of a loss.
     var interruptAt = BusTime.never
-    /// For how long it has waited for conditions.
+    /// The total time that it has waited for conditions.
     var waited = Duration.zero
 
-    /// What was seen when the last attempt started.
+    /// The epochs and counters at the start of the last attempt.
     var armedEpoch: UInt64 = 0
     var armedScopeEpoch: UInt64 = 0
     var armedRetryNows: UInt64 = 0
-    /// The scope's epoch in which the system last said that there is no network.
+    /// The scope's epoch of the last error that reported no network.
     var unreachableEpoch: UInt64?
-    /// The number of answers that the scope's jobs had got when no name server answered this job.
+    /// The number of the scope's answers when no name server answered this job.
     var answersAtNameless: UInt64?
-    /// Whether an edge came while the attempt ran that failed last: the job did not wait for that one.
+    /// True if an edge came during the attempt that failed last; the job did not wait for it.
     var sawEdge = false
 
-    /// That of a job to which nothing has happened.
+    /// The history of a new job.
     static let none = JobHistory()
 }
 
@@ -208,7 +210,7 @@ package struct ParentAttempt: Hashable, Sendable {
     package init(_ job: JobKey, _ number: Int) { (self.job, self.number) = (job, Int32(clamping: number)) }
 }
 
-/// Names a job for as long as it lives: its place, and how often the place was used before.
+/// The key of a job: its place, and the number of earlier uses of the place.
 package struct JobKey: Hashable, Sendable {
     package let index: JobIndex
     package let generation: UInt32

@@ -1,36 +1,35 @@
-/// What a retry budget knows, and how it decides.
+/// The state of a retry budget.
 ///
-/// Pure: it is told the time, and holds no lock. Numbers of tokens are integers, so that nothing drifts however often it is asked.
+/// Pure: time is an argument. Tokens are integers, so that repeated changes do not drift.
 package protocol BudgetState: Sendable {
-    /// An attempt reached a server and failed; `isFirst` if it is the first of its job that did.
+    /// Records a failed attempt that reached a server; `isFirst` is true for the first one of a job.
     mutating func noteFailure(isFirst: Bool, at now: BusTime)
 
-    /// Takes what another attempt costs.
+    /// Takes the cost of a retry.
     ///
-    /// - Parameter afterTimeout: whether the attempt before took too long.
-    /// - Returns: What ``noteSuccess(refund:at:)`` gives back if that attempt succeeds, zero or more; `nil` if there is to be none,
-    ///   and then nothing was taken.
+    /// - Parameter afterTimeout: True if the previous attempt timed out.
+    /// - Returns: The refund for ``noteSuccess(refund:at:)``, zero or more; `nil` if the retry is denied, which costs nothing.
     mutating func takeRetry(afterTimeout: Bool, at now: BusTime) -> Int32?
 
-    /// A job succeeded.
+    /// Records a success.
     ///
-    /// - Parameter refund: what ``takeRetry(afterTimeout:at:)`` returned for the job last; `nil` if it took nothing.
+    /// - Parameter refund: The last result of ``takeRetry(afterTimeout:at:)`` for the job; `nil` if there was none.
     mutating func noteSuccess(refund: Int32?, at now: BusTime)
 }
 
 extension Double {
-    /// The number in parts of which `unit` make one, rounded down.
+    /// Returns the number in parts of 1/`unit`, rounded down.
     ///
-    /// What is negative or no number counts as nothing, and what is greater than the greatest `Int32` as that.
+    /// Negative numbers and NaN give zero. Numbers above the largest `Int32` are clamped to it.
     func parts(_ unit: Int32) -> Int64 {
         guard self > 0 else { return 0 }
-        // 1.001 is a little less than that: what its binary form lacks must not cost it a whole part.
+        // The binary form of 1.001 is slightly less, which must not cost a whole part.
         return Int64(min(self, Double(Int32.max)) * Double(unit) * (1 + 0x1p-50))
     }
 }
 
 extension Int {
-    /// The number, held between zero and the greatest `Int32`: sums and products of such numbers fit.
+    /// The number clamped to 0…`Int32.max`, so that sums and products do not overflow.
     var count: Int32 { Int32(clamping: Swift.max(0, self)) }
 }
 
@@ -39,7 +38,7 @@ package struct RetryThrottle: BudgetState, Hashable {
     /// The parts of a token: A6 has ratios of three decimals.
     static let token: Int32 = 1000
 
-    /// What a success gives.
+    /// The parts that a success gives.
     private let reward: Int64
     private let most: Int64
     /// In parts of a token.
@@ -53,18 +52,18 @@ package struct RetryThrottle: BudgetState, Hashable {
 
     package mutating func noteFailure(isFirst: Bool, at now: BusTime) { balance = max(0, balance - Int64(Self.token)) }
 
-    /// A retry costs nothing: the failure before it has paid.
+    /// Costs nothing, because the failure before has paid.
     package mutating func takeRetry(afterTimeout: Bool, at now: BusTime) -> Int32? { balance > most / 2 ? 0 : nil }
 
     package mutating func noteSuccess(refund: Int32?, at now: BusTime) { balance = min(most, balance + reward) }
 }
 
-/// The retry quota of the AWS SDKs' standard mode: retries take tokens, and get them back if they succeed.
+/// The retry quota of the AWS SDKs' standard mode: retries take tokens, and successful ones return them.
 package struct RetryTokenBucket: BudgetState, Hashable {
     private let capacity: Int64
     private let cost: Int32
     private let timeoutCost: Int32
-    /// What a job gives that succeeds without a retry.
+    /// The tokens that a success without a retry gives.
     private let reward: Int32
     package private(set) var balance: Int64
 
@@ -88,21 +87,21 @@ package struct RetryTokenBucket: BudgetState, Hashable {
     }
 }
 
-/// Finagle's retry budget: so many retries per hundred jobs of late, and a few in any case.
+/// Finagle's retry budget: a percentage of recent jobs, and a minimum per second.
 ///
-/// What jobs give and retries take is forgotten after the window, a tenth of it at a time; so the few renew themselves.
+/// Deposits and retries expire after the window, in tenths of it, so the minimum renews itself.
 package struct RetryShare: BudgetState, Hashable {
     /// The parts of a retry.
     static let retry: Int32 = 1_000_000
     private static let slices: Int64 = 10
 
-    /// What a job gives.
+    /// The parts that a job gives.
     private let deposit: Int64
-    /// What is there without jobs.
+    /// The parts without any jobs.
     private let reserve: Int64
     /// In nanoseconds.
     private let slice: Int64
-    /// What was given, less what was taken, in each slice of the window.
+    /// The deposits less the retries of each slice of the window.
     private var sums = [Int64](repeating: 0, count: Int(slices))
     /// The number of the latest slice since the clock began.
     private var latest: Int64 = 0
@@ -123,7 +122,7 @@ package struct RetryShare: BudgetState, Hashable {
         forget(at: now)
         guard balance >= Int64(Self.retry) else { return nil }
         add(-Int64(Self.retry), at: now)
-        // A retry that succeeds was one all the same.
+        // A successful retry has no refund.
         return 0
     }
 
@@ -136,7 +135,9 @@ package struct RetryShare: BudgetState, Hashable {
         sums[place] = overflow ? (amount > 0 ? .max : .min) : sum
     }
 
-    /// Empties the slices that have left the window; who comes late is counted in the latest one.
+    /// Empties the slices that have left the window.
+    ///
+    /// Late entries count in the latest slice.
     private mutating func forget(at now: BusTime) {
         let number = now.nanoseconds / slice
         guard number > latest else { return }

@@ -1,13 +1,13 @@
-/// What failures lead to.
+/// The consequences of failures.
 extension RetryBusCore {
-    /// The running attempt failed.
+    /// Decides about a job whose running attempt failed.
     ///
     /// - Parameters:
-    ///   - interruption: why the attempt was cancelled before it ended, as its task saw it; what came later did not touch it.
-    ///   - isGone: whether the kernel, asked just now, says that the scope is gone: the event may still be on its way.
-    ///   - id: the job's name, for others that a server's order holds as well.
-    /// - Returns: whether a delay has to be computed, with which ``park(_:for:at:)`` is to be called. That is the caller's function
-    ///   and must not run where the bus is locked; meanwhile the job may be cancelled, end, and an edge may come.
+    ///   - interruption: The reason why the bus cut the attempt, as its task saw it.
+    ///   - isGone: True if a lookup just found no path: the event may still be on its way.
+    ///   - id: The job's name, for other jobs that wait for its server's delay.
+    /// - Returns: ``FailureOutcome/backOff(index:previous:)`` if the caller has to compute a delay outside of the lock and call
+    ///   ``park(_:for:at:)``. The job may be cancelled or end meanwhile, and an edge may come.
     package mutating func fail(
         _ key: JobKey, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, id: JobID? = nil,
         at now: BusTime
@@ -25,7 +25,7 @@ extension RetryBusCore {
         return (outcome, takeEffects())
     }
 
-    /// Whether a failure would be charged as things look, and might not be if the scope turned out to be gone.
+    /// Returns true if a failure would be charged now, but not if a lookup found the scope gone.
     package func wouldCharge(_ key: JobKey, _ report: FailureReport) -> Bool {
         guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .loss else { return false }
         if case .classified(let fault) = report.evidence, fault != .unknown { return false }
@@ -36,9 +36,9 @@ extension RetryBusCore {
         }
     }
 
-    /// The delay of a job that failed is known.
+    /// Applies the delay of a failed job.
     ///
-    /// Reads anew what changed since the attempt started: an edge that came meanwhile ends the delay before it began.
+    /// An edge that came since the attempt started ends the delay at once.
     package mutating func park(_ key: JobKey, for delay: Duration, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .failed else { return [] }
         let least: Duration =
@@ -82,23 +82,23 @@ extension RetryBusCore {
             return .settled
         }
         guard let job = jobs[Int(index)] else { return .settled }
-        // Behind those who have not had their turn: the next canary is another job.
+        // Behind the jobs that have not started, so that the next canary is another job.
         if release.rules.hasCanaries { jobs[Int(index)]?.position = .none }
         if isCharged || fault == .local {
             return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay)
         }
         if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
             restIfLost(index, at: now)
-            // It waits for the network, or goes at once because the network came back during the attempt.
+            // The job waits for the network, or starts at once after a reconnect during the attempt.
             advance(index, at: now)
             return .settled
         }
         if release.rules.hasCanaries, QueueClass(job).isGated {
             let end = gates[job.gate].noteNetworkFailure(
                 of: job.history.round, epoch: job.history.armedScopeEpoch, release.rules, &random, at: now)
-            // The gate's delay may be shorter, and then another job tries: each by itself fails twice a second at most.
+            // The gate's delay may be shorter and lets another job try; each job fails at most twice per second.
             jobs[Int(index)]?.history.soft = max(end, now + ReleaseRules.leastDelay)
-            // Somebody said to retry now while the attempt ran: that holds for what the gate makes of its failure, too.
+            // A call to retry now during the attempt also ends the gate's new delay.
             if retryNows(of: job) != job.history.armedRetryNows { gates[job.gate].noteRetryNow() }
             advance(index, at: now)
             return .settled
@@ -108,9 +108,9 @@ extension RetryBusCore {
         return .backOff(index: Int(number), previous: job.history.previousDelay)
     }
 
-    /// Has the gate draw its conclusions from a failure of which the network is not to blame.
+    /// Records a failure at the job's gate, unless it is the network's.
     ///
-    /// An answer proves the way, whatever it says; a failure without one proves nothing, also if it ends its job.
+    /// An answer proves the path whatever it says. A failure without an answer proves nothing, even if it ends its job.
     private mutating func noteFailureAtGate(
         _ key: JobKey, _ job: JobState, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool, at now: BusTime
     ) {
@@ -119,7 +119,7 @@ extension RetryBusCore {
         let rules = release.rules
         guard rules.hasCanaries, QueueClass(job).isGated else { return }
         let (gate, round) = (job.gate, job.history.round)
-        // Of jobs that name no destination it is not known whether they share a server.
+        // Jobs without a destination may use different servers.
         let isShared = gates.destination(gate) != nil
         switch fault {
         case .network where !isCharged, .local: break
@@ -139,18 +139,18 @@ extension RetryBusCore {
         }
     }
 
-    /// This machine ran out of something: only as many attempts may run as did without it.
+    /// Limits the attempts after a shortage to those that run.
     private mutating func noteShortage(at now: BusTime) {
         if shortage == nil { effects.append(.warnOfShortage) }
         shortage = Shortage(firstLimit: max(1, running), since: now)
     }
 
-    /// Why there is no further attempt; `nil` if there may be one.
+    /// Returns the reason against a further attempt; `nil` if there may be one.
     private mutating func reasonToStop(
         _ index: JobIndex, _ report: FailureReport, _ fault: AttemptFailure.Fault, at now: BusTime
     ) -> GiveUp.Reason? {
         guard let job = jobs[Int(index)] else { return nil }
-        // First: what a predicate says of the error of an attempt that time cut says nothing of the work.
+        // First, because predicates do not apply to the error of an attempt that the deadline cut.
         if job.interruption == .deadline { return .deadline }
         if !report.mayRetry { return .permanent }
         if isShutDown { return .shutDown }
@@ -179,13 +179,13 @@ extension RetryBusCore {
         jobs[Int(index)] = job
     }
 
-    /// The server answered an attempt of a job: the way is there, and names are found.
+    /// Records an answer to a job: its path works, and names are found.
     mutating func noteAnswer(to job: JobState) {
         gates[job.gate].noteAnswer(in: job.history.armedScopeEpoch)
         conditions[Int(job.scope)]?.answers &+= 1
     }
 
-    /// The party that a failure is due to, in the light of what happened to the path.
+    /// Returns the fault of a failure, which depends on what happened to the path.
     private func fault(_ report: FailureReport, _ job: JobState, isGone: Bool, at now: BusTime) -> AttemptFailure.Fault {
         switch report.evidence {
         case .classified(let fault) where report.evidence.isAnswer: return fault
@@ -200,13 +200,13 @@ extension RetryBusCore {
         if overlaps { return .network }
         switch report.evidence {
         case .classified(let fault): return fault
-        // A family that this path has not, for example: the kernel has no way, and no edge will bring one.
+        // For example a family that this path lacks: no edge will bring it.
         case .unreachable: return record.isLive && job.history.unreachableEpoch == record.epoch ? .unknown : .network
         case .unanswered, .timedOut:
             let isSettling =
                 record.isLive && gates[job.gate].blamesTheNetwork(epoch: record.epoch, edgeAt: record.edgeAt, now: now)
             return isSettling ? .network : .server
-        // Others get through since it failed like this before: the trouble is its own server's.
+        // Other jobs got answers since the last such failure, so its own server is at fault.
         case .nameless: return job.history.answersAtNameless.map { $0 != record.answers } ?? false ? .server : .network
         case .refused: return .server
         case .addressless, .shortage: return .local
@@ -214,20 +214,20 @@ extension RetryBusCore {
         }
     }
 
-    /// Whether failures of the network cost the job nothing.
+    /// Returns true if network failures of the job are not charged.
     private func isUncharged(_ job: JobState) -> Bool {
         job.waitsForScope && conditions[Int(job.scope)]?.isLive == true
     }
 }
 
-/// What a job's budget is told and asked.
+/// The use of a job's retry budget.
 ///
-/// A budget may belong to several buses, so it is the one thing here that others change, too: behind a lock of its own, under which
-/// nothing is called.
+/// Several buses may share a budget, so it is the one mutable object that the core uses. It has a lock of its own, under which it
+/// calls nothing.
 extension RetryBusCore {
-    /// Counts a failure, unless it says nothing of a server.
+    /// Counts a failure that depends on the server.
     ///
-    /// Nobody was reached, or the fault lies with the job; and whom the job's own deadline cut short had no time to answer.
+    /// Network failures, failures of the job and attempts that the deadline cut do not count.
     func noteFailure(_ job: JobState, _ fault: AttemptFailure.Fault, _ report: FailureReport) {
         guard let budget = job.rules.budget, job.interruption != .deadline, report.mayRetry else { return }
         switch fault {
@@ -236,11 +236,11 @@ extension RetryBusCore {
         }
     }
 
-    /// Whether there may be another attempt, which is then paid for.
+    /// Pays for another attempt; returns `false` if the budget denies it.
     ///
-    /// To be asked last: a job that ends anyway pays for none.
+    /// Must be called last, because a job that ends anyway pays for no retry.
     mutating func paysForRetry(_ index: JobIndex, _ report: FailureReport, _ fault: AttemptFailure.Fault) -> Bool {
-        // Also if it counts as an attempt: a server that was not reached has nothing to be spared.
+        // Charged or not, an attempt that reached no server costs nothing.
         guard fault != .network, fault != .local, let job = jobs[Int(index)], let budget = job.rules.budget else { return true }
         let isTimeout = job.interruption == .timeout || report.evidence == .timedOut
         guard let refund = budget.takeRetry(afterTimeout: isTimeout) else { return false }

@@ -1,8 +1,8 @@
 internal import HeapModule
 
-/// Letting jobs go that stand in line.
+/// The release of queued jobs.
 extension RetryBusCore {
-    /// A gate with a job that may go.
+    /// A gate with a job that may start.
     struct Candidate: Comparable, Sendable {
         var position: QueuePosition
         var gate: Int32
@@ -10,17 +10,17 @@ extension RetryBusCore {
         static func < (left: Candidate, right: Candidate) -> Bool { left.position < right.position }
     }
 
-    /// The job that a gate lets go next.
+    /// The job that a gate releases next.
     private struct Head {
         var position: QueuePosition
         var job: JobIndex
         var pass: GateState.Pass
     }
 
-    /// Lets go what may go: of all gates at which something has happened, the most urgent and oldest jobs first.
+    /// Starts the jobs that may start at the dirty gates, the most urgent and oldest first.
     ///
-    /// Costs as much as there are such gates and jobs let go, however many stand in line. A destination that has its share goes
-    /// last.
+    /// The cost depends on the number of dirty gates and started jobs, not of queued ones. A destination that has its share
+    /// comes last.
     mutating func releaseJobs(at now: BusTime) {
         while let gate = dirtyGates.popLast() {
             startNested(of: gate, at: now)
@@ -29,7 +29,7 @@ extension RetryBusCore {
         for mustShare in [true, false] {
             var later: [Candidate] = []
             while running < limit(at: now), let candidate = candidates.popMin() {
-                // Left over: the gate has presented another job since, or has none.
+                // Stale: the gate has presented another job since, or has none.
                 guard gates[candidate.gate].ready == candidate.position else { continue }
                 if mustShare, candidate.position.priority != .interactive, hasItsShare(candidate.gate) {
                     later.append(candidate)
@@ -45,12 +45,12 @@ extension RetryBusCore {
         }
     }
 
-    /// If true, a destination holds half of the places, and another one that has less goes first.
+    /// Returns true if a destination holds half of the places, so that others come first.
     private func hasItsShare(_ gate: Int32) -> Bool {
         maxConcurrent < .max && gates[gate].running >= max(1, maxConcurrent / 2) && gates.destination(gate) != nil
     }
 
-    /// If true, a destination has as many attempts as this job's bus and policy allow.
+    /// Returns true if a destination has as many attempts as this job's bus and policy allow.
     func isFull(_ gate: Int32, for job: JobState) -> Bool {
         let limit = min(maxConcurrentPerDestination, job.rules.maxConcurrentPerDestination ?? .max)
         return limit < .max && gates[gate].running >= limit && gates.destination(gate) != nil
@@ -58,13 +58,13 @@ extension RetryBusCore {
 
     // MARK: - Nested jobs
 
-    /// If true, the attempt that submitted the job runs, and lends it its place.
+    /// Returns true if the attempt that submitted the job runs and lends it its place.
     func usesPlaceOfParent(_ job: JobState) -> Bool {
         guard let parent = job.history.parent, let other = self[parent.job] else { return false }
         return other.phase == .running && other.history.started == parent.number
     }
 
-    /// Starts the jobs that running attempts wait for; those whose attempts have ended stand in line like others.
+    /// Starts the jobs that running attempts wait for, and queues those whose attempts have ended like others.
     private mutating func startNested(of gate: Int32, at now: BusTime) {
         guard !gates[gate].queues[.nested].isEmpty, conditions[Int(gates.scope(gate))]?.isOpen == true else { return }
         while let entry = gates[gate].queues[.nested].first(isCurrent: { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }) {
@@ -79,23 +79,23 @@ extension RetryBusCore {
         }
     }
 
-    /// How many attempts may run now.
+    /// Returns the limit of running attempts.
     func limit(at now: BusTime) -> Int { min(maxConcurrent, shortage?.limit(at: now) ?? .max) }
 
-    /// If true, a job that a shortage held back may start.
+    /// Returns true if a job that a shortage delayed may start.
     func hasPlace(at now: BusTime) -> Bool {
         let time = timeOfNextPlace
         return !time.isNever && time <= now && running < limit(at: now)
     }
 
-    /// When one more may run, if a shortage holds jobs back.
+    /// The time at which one more attempt may run, if a shortage delays jobs.
     var timeOfNextPlace: BusTime {
         guard let shortage, running < maxConcurrent else { return .never }
         let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0.position }
         return hasCandidate ? shortage.time(of: running) : .never
     }
 
-    /// Whether a job that may start may still have to wait for others.
+    /// True if jobs may have to wait for others.
     private var isLimited: Bool {
         release.rules.hasCanaries || release.rules.pace != nil || maxConcurrent < .max || shortage != nil
     }
@@ -107,7 +107,7 @@ extension RetryBusCore {
         candidates.insert(Candidate(position: head.position, gate: gate))
     }
 
-    /// The job that a gate may let go now; otherwise its timer is set.
+    /// Returns the job that a gate may release now; otherwise sets the gate's timer.
     private mutating func head(of gate: Int32, at now: BusTime) -> Head? {
         guard !gates[gate].queues.isEmpty, let record = conditions[Int(gates.scope(gate))] else {
             gates[gate].noteIdle(at: now)
@@ -120,14 +120,14 @@ extension RetryBusCore {
         for queueClass in gates[gate].queueClasses(isLimited: isLimited) where !queueClass.waitsForScope || record.isOpen {
             let entry = gates[gate].queues[queueClass].first { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             guard let entry else { continue }
-            // The end of another attempt tells when there is a place.
+            // The end of another attempt makes the gate dirty again.
             guard let job = jobs[Int(entry.job)], !isFull(gate, for: job) else { continue }
-            // Alone, it has only its own delays to keep.
+            // A job that is alone keeps only its own delays.
             let hasPaused = gates[gate].uses == 1 && job.lastWasCharged
             switch gates[gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
             case .granted(let pass):
                 let head = Head(position: entry.position, job: entry.job, pass: pass)
-                // Lanes that are not gated have jobs of all priorities.
+                // Classes that are not gated have jobs of all priorities.
                 if best.map({ head.position < $0.position }) ?? true { best = head }
                 if queueClass.isGated { return best }
             case .later(let time, _): earliest = min(earliest, time)
@@ -138,9 +138,11 @@ extension RetryBusCore {
         return nil
     }
 
-    /// Attempts that have run for long make room, and prove nothing: packets that are dropped look the same.
+    /// Makes room for others when attempts have run for long.
+    ///
+    /// They prove nothing, because dropped packets look the same.
     private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
-        // Not a call of a subscript of the whole: that would be used twice at a time.
+        // Captures parts of self, because a call on self would overlap the access to the gate.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]
             else { return false }
@@ -151,14 +153,14 @@ extension RetryBusCore {
         }
     }
 
-    /// An attempt that goes on limits the others no more.
+    /// Takes an attempt that continues out of its gate's window.
     mutating func makeRoom(_ index: JobIndex, _ job: JobState) {
         guard job.history.pass != .free else { return }
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
         jobs[Int(index)]?.history.pass = .free
     }
 
-    /// A running attempt has ended: what it held is free.
+    /// Frees the place of an attempt that has ended.
     mutating func noteEndOfAttempt(_ index: JobIndex, _ job: JobState) {
         givePlaceBack(index, job)
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
@@ -179,9 +181,9 @@ extension RetryBusCore {
     }
 }
 
-/// Why jobs are not running.
+/// The reasons why jobs are not running.
 extension RetryBusCore {
-    /// A job's state in words and numbers.
+    /// A job's state and numbers.
     struct Description {
         var state: PendingJob.State
         var unmet: [ConditionIndex]
@@ -189,7 +191,7 @@ extension RetryBusCore {
         var hardDelay: Duration?
         var timeLeft: Duration?
         var destination: String?
-        /// What it waits for in line, and for how long if it is a time.
+        /// The reason why it is queued, and its duration if known.
         var queueReason: QueueReason?
         var queueDelay: Duration?
     }
@@ -210,7 +212,7 @@ extension RetryBusCore {
             queueDelay: end.isNever || end <= now ? nil : end - now)
     }
 
-    /// Why a job in line has not been let go.
+    /// Returns the reason why a queued job has not started, and the end of that reason.
     private func queueReason(of job: JobState, at now: BusTime) -> (QueueReason?, BusTime) {
         let queueClass = QueueClass(job)
         let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
@@ -221,7 +223,7 @@ extension RetryBusCore {
         }
     }
 
-    /// What a job that is not running has to wait for, its scope first.
+    /// Returns the unmet conditions of a job that is not running, its scope first.
     func unmetConditions(of key: JobKey) -> [ConditionIndex] {
         guard let job = self[key], job.phase != .running else { return [] }
         return allUnmet(job)
@@ -236,7 +238,7 @@ extension RetryBusCore {
         job.phase != .running && time > now ? time - now : nil
     }
 
-    /// For how long a job only waits for a time; `nil` if it waits for anything else, or does not wait.
+    /// Returns the delay of a job that waits for nothing but a time.
     func delay(of key: JobKey, at now: BusTime) -> Duration? {
         guard let job = self[key], job.phase == .backingOff else { return nil }
         return delay(job, until: max(job.history.soft, job.history.hard), at: now)
@@ -245,28 +247,28 @@ extension RetryBusCore {
     /// The jobs that have not ended, by priority and age.
     package var liveKeys: [JobKey] { liveJobs.map(key) }
 
-    /// How many jobs have a time at which something happens by itself.
+    /// The number of jobs with a timer.
     package var timerCount: Int { timers.count }
 }
 
-/// What keeps a job in line that could start.
+/// The reason why a job that could start is queued.
 package enum QueueReason: Hashable, Sendable {
-    /// Another job tries the way first.
+    /// Another job, the canary, tries the path first.
     case canary
-    /// So many run already, as many as have proved possible.
+    /// This number of attempts fills the window.
     case full(Int)
-    /// The network or the server failed those who tried.
+    /// Earlier attempts failed.
     case failed
-    /// The server wants to be left alone: it told this job.
+    /// The server ordered a delay through this job.
     case throttled(by: JobID?)
-    /// The network has come and gone too often.
+    /// The network flaps.
     case unsteady
-    /// The job's part of the time over which many machines come back.
+    /// The spread of a fleet's return.
     case spread
-    /// So many a second, and not more.
+    /// The rate limit.
     case pace
-    /// So many run already, of all jobs of the bus.
+    /// This number of attempts fills the bus's limit.
     case crowded(Int)
-    /// So many run already to the same destination.
+    /// This number of attempts fills the destination's limit.
     case destinationFull(Int)
 }

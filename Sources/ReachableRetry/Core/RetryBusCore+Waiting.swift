@@ -1,8 +1,8 @@
-/// Where a job that is not running waits, and when it starts.
+/// The waits of jobs, and their starts.
 extension RetryBusCore {
     // MARK: - What a job sees
 
-    /// The sum of the epochs of what the job waits for.
+    /// Returns the sum of the epochs of a job's scope and conditions.
     func epoch(of job: JobState) -> UInt64 {
         var sum: UInt64 = job.heedsScope ? scopeEpoch(of: job) : 0
         for condition in job.conditions { sum &+= conditions[Int(condition)]?.epoch ?? 0 }
@@ -13,14 +13,14 @@ extension RetryBusCore {
 
     func retryNows(of job: JobState) -> UInt64 { retryNows &+ (conditions[Int(job.scope)]?.retryNows ?? 0) }
 
-    /// Whether an edge or a nudge came after the last attempt had started, which ends its delay.
+    /// Returns true if an edge or a call to retry now came since the last attempt started, which ends the delay.
     ///
-    /// The next attempt is armed anew, so it counts once.
+    /// The next attempt is armed again, so each edge counts once.
     func isVoided(_ job: JobState) -> Bool {
         epoch(of: job) != job.history.armedEpoch || retryNows(of: job) != job.history.armedRetryNows
     }
 
-    /// The first condition that the job has to wait for; `nil` if none.
+    /// Returns the first unmet condition of a job.
     func unmet(_ job: JobState) -> ConditionIndex? {
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return job.scope }
         return job.conditions.first { conditions[Int($0)]?.isOpen == false }
@@ -28,9 +28,9 @@ extension RetryBusCore {
 
     // MARK: - Moving on
 
-    /// Decides what a job that is not running does now: ends, waits for a condition or for a time, or stands in line to start.
+    /// Ends a job that is not running, lets it wait for a condition or a time, or queues it.
     ///
-    /// The one place where that is decided, whatever led here. Those in line are let go by ``releaseJobs(at:)``.
+    /// All decisions about waits are made here. ``releaseJobs(at:)`` starts queued jobs.
     mutating func advance(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.phase != .running else { return }
         if endIfOver(index, job, at: now) { return }
@@ -40,7 +40,7 @@ extension RetryBusCore {
         if usesPlaceOfParent(job) { start(index, .free, at: now) } else { enqueue(index, at: now) }
     }
 
-    /// Waits for nothing but to be told to go on.
+    /// Lets a paused job wait.
     private mutating func rest(_ index: JobIndex, at now: BusTime) {
         leave(index, at: now)
         jobs[Int(index)]?.phase = .waiting
@@ -49,7 +49,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// Ends a job that has no more time, or whose condition will never be satisfied.
+    /// Ends a job after its deadline, or if a condition will never be satisfied.
     private mutating func endIfOver(_ index: JobIndex, _ job: JobState, at now: BusTime) -> Bool {
         if job.deadline <= now {
             giveUp(index, .deadline, at: now)
@@ -61,7 +61,7 @@ extension RetryBusCore {
         return true
     }
 
-    /// Has a job wait for another condition than its scope, or for a time, if it has to.
+    /// Lets a job wait for another condition than its scope or for a time, if it has to; returns true if it waits.
     private mutating func holdBack(_ index: JobIndex, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
         if job.history.soft != .past, isVoided(job) {
@@ -77,14 +77,14 @@ extension RetryBusCore {
         return true
     }
 
-    /// The first in line may go: it starts, unless there is something else that it has to wait for.
+    /// Starts the first job of a queue, unless it has to wait for something else.
     mutating func proceed(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
         if endIfOver(index, job, at: now) || holdBack(index, at: now) { return }
         start(index, pass, at: now)
     }
 
-    /// Waits for the scope, or for the turn.
+    /// Queues a job at its gate.
     private mutating func enqueue(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
         if !job.isQueued {
@@ -109,13 +109,13 @@ extension RetryBusCore {
         dirtyGates.append(job.gate)
     }
 
-    /// Waits for another condition than the scope.
+    /// Lets a job wait for another condition than its scope.
     private mutating func wait(_ index: JobIndex, for condition: ConditionIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
         if job.isQueued || job.waitsFor != condition {
             leave(index, at: now)
             conditions[Int(condition)]?.waiting.insert(index)
-            // Its wait for the network is limited, whatever else it waits for.
+            // A loss of the scope replaces this wait, because the wait for the network has a limit.
             if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = condition
@@ -126,7 +126,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// A scope turned out to be gone: those who stand in line for another reason learn that they wait for it.
+    /// Reports the wait of jobs that were queued for another reason when their scope was lost.
     mutating func reportWaitOfQueued(of scope: ConditionIndex, at now: BusTime) {
         for gate in Array(gates.all(of: scope)) where gates[gate].hasUnreported {
             gates[gate].hasUnreported = false
@@ -137,7 +137,7 @@ extension RetryBusCore {
         }
     }
 
-    /// Tells what the job waits for, when that has changed, and not before it is known that it has to.
+    /// Reports a wait if its condition changed and has a verdict.
     private mutating func reportWaiting(_ index: JobIndex) {
         guard let job = jobs[Int(index)], let condition = unmet(job), job.reportedWait != condition,
             conditions[Int(condition)]?.level.isKnown == true
@@ -184,14 +184,14 @@ extension RetryBusCore {
         effects.append(.start(key(index)))
     }
 
-    /// Has a running attempt interrupted if what it needs is lost.
+    /// Registers a running attempt for losses of its scope and conditions.
     mutating func watchForLosses(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
         if job.waitsForScope { conditions[Int(job.scope)]?.interruptible.insert(index) }
         for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
     }
 
-    /// The attempt that runs, as its operation is told of it.
+    /// Returns the running attempt.
     package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
         guard let job = self[key], job.phase == .running else { return nil }
         let end = min(job.deadline, job.limit)
@@ -201,7 +201,7 @@ extension RetryBusCore {
 
     // MARK: - Registration
 
-    /// Ends a wait, and counts it.
+    /// Ends a wait and adds its time.
     mutating func leave(_ index: JobIndex, at now: BusTime) {
         if let job = jobs[Int(index)], !job.waitBegan.isNever {
             let waited = waited(job, at: now)
@@ -211,7 +211,9 @@ extension RetryBusCore {
         unregister(index)
     }
 
-    /// How long a job has waited for conditions: in line, as long as its scope was closed.
+    /// Returns the time that a job has waited for conditions.
+    ///
+    /// For queued jobs this is the closed time of the scope.
     private func waited(_ job: JobState, at now: BusTime) -> Duration {
         guard !job.waitBegan.isNever else { return job.history.waited }
         return job.history.waited + ((job.isQueued ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
@@ -221,7 +223,7 @@ extension RetryBusCore {
         conditions[Int(scope)]?.closedTime(at: now) ?? .start
     }
 
-    /// Takes a job out of all lists.
+    /// Removes a job from all lists.
     mutating func unregister(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
         switch job.phase {
@@ -261,15 +263,15 @@ extension RetryBusCore {
 }
 
 extension JobState {
-    /// Whether it stands in line with this entry.
+    /// Returns true if the job is queued with this entry.
     func isQueued(as entry: GateQueue.Entry) -> Bool { isQueued && position == entry.position }
 
-    /// How long it waits for the network at most.
+    /// The longest wait for the network.
     var longestWait: Duration {
         if case .wait(let most?) = rules.connectivity { max(.zero, most) } else { Duration(attoseconds: .max) }
     }
 
-    /// Whether the growth of its delays starts anew after a reconnect.
+    /// True if a reconnect resets its backoff.
     fileprivate var resetsOnReconnect: Bool {
         switch rules.reconnect {
         case .automatic: lastFault == .network
@@ -279,11 +281,11 @@ extension JobState {
     }
 }
 
-/// What changes of conditions lead to.
+/// The consequences of changed conditions.
 extension RetryBusCore {
-    /// A condition changed, or may have.
+    /// Updates the level of a condition.
     ///
-    /// Only jobs that depend on it are looked at, and of those only the ones that wait for what changed.
+    /// Visits only jobs that depend on the condition and wait for this kind of change.
     package mutating func update(_ index: ConditionIndex, _ level: Level, at now: BusTime) -> [Effect] {
         guard let old = conditions[Int(index)] else { return [] }
         conditions[Int(index)]?.update(level, at: now)
@@ -292,7 +294,7 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Nobody has looked at a condition in time, or ever will: its jobs go ahead.
+    /// Lets the jobs of a condition start without a first verdict.
     package mutating func stopWaitingForTheFirstLook(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
         guard let old = conditions[Int(index)] else { return [] }
         conditions[Int(index)]?.stopWaitingForTheFirstLook(at: now)
@@ -306,7 +308,7 @@ extension RetryBusCore {
         let isFirstLook = new.level.isKnown && !old.level.isKnown
         let concernsWaiting = new.isOpen && (isEdge || !old.isOpen) || isFirstLook
         let concernsOthers = isEdge || new.isOpen != old.isOpen
-        // Those who stand in line are looked at as they are let go: a loss costs the same however many they are.
+        // Queued jobs are checked when they are released, so the cost of a loss does not grow with their number.
         if isEdge { drawSpread(of: index, at: now) }
         if isEdge || new.isUnsteady && !old.isUnsteady { noteEdgeAtGates(of: index) }
         if !new.isUnsteady && old.isUnsteady {
@@ -314,7 +316,7 @@ extension RetryBusCore {
         }
         if isEdge || new.isOpen != old.isOpen || new.isUnsteady != old.isUnsteady { dirtyGates += gates.all(of: index) }
         if !new.isOpen && (isFirstLook || old.isOpen) { reportWaitOfQueued(of: index, at: now) }
-        // An edge voids the delay of those who are attentive; a loss sends them to wait without a timer.
+        // For attentive jobs an edge voids the delay, and a loss replaces the timer by a wait.
         let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
         for job in inOrder(affected) { advance(job, at: now) }
         if concernsOthers {
@@ -326,13 +328,13 @@ extension RetryBusCore {
         releaseJobs(at: now)
     }
 
-    /// One draw for all gates of a scope: it is the machine that must not come back with the others.
+    /// Draws the spread once for all gates of a scope, because machines have to be spread and not gates.
     private mutating func drawSpread(of scope: ConditionIndex, at now: BusTime) {
         guard release.rules.hasCanaries, release.rules.spread > .zero else { return }
         conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.random(random.next()))
     }
 
-    /// The gates of a scope try the way anew.
+    /// Starts probing at the gates of a scope.
     private mutating func noteEdgeAtGates(of scope: ConditionIndex) {
         guard let record = conditions[Int(scope)] else { return }
         for gate in gates.all(of: scope) {
@@ -340,7 +342,7 @@ extension RetryBusCore {
         }
     }
 
-    /// Retries now: voids the delays of one scope's jobs, or of all, but not what a server ordered, unless that is to be ignored.
+    /// Voids the soft delays of one scope's jobs or of all jobs, and on request also the hard delays of servers.
     package mutating func retryNow(_ scope: ConditionIndex?, ignoringServerDelays: Bool = false, at now: BusTime) -> [Effect] {
         if let scope {
             conditions[Int(scope)]?.retryNows &+= 1
@@ -348,7 +350,7 @@ extension RetryBusCore {
             retryNows &+= 1
         }
         let scopes = scope.map { [$0] } ?? conditions.indices.map(ConditionIndex.init)
-        // A job is registered with all of its conditions: once is enough.
+        // A job is registered with each of its conditions.
         let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for scope in scopes {
             for gate in gates.all(of: scope) {
@@ -363,7 +365,9 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Turns what servers ordered into delays that the nudge voids; the time before a job's first attempt is its owner's.
+    /// Turns hard delays of servers into soft ones.
+    ///
+    /// The hard delay before a first attempt is its owner's and stays.
     private mutating func softenHardDelays(of scope: ConditionIndex?, at now: BusTime) {
         for index in jobs.indices {
             guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,
@@ -374,9 +378,9 @@ extension RetryBusCore {
         }
     }
 
-    /// The kernel says that a scope is gone though its condition does not say so yet: it counts as unsatisfied.
+    /// Records that a lookup found a scope gone before its condition changed: it counts as unsatisfied.
     ///
-    /// The next evaluation ends that, or ``ConditionRecord/lossTime``.
+    /// The next evaluation or ``ConditionRecord/lossTime`` ends the loss.
     package mutating func lose(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
         guard let old = conditions[Int(index)] else { return [] }
         conditions[Int(index)]?.lose(at: now)
@@ -392,14 +396,14 @@ extension RetryBusCore {
         conditionChanged(index, since: old, at: now)
     }
 
-    /// Has a job whose failure was not charged rest if its scope is lost without an edge: the loss may turn out to be none.
+    /// Delays a job after an uncharged failure if its scope is lost without an edge, because the loss may be an error.
     mutating func restIfLost(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], conditions[Int(job.scope)]?.isLost == true, epoch(of: job) == job.history.armedEpoch
         else { return }
         jobs[Int(index)]?.history.soft = now + ReleaseRules.leastDelay
     }
 
-    /// An attempt is cancelled when something it needs has been gone for longer than the grace.
+    /// Starts, ends or fires the grace after which a loss cancels a running attempt.
     mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruption?.grace else { return }
         let hasLoss = job.rules.interruption?.heedsSource == true ? hasLostSource(job) : unmet(job) != nil
@@ -412,7 +416,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// If true, this machine has none of the addresses that the attempt's connections come from.
+    /// Returns true if this machine lost all source addresses of the attempt's connections.
     private func hasLostSource(_ job: JobState) -> Bool {
         !job.history.sources.isEmpty
             && job.history.sources.allSatisfy { conditions[Int($0)].map { $0.isLive && !$0.isSatisfied } ?? false }

@@ -1,8 +1,8 @@
 internal import HeapModule
 
-/// The decisions of a retry bus: what becomes of jobs when time passes, conditions change and attempts end.
+/// The decisions of a retry bus when time passes, conditions change and attempts end.
 ///
-/// Pure: it is told the time and what conditions say, and returns what is to be done. A job's life:
+/// Pure: times and levels are arguments, and effects are returned. A job's life:
 ///
 /// ```
 /// submitted → waiting ⇄ backing off → running → ended
@@ -14,41 +14,41 @@ package struct RetryBusCore: Sendable {
     var jobs: [JobState?] = []
     private var freeJobs: [JobIndex] = []
     private(set) var generations: [UInt32] = []
-    /// Where the generations of new places begin: above all that were.
+    /// The first generation of new places, above all earlier ones.
     private var firstGeneration: UInt32 = 0
     var conditions: [ConditionRecord?] = []
     private var freeConditions: [ConditionIndex] = []
     private var idle: [ConditionIndex] = []
     var gates = GateTable()
     var timers = TimerQueue()
-    /// The times of the gates.
+    /// The timers of the gates.
     var gateTimers = TimerQueue()
-    /// The times at which scopes count as lost no more.
+    /// The ends of scopes' losses.
     var lossTimers = TimerQueue()
-    /// The gates at which something has happened since jobs were last let go, and those with a job to let go.
+    /// The gates that changed since jobs were last released, and those with a job to release.
     var dirtyGates: [Int32] = []
     var candidates = Heap<Candidate>()
-    /// How many attempts have a place, and how many may: in all, and of each destination.
+    /// The number of attempts with a place, and its limits in all and per destination.
     package internal(set) var running = 0
     let maxConcurrent: Int
     let maxConcurrentPerDestination: Int
-    /// How many attempts may run since this machine ran out of something; `nil` if it has not.
+    /// The limit of attempts after a shortage on this machine; `nil` without one.
     var shortage: Shortage?
     var random: SplitMix64
     private var nextPosition: UInt64 = 0
     var effects: [Effect] = []
     var retryNows: UInt64 = 0
-    /// How many jobs there are.
+    /// The number of jobs.
     package private(set) var count = 0
-    /// Whether no job may start any more.
+    /// True after the shutdown began, when no job starts.
     package internal(set) var isShutDown = false
-    /// When attempts that still run after the end are cancelled.
+    /// The time at which a shutdown cancels running attempts.
     var drainEnd = BusTime.never
 
     /// - Parameters:
-    ///   - maxConcurrent: how many attempts may run at a time; `nil` sets no limit, and less than 1 counts as 1.
-    ///   - maxConcurrentPerDestination: the same of the attempts of one destination.
-    ///   - seed: where chance begins.
+    ///   - maxConcurrent: The most attempts that run at a time; `nil` sets no limit. Values below 1 are treated as 1.
+    ///   - maxConcurrentPerDestination: The same for one destination.
+    ///   - seed: The seed of random numbers.
     package init(
         release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, maxConcurrentPerDestination: Int? = nil, seed: UInt64 = 0
     ) {
@@ -63,8 +63,8 @@ package struct RetryBusCore: Sendable {
     /// Begins to follow a condition.
     ///
     /// - Parameters:
-    ///   - isReachability: whether it is a monitor's: without one that sees, its jobs go ahead.
-    ///   - unknownUntil: how long to wait for the first look at it.
+    ///   - isReachability: True for a monitor's condition, whose jobs start if the monitor has no verdict.
+    ///   - unknownUntil: The end of the wait for the first verdict.
     package mutating func addCondition(_ level: Level, isReachability: Bool, unknownUntil: BusTime) -> ConditionIndex {
         let record = ConditionRecord(level, isReachability: isReachability, unknownUntil: unknownUntil)
         if let index = freeConditions.popLast() {
@@ -75,9 +75,7 @@ package struct RetryBusCore: Sendable {
         return ConditionIndex(conditions.count - 1)
     }
 
-    /// Forgets a condition that no job uses.
-    ///
-    /// Returns whether it was forgotten.
+    /// Removes a condition that no job uses; returns `false` if a job uses it.
     package mutating func removeCondition(_ index: ConditionIndex) -> Bool {
         guard conditions[Int(index)]?.uses == 0 else { return false }
         conditions[Int(index)] = nil
@@ -89,11 +87,11 @@ package struct RetryBusCore: Sendable {
 
     // MARK: - The life of a job
 
-    /// Takes in a job.
+    /// Adds a job.
     ///
     /// - Parameters:
-    ///   - parent: the attempt that submits it.
-    ///   - notBefore: when its life begins, if that is later than now.
+    ///   - parent: The attempt that submits it.
+    ///   - notBefore: The start of its life, if later than now.
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
         priority: JobPriority = .normal, parent: ParentAttempt? = nil, notBefore: BusTime = .past, at now: BusTime
@@ -104,7 +102,7 @@ package struct RetryBusCore: Sendable {
             generations.append(firstGeneration)
         }
         let gate = useGate(scope, destination, at: now)
-        // It may end here and now, and its place with it.
+        // The job may end at once and free its place.
         let (key, rank) = (key(index), takePosition(priority))
         jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: max(now, notBefore))
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
@@ -116,7 +114,9 @@ package struct RetryBusCore: Sendable {
         return (key, rank.number, takeEffects())
     }
 
-    /// The gate for a job; one that is made soon after an edge or while the path flaps has to try the way as if it had been there.
+    /// Returns the gate of a job.
+    ///
+    /// A gate that is created soon after an edge or during flapping probes as if it had seen the edge.
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
@@ -128,7 +128,7 @@ package struct RetryBusCore: Sendable {
         return gate
     }
 
-    /// The running attempt succeeded.
+    /// Ends a job whose running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         dropSources(key.index)
@@ -142,9 +142,9 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// The running attempt got something done, and goes on: that proves the way.
+    /// Records progress of a running attempt, which proves the path.
     ///
-    /// - Parameter attempt: the number of the attempt that says so; one that has ended proves nothing.
+    /// - Parameter attempt: The number of the attempt. An attempt that has ended proves nothing.
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
         noteAnswer(to: job)
@@ -155,7 +155,7 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// The running attempt leaves the limits: a sequence that has begun may go on for ever.
+    /// Takes a running attempt out of the limits, because a sequence that has begun may never end.
     package mutating func leaveLimits(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
         givePlaceBack(key.index, job)
@@ -164,7 +164,7 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// What was charged to a job before counts no more, and its delays start again from the first.
+    /// Resets a job's charged attempts and its backoff.
     package mutating func forgive(_ key: JobKey) {
         guard let job = self[key], job.phase == .running else { return }
         jobs[Int(key.index)]?.history.charged = 0
@@ -173,7 +173,7 @@ package struct RetryBusCore: Sendable {
         jobs[Int(key.index)]?.history.previousDelay = nil
     }
 
-    /// The caller no longer wants a job.
+    /// Cancels a job.
     ///
     /// A running attempt is cancelled and awaited.
     package mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
@@ -188,16 +188,16 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
-    /// A place behind all that have one of this priority.
+    /// Returns a position behind all others of this priority.
     mutating func takePosition(_ priority: JobPriority) -> QueuePosition {
         nextPosition += 1
         return QueuePosition(priority, nextPosition)
     }
 
-    /// Lets no job start any more: those that wait are cancelled, running attempts have until `drainEnd`.
+    /// Begins the shutdown: cancels waiting jobs, and running attempts at `drainEnd`.
     package mutating func shutDown(drainEnd: BusTime, at now: BusTime) -> [Effect] {
         isShutDown = true
-        // Of several who end it, the least patient counts.
+        // The earliest end of several shutdowns applies.
         self.drainEnd = min(self.drainEnd, drainEnd)
         for index in liveJobs where jobs[Int(index)]?.phase != .running { end(index, .cancelled, at: now) }
         if self.drainEnd <= now { cancelRunning() }
@@ -215,12 +215,12 @@ package struct RetryBusCore: Sendable {
         return jobs[Int(key.index)]
     }
 
-    /// All jobs, in the order in which they may start.
+    /// All jobs in the order in which they start.
     var liveJobs: [JobIndex] {
         inOrder(jobs.indices.lazy.filter { jobs[$0] != nil }.map(JobIndex.init))
     }
 
-    /// Jobs in the order in which they may start: by priority, and of the same priority the oldest first.
+    /// Returns jobs in the order in which they start: by priority, then by age.
     func inOrder(_ indices: some Sequence<JobIndex>) -> [JobIndex] {
         indices.compactMap { index in jobs[Int(index)].map { ($0.rank, index) } }.sorted { $0.0 < $1.0 }.map(\.1)
     }
@@ -252,7 +252,9 @@ package struct RetryBusCore: Sendable {
         if conditions[Int(condition)]?.uses == 0 { idle.append(condition) }
     }
 
-    /// The conditions that lost their last job since the last call; some may have a new one.
+    /// Removes and returns the conditions that lost their last job since the last call.
+    ///
+    /// Some may have a new job.
     package mutating func takeIdleConditions() -> [ConditionIndex] {
         defer { idle = [] }
         return idle
@@ -272,10 +274,10 @@ package struct RetryBusCore: Sendable {
         return effects
     }
 
-    /// How many places without jobs are kept for the next ones.
+    /// The most places without jobs that are kept.
     private static let mostIdlePlaces = 256
 
-    /// Gives back the memory of a crowd that is gone.
+    /// Releases the memory of many jobs that have ended.
     private mutating func forgetPlaces() {
         firstGeneration = (generations.max() ?? 0) &+ 1
         (jobs, generations, freeJobs) = ([], [], [])
@@ -283,21 +285,22 @@ package struct RetryBusCore: Sendable {
     }
 }
 
-/// What is changed about jobs after they were submitted.
+// MARK: - Changes of submitted jobs
+
 extension RetryBusCore {
-    /// Lets a job start no attempt until it is resumed.
+    /// Pauses a job: it starts no attempt until it is resumed.
     ///
-    /// A running attempt goes on, and delays, deadlines and the clock of its life do. What it waited for is forgotten until then.
+    /// A running attempt, delays and deadlines continue. The job leaves its queue or wait.
     package mutating func pause(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], !job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.insert(pauser)
-        // One whose delay is being computed comes here when it is parked.
+        // A job whose delay is being computed pauses when it is parked.
         if job.phase != .failed { advance(key.index, at: now) }
         releaseJobs(at: now)
         return takeEffects()
     }
 
-    /// Lets a paused job go on: what happened meanwhile counts as if it had been there.
+    /// Resumes a paused job, which sees the edges that came meanwhile.
     package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.remove(pauser)
@@ -306,13 +309,13 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Has a job need other conditions besides its scope, from now on.
+    /// Replaces a job's conditions besides its scope.
     ///
-    /// An edge that its delay has not met yet still ends it.
+    /// An edge that came before still ends its delay.
     package mutating func setConditions(_ new: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key] else { return [] }
         let missed = epoch(of: job) &- job.history.armedEpoch
-        // In line it is registered with nothing but its gate, and goes on waiting for as long as it has.
+        // A queued job is registered only with its gate, and keeps its wait.
         if !job.isQueued { leave(key.index, at: now) }
         for condition in new { conditions[Int(condition)]?.uses += 1 }
         for condition in job.conditions { release(condition) }
@@ -334,7 +337,7 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Tells from which addresses the running attempt connects; once for each attempt, and only with a rule that heeds them.
+    /// Sets the source addresses of a running attempt; once per attempt, and only with a rule that depends on them.
     package mutating func setSources(_ sources: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running, job.rules.interruption?.heedsSource == true,
             job.history.sources.isEmpty, !sources.isEmpty
@@ -348,7 +351,7 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// The attempt is over, and its connections with it.
+    /// Removes the source addresses of an attempt that has ended.
     mutating func dropSources(_ index: JobIndex) {
         guard let sources = jobs[Int(index)]?.history.sources, !sources.isEmpty else { return }
         jobs[Int(index)]?.history.sources = []
@@ -359,15 +362,16 @@ extension RetryBusCore {
     }
 }
 
-/// What the passing of time leads to.
+// MARK: - Time
+
 extension RetryBusCore {
-    /// When something happens next by itself: the one timer that a bus needs.
+    /// The time of the bus's next timer.
     package func nextTime() -> BusTime {
         min(
             timers.earliest, gateTimers.earliest, lossTimers.earliest, timeOfNextPlace, count == 0 ? .never : drainEnd)
     }
 
-    /// Time has passed: everything happens that is due.
+    /// Runs everything that is due.
     package mutating func tick(at now: BusTime) -> [Effect] {
         if drainEnd <= now { cancelRunning() }
         while true {
@@ -378,13 +382,13 @@ extension RetryBusCore {
             while let job = timers.popDue(at: now) { due.append(job) }
             while let gate = gateTimers.popDue(at: now) { dirtyGates.append(gate) }
             guard !due.isEmpty || !dirtyGates.isEmpty || hasPlace(at: now) else { return takeEffects() }
-            // Their times are all over: whose was the first does not matter any more.
+            // All are due, so their order of times does not matter.
             for job in inOrder(due) { timeCame(job, at: now) }
             releaseJobs(at: now)
         }
     }
 
-    /// The scopes of the jobs that are about to start because of the time.
+    /// Returns the scopes of the jobs that are about to start because of the time.
     package func dueScopes(at now: BusTime) -> Set<ConditionIndex> {
         var scopes: Set<ConditionIndex> = []
         for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
@@ -412,7 +416,7 @@ extension RetryBusCore {
             if record.isUnknown, record.unknownUntil <= now {
                 conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
                 conditionChanged(job.waitsFor, since: record, at: now)
-                // It may still be its turn that it waits for.
+                // The job may still be queued.
                 if jobs[Int(index)]?.phase == .waiting { arm(index) }
             } else if job.limit <= now {
                 reconsiderLimit(index, job, record, at: now)
@@ -424,9 +428,9 @@ extension RetryBusCore {
         }
     }
 
-    /// A job has waited for long, or has stood in line for long.
+    /// Ends a job that has waited too long for the network.
     ///
-    /// A loss tells those who stand in line nothing: their time is over only if the scope has been away for all of it.
+    /// A loss does not touch queued jobs, so their wait is over only if the scope was closed for all of it.
     private mutating func reconsiderLimit(_ index: JobIndex, _ job: JobState, _ record: ConditionRecord, at now: BusTime) {
         let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
         guard job.isQueued, end > now else { return giveUp(index, .waitLimit, at: now) }
@@ -434,9 +438,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    /// Has a running attempt cancelled.
-    ///
-    /// What happens to it after that no longer depends on time.
+    /// Cancels a running attempt, and its timer.
     mutating func interrupt(_ index: JobIndex, _ interruption: JobState.Interruption) {
         guard jobs[Int(index)]?.phase == .running, jobs[Int(index)]?.interruption == nil else { return }
         jobs[Int(index)]?.interruption = interruption
@@ -456,7 +458,7 @@ extension RetryBusCore {
     mutating func arm(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
         var time = job.nextTime
-        // A monitor that is starting is not waited for as long as a network that is gone.
+        // The wait for a first verdict is shorter than that for the network.
         if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
@@ -464,7 +466,7 @@ extension RetryBusCore {
     }
 }
 
-/// A small random number generator, so that what a core decides follows from what it was given.
+/// A small random number generator, so that decisions follow from the core's inputs.
 ///
 /// SplitMix64 by Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014), with the constants of
 /// Stafford's variant 13.

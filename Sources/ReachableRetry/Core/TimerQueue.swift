@@ -1,11 +1,11 @@
 /// The place of a job in the tables of its bus.
 package typealias JobIndex = Int32
 
-/// The times of the jobs, the earliest first; a job has at most one.
+/// The timers of the jobs, the earliest first; a job has at most one.
 ///
-/// A heap of four branches that knows where each job's time is: jobs arm timers to take most of them back. To do that is to mark
-/// its place as vacant, which touches no other; when two thirds are vacant, they are cleared away. The heap of swift-collections
-/// does not tell where things are: to ask each job whether a time still counts costs twice as much among a million.
+/// A heap with four branches and the place of each job's timer, because most timers are cancelled. Cancelling marks a place as
+/// vacant and touches no other; when two thirds are vacant, they are removed. The heap of swift-collections has no places:
+/// checking each popped time costs twice as much among a million.
 package struct TimerQueue: Sendable {
     private struct Entry {
         var time: BusTime
@@ -13,38 +13,38 @@ package struct TimerQueue: Sendable {
     }
 
     private static let branches = 4
-    /// The job of an entry that was taken back.
+    /// The job of a vacant entry.
     private static let nobody: JobIndex = -1
-    /// So many vacant places are left alone, and so many idle places of jobs when there is no time left.
+    /// The most vacant places that are kept, and the most idle places of jobs without any timer.
     private static let (mostVacant, mostIdle) = (64, 256)
 
     private var heap: [Entry] = []
     private var vacant = 0
-    /// Where each job's time is in the heap; -1 if it has none.
+    /// The place of each job's timer in the heap; -1 if it has none.
     private var places: [Int32] = []
 
     package init() {}
 
-    /// How many times there are.
+    /// The number of timers.
     package var count: Int { heap.count - vacant }
 
-    /// The earliest time; never if there is none.
+    /// The earliest time; ``BusTime/never`` if there is none.
     package var earliest: BusTime { heap.first?.time ?? .never }
 
-    /// For how many there is room.
+    /// The allocated capacity.
     package var capacity: Int { max(heap.capacity, places.capacity) }
 
-    /// Whether a job has a time.
+    /// Returns true if a job has a timer.
     package func isArmed(_ job: JobIndex) -> Bool { Int(job) < places.count && places[Int(job)] >= 0 }
 
-    /// Sets a job's time, instead of one that it may have.
+    /// Sets a job's timer, replacing an earlier one.
     package mutating func arm(_ job: JobIndex, at time: BusTime) {
         while places.count <= Int(job) { places.append(-1) }
         let entry = Entry(time: time, job: job)
         let place = places[Int(job)]
         if place >= 0 {
             settle(entry, at: Int(place))
-            // What came up in its place may be vacant.
+            // The entry that moved to the first place may be vacant.
             if place == 0 { uncoverFirst() }
         } else {
             heap.append(entry)
@@ -52,14 +52,14 @@ package struct TimerQueue: Sendable {
         }
     }
 
-    /// Takes back a job's time, if it has one.
+    /// Cancels a job's timer, if it has one.
     package mutating func cancel(_ job: JobIndex) {
         guard isArmed(job) else { return }
         vacate(Int(places[Int(job)]), of: job)
         if vacant > Self.mostVacant, vacant > heap.count / 3 * 2 { clearAway() }
     }
 
-    /// The job whose time has come first; its time is gone.
+    /// Removes and returns the job with the earliest timer that is due.
     package mutating func popDue(at now: BusTime) -> JobIndex? {
         guard let first = heap.first, first.time <= now else { return nil }
         vacate(0, of: first.job)
@@ -74,7 +74,7 @@ package struct TimerQueue: Sendable {
         if heap.isEmpty, places.count > Self.mostIdle { (heap, places) = ([], []) }
     }
 
-    /// The first place is never vacant.
+    /// Removes vacant entries from the first place.
     private mutating func uncoverFirst() {
         while let first = heap.first, first.job == Self.nobody {
             vacant -= 1
@@ -99,7 +99,7 @@ package struct TimerQueue: Sendable {
         }
     }
 
-    /// Finds the place of an entry at or above a place whose own is not needed any more.
+    /// Moves an entry up from a free place.
     private mutating func rise(_ entry: Entry, from start: Int) {
         var place = start
         heap.withUnsafeMutableBufferPointer { heap in
@@ -117,7 +117,7 @@ package struct TimerQueue: Sendable {
         }
     }
 
-    /// The same at or below a place.
+    /// Moves an entry down from a free place.
     private mutating func sink(_ entry: Entry, from start: Int) {
         var place = start
         heap.withUnsafeMutableBufferPointer { heap in

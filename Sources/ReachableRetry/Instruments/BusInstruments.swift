@@ -2,12 +2,12 @@ internal import CoreMetrics
 internal import Logging
 internal import Reachability
 
-/// Tells a bus's report to logs and metrics.
+/// Reports a bus's events to the log and the metrics.
 struct BusInstruments: Sendable {
     private let log: BusLog?
     private let metrics: BusMetrics?
 
-    /// `nil` if nobody wants to know.
+    /// Returns `nil` if the configuration has neither.
     init?(_ configuration: RetryBus.Configuration) {
         log = configuration.logger.map(BusLog.init)
         metrics = configuration.metrics.map(BusMetrics.init)
@@ -16,7 +16,7 @@ struct BusInstruments: Sendable {
 
     /// Counts events.
     ///
-    /// Not under a lock: it is not known whose code is called here.
+    /// Must not be called under a lock, because it calls foreign code.
     func measure(_ batch: EventBroadcaster.InstrumentBatch) {
         metrics?.count(jobs: batch.moreJobs)
         for event in batch.events { metrics?.count(event) }
@@ -24,17 +24,16 @@ struct BusInstruments: Sendable {
 
     /// Logs events.
     ///
-    /// Not under a lock: it is not known whose code is called here.
+    /// Must not be called under a lock, because it calls foreign code.
     func log(_ batch: EventBroadcaster.InstrumentBatch) {
         for event in batch.events { log?.log(event) }
         if batch.dropped > 0 { log?.logDropped(batch.dropped) }
     }
 }
 
-/// Writes what happens to jobs to a log.
+/// Writes events of jobs to a log.
 ///
-/// At `info` is what nobody else is told: that an attempt failed and there will be another one. The end of a job is its caller's to
-/// log.
+/// Failed attempts are logged at `info`, because no caller sees them. The end of a job is for its caller to log.
 struct BusLog: Sendable {
     private let logger: Logger
 
@@ -53,7 +52,7 @@ struct BusLog: Sendable {
         }
     }
 
-    /// The log could not keep up.
+    /// Logs the number of events that the logger was too slow for.
     func logDropped(_ count: Int) {
         logger.notice("events of jobs were not logged: the logger was too slow", metadata: ["retry.dropped": "\(count)"])
     }
@@ -82,7 +81,9 @@ struct BusLog: Sendable {
     }
 }
 
-/// The metrics of a bus, with labels that are all known beforehand.
+/// The metrics of a bus.
+///
+/// All labels are fixed.
 struct BusMetrics: Sendable {
     private let pending: Meter
     private let attempts: [RetryEvent.Trigger: Counter]
@@ -115,7 +116,7 @@ struct BusMetrics: Sendable {
         Dictionary(uniqueKeysWithValues: keys.map { ($0, counter($0.rawValue)) })
     }
 
-    /// Counts by differences: buses that share a factory share the meter, too.
+    /// Counts differences, because buses that share a factory share the meter.
     func count(jobs: Int) {
         if jobs > 0 { pending.increment(by: Double(jobs)) }
         if jobs < 0 { pending.decrement(by: Double(-jobs)) }
@@ -132,7 +133,7 @@ struct BusMetrics: Sendable {
     }
 }
 
-// The values of labels: a metric has no others, so that it costs the same however many jobs and servers there are.
+// All values of labels. Their number does not grow with the number of jobs and servers.
 
 extension RetryEvent.Trigger {
     static let all: [Self] = [.first, .timer, .reconnect, .condition, .retryNow]
@@ -145,7 +146,7 @@ extension GiveUp.Reason {
 extension AttemptFailure.Fault {
     static let labels = [Self.network, .server, .overload(retryAfter: nil), .request, .local, .unknown].map(\.label)
 
-    /// The fault without the server's order.
+    /// The fault without the delay.
     var label: String {
         switch self {
         case .network: "network"

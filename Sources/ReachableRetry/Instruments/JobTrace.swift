@@ -4,10 +4,10 @@ internal import Tracing
 
 /// A job's span, if its bus has a tracer.
 ///
-/// What is noted is noted under the bus's lock; the span is only told outside of it.
+/// Changes are recorded under the bus's lock and reported to the span outside of it.
 struct JobTrace: Sendable {
     private let span: any Span
-    /// Since when there has been no attempt.
+    /// The end of the last attempt.
     private var idleSince: BusTime
     private var number: Int64 = 0
     private var delay = Duration.zero
@@ -30,13 +30,15 @@ struct JobTrace: Sendable {
 
     mutating func noteFailure(at now: BusTime) { idleSince = now }
 
-    /// The attempt that is about to run, to be told once: one of a sequence goes on with each element.
+    /// Removes and returns the trigger of a new attempt.
+    ///
+    /// An attempt of a sequence continues with each element, but starts once.
     mutating func takeStart() -> RetryEvent.Trigger? {
         defer { trigger = nil }
         return trigger
     }
 
-    /// The bus does not take the job.
+    /// Ends the span of a rejected job.
     func reject() {
         span.attributes["retry.outcome"] = "rejected"
         span.setStatus(SpanStatus(code: .error))
@@ -55,7 +57,7 @@ struct JobTrace: Sendable {
 
     func fail(_ error: any Error) { span.recordError(error, attributes: ["retry.attempt": .int64(number)]) }
 
-    /// The end; `nil` is success.
+    /// Ends the span; `nil` is success.
     func end(_ id: JobID, _ ending: Ending?) {
         span.attributes["retry.job.id"] = "\(id)"
         switch ending {
@@ -69,7 +71,7 @@ struct JobTrace: Sendable {
         span.end()
     }
 
-    /// Has a task that is made meanwhile belong to the span.
+    /// Makes the span the parent of tasks that `body` creates.
     static func propagate<Result>(_ trace: JobTrace?, _ body: () -> Result) -> Result {
         guard let trace else { return body() }
         return ServiceContext.$current.withValue(trace.span.context, operation: body)
@@ -77,7 +79,7 @@ struct JobTrace: Sendable {
 }
 
 extension RetryBus {
-    /// Tells the job's span that an attempt starts.
+    /// Records the start of an attempt in the job's span.
     func beginTrace(_ handle: JobHandle, _ attempt: Attempt) -> JobTrace? {
         guard configuration.tracer != nil else { return nil }
         let (trace, trigger) = state.withLock { state in
@@ -88,7 +90,7 @@ extension RetryBus {
     }
 }
 #else
-/// A job's span: without the package's trait `Tracing` there is none.
+/// A job's span; always absent without the package's trait `Tracing`.
 struct JobTrace: Sendable {
     init?(_ request: JobRequest, _ configuration: RetryBus.Configuration, at now: BusTime) { return nil }
     func noteStart(_ trigger: RetryEvent.Trigger, at now: BusTime) {}

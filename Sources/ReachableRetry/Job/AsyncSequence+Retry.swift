@@ -1,30 +1,30 @@
 public import Reachability
 
 extension AsyncSequence where Self: Sendable {
-    /// Iterates again from the beginning when the sequence fails, when the policy or a reconnect says so.
+    /// Returns a sequence that iterates this one again from the beginning when it fails.
     ///
     /// ```swift
     /// for try await message in socket.messages.retry(policy, on: bus, resetsAfterElement: true) { show(message) }
     /// ```
     ///
-    /// One attempt is one iteration of this sequence: it starts when an element is asked for, and lasts until the sequence ends,
-    /// which ends the job, or fails. Elements are passed on as they come, those of all iterations; what a source repeats from its
-    /// beginning comes again. Each iteration of the result is an independent life; it ends with its job when it is dropped, or
-    /// when its task is cancelled. The sequence is iterated in the isolation of whoever iterates the result.
+    /// One attempt is one iteration of this sequence. It starts when the reader asks for an element, and lasts until the sequence
+    /// fails, or ends and with it the job. The result has the elements of all iterations, including those that a source repeats.
+    /// Each iteration of the result is an independent life. Dropping it, or cancelling its task, cancels its job. The sequence is
+    /// iterated in the reader's isolation.
     ///
-    /// An iteration that the bus cuts has not ended the sequence, though a cancelled stream may say so: after an attempt timeout or
-    /// an interruption it is iterated again. When the job gives up, the sequence's last error is thrown, or a ``RetryError`` as
-    /// ``RetryBus``'s `retry` does; `CancellationError` if the reader's task or the job was cancelled.
+    /// After an attempt timeout or an interruption the sequence is iterated again, although a cancelled stream reports its end.
+    /// When the job gives up, the result throws the sequence's last error, or a ``RetryError`` like `RetryBus.retry`;
+    /// `CancellationError` if the reader's task or the job was cancelled.
     ///
-    /// The first element of an iteration proves the way to the destination, as ``Attempt/reportProgress()`` does.
+    /// The first element of an iteration proves the path to the destination, as ``Attempt/reportProgress()`` does.
     ///
     /// - Parameters:
-    ///   - policy: when to try again, and when to give up. Its attempt timeout counts for whole iterations.
-    ///   - bus: where the job waits with others.
-    ///   - scope: what has to be reached.
+    ///   - policy: The delays and limits. The attempt timeout applies to whole iterations.
+    ///   - bus: The bus of the job.
+    ///   - scope: The scope to reach.
     ///   - options: The job's destination, conditions, priority and name.
-    ///   - resetsAfterElement: whether an element forgives the failures before it: charged attempts and the growth of delays start
-    ///     anew. For subscriptions that last, and not for sources that fail each time after the same element.
+    ///   - resetsAfterElement: If `true`, an element resets the charged attempts and the backoff. For long subscriptions, not for
+    ///     sources that fail each time after the same element.
     public func retry(
         _ policy: RetryPolicy = .default, on bus: RetryBus = .shared, to scope: Scope = .internet,
         options: JobOptions = JobOptions(), resetsAfterElement: Bool = false
@@ -34,24 +34,24 @@ extension AsyncSequence where Self: Sendable {
     }
 }
 
-/// A sequence that is iterated again when it fails: see `AsyncSequence.retry`.
+/// A sequence that is iterated again after a failure: see `AsyncSequence.retry`.
 public struct RetryingSequence<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable {
     let base: Base
     let bus: RetryBus
     let request: JobRequest
     let resetsAfterElement: Bool
 
-    /// Begins an iteration; its job is submitted when the first element is asked for.
+    /// Begins an iteration; its job is submitted when the reader asks for the first element.
     public func makeAsyncIterator() -> Iterator { Iterator(iteration: SequenceIteration(self)) }
 
-    /// One iteration, to be used by one task at a time.
+    /// One iteration, for one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
         let iteration: SequenceIteration<Base>
 
-        /// The next element; `nil` when the sequence has ended.
+        /// Returns the next element; `nil` when the sequence has ended.
         public mutating func next() async throws -> Base.Element? { try await iteration.next(isolation: #isolation) }
 
-        /// The next element; `nil` when the sequence has ended.
+        /// Returns the next element; `nil` when the sequence has ended.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> Base.Element? {
             try await iteration.next(isolation: actor)
         }

@@ -1,6 +1,6 @@
 public import Reachability
 
-/// Work that has not begun: a value that can be kept, passed on, and run any number of times.
+/// Work as a value: it can be stored, passed on and run any number of times.
 ///
 /// ```swift
 /// let refresh = bus.job(policy) { _ in try await api.fetchFeed() }
@@ -10,7 +10,7 @@ public import Reachability
 /// ```
 ///
 /// Each access to ``value``, each iteration of ``events`` and each ``submit(detached:)`` is an independent life: a job of its
-/// own on the bus, with its own count of attempts. Safe to use from any thread.
+/// own on the bus, with its own count of attempts. Thread-safe.
 ///
 /// ## Topics
 /// ### Running
@@ -24,12 +24,12 @@ public import Reachability
 public struct Job<Value: Sendable>: Sendable {
     let definition: JobDefinition<Value>
 
-    /// Runs the job until it succeeds, and returns its value: one life.
+    /// The job's value: runs one life of the job until it succeeds.
     ///
-    /// As `RetryBus.retry` does; a cancelled task cancels the job.
+    /// Works like `RetryBus.retry`; cancelling the task cancels the job.
     ///
     /// - Throws: The operation's last error if the job gave up after it; ``RetryError`` if there was no attempt, if time cut it, or
-    ///   if the bus does not take the job; `CancellationError` if the task or the job was cancelled.
+    ///   if the bus rejected the job; `CancellationError` if the task or the job was cancelled.
     public var value: Value {
         get async throws {
             try Task.checkCancellation()
@@ -46,22 +46,22 @@ public struct Job<Value: Sendable>: Sendable {
         }
     }
 
-    /// What happens in a life of the job, which goes on when the next event is asked for.
+    /// The events of a life of the job, which continues when its reader asks for the next event.
     public var events: JobEvents<Value> { JobEvents(definition: definition) }
 
-    /// Submits the job to the bus as a life that no caller waits for, and returns at once.
+    /// Submits the job to the bus without waiting for its end.
     ///
-    /// What happens goes to the job's handlers (``onEvent(_:)``), to ``RetryPolicy/onGiveUp(_:)`` and to ``RetryBus/events``. The
-    /// job lives on without its submitter; ``RetryBus/cancel(_:)`` and ``RetryBus/shutdown(drain:)`` end it.
+    /// The job's handlers (``onEvent(_:)``), ``RetryPolicy/onGiveUp(_:)`` and ``RetryBus/events`` report what happens. The job
+    /// outlives its submitter; ``RetryBus/cancel(_:)`` and ``RetryBus/shutdown(drain:)`` end it.
     ///
-    /// By default it runs with the task-local values and the priority of its submitter. They live in a task that sleeps while the
-    /// job waits, which takes one to three kilobytes. A detached job keeps the priority only: it has no task while it waits, and
-    /// takes little more than a hundred bytes.
+    /// By default it runs with the task-local values and the priority of its submitter. A task keeps them, which sleeps while the
+    /// job waits and takes 1 to 3 kB. A detached job keeps only the priority: it has no task while it waits and takes little more
+    /// than 100 bytes.
     ///
-    /// - Parameter detached: Whether the job runs without its submitter's task-local values. For jobs that may wait by the ten
-    ///   thousand.
+    /// - Parameter detached: If `true`, the job runs without its submitter's task-local values. For tens of thousands of waiting
+    ///   jobs.
     /// - Returns: The name of this life.
-    /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus does not take it.
+    /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus rejects the job.
     @discardableResult
     public func submit(detached: Bool = false) throws(RetryError) -> JobID {
         var request = definition.request
@@ -72,30 +72,29 @@ public struct Job<Value: Sendable>: Sendable {
         return handle.id
     }
 
-    /// Calls a handler with each event of each life, after the handlers that were given before.
+    /// Adds a handler of each event of each life, called after earlier handlers.
     ///
-    /// The handlers of a life are called one at a time and in the order of the events, by the task that runs the life. The next
-    /// event waits meanwhile: a handler should return soon.
+    /// The task that runs a life calls its handlers one at a time, in the order of the events. The next event waits for them, so
+    /// handlers should return soon.
     public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> Job {
         Job(definition: definition.adding(handler))
     }
 
-    /// Has no attempt start while a condition is not satisfied; of several all have to be.
+    /// Starts no attempt until every condition is satisfied.
     public func onlyWhen(_ condition: Condition) -> Job { Job(definition: definition.adding(condition)) }
 
-    /// Runs the job again and again: at once, and so long after each success.
+    /// Repeats the job: at once, and at an interval after each success.
     ///
-    /// Below zero counts as zero.
+    /// A negative interval is treated as zero.
     public func repeating(every interval: Duration) -> RepeatingJob<Value> {
         RepeatingJob(definition: definition.repeating(every: interval))
     }
 }
 
 extension RetryBus {
-    /// Makes a job that has not begun.
+    /// Creates a job without starting it; see ``Job``.
     ///
-    /// The parameters are those of ``retry(_:to:options:isolation:operation:)``; with an `id` there is one
-    /// life at a time. Nothing happens before somebody asks: see ``Job``.
+    /// The parameters are those of ``retry(_:to:options:isolation:operation:)``. With an `id` the job has one life at a time.
     public func job<Value: Sendable>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         operation: @escaping @Sendable (Attempt) async throws -> Value
@@ -104,7 +103,7 @@ extension RetryBus {
         return Job(definition: JobDefinition(self, request) { JobInstance(policy, operation) })
     }
 
-    /// Makes a job whose lives have a policy and an operation of their own each; these count by `policy`'s rules.
+    /// Creates a job whose lives each have a policy and an operation of their own; the bus applies the rules of `policy`.
     package func job<Value: Sendable>(
         _ policy: RetryPolicy, to scope: Scope, options: JobOptions, instance: @escaping @Sendable () -> JobInstance<Value>
     ) -> Job<Value> {
@@ -113,24 +112,24 @@ extension RetryBus {
     }
 }
 
-/// A job that begins anew after each success: see ``Job/repeating(every:)``.
+/// A job that repeats after each success: see ``Job/repeating(every:)``.
 ///
 /// ```swift
 /// try await bus.job { _ in try await inbox.poll() }.repeating(every: .seconds(60)).run()
 /// ```
 ///
-/// The policy starts anew with each life. The interval counts from the success, and neither a reconnect nor
-/// ``RetryBus/retryNow(_:ignoringServerDelays:)`` cuts it short;
-/// if the network is away when it is over, the next life begins when it is back. The first life that gives up is the last.
+/// The policy starts over with each life. The interval counts from the success; neither a reconnect nor
+/// ``RetryBus/retryNow(_:ignoringServerDelays:)`` ends it early. If the machine is offline then, the next life begins with the
+/// reconnect. The first life that gives up is the last.
 public struct RepeatingJob<Value: Sendable>: Sendable {
     let definition: JobDefinition<Value>
 
-    /// What happens, life after life; the next one begins when it is asked for, and not before the interval is over.
+    /// The events of all lives; the next life begins after the interval, when its reader asks for it.
     public var events: JobEvents<Value> { JobEvents(definition: definition) }
 
     /// Runs until a life gives up.
     ///
-    /// - Throws: What a caller of ``Job/value`` would get; `CancellationError` if the task or the job was cancelled.
+    /// - Throws: The errors of ``Job/value``; `CancellationError` if the task or the job was cancelled.
     public func run() async throws {
         let iteration = JobIteration(definition)
         while let event = await iteration.next(isolation: #isolation) {
@@ -140,20 +139,20 @@ public struct RepeatingJob<Value: Sendable>: Sendable {
         throw CancellationError()
     }
 
-    /// Has a handler called with each event, after those that were given before.
+    /// Adds a handler of each event, called after earlier handlers.
     public func onEvent(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> RepeatingJob {
         RepeatingJob(definition: definition.adding(handler))
     }
 
-    /// Has no attempt start while a condition is not satisfied; of several all have to be.
+    /// Starts no attempt until every condition is satisfied.
     public func onlyWhen(_ condition: Condition) -> RepeatingJob { RepeatingJob(definition: definition.adding(condition)) }
 }
 
-/// A cold job as the bus keeps it before it has a task, whatever its value is.
+/// The definition of a cold job of any type, which the bus keeps while the job has no task.
 class AnyJobDefinition: @unchecked Sendable {
-    // Unchecked, for it has subclasses: what they have are Sendable constants.
+    // Unchecked because it has subclasses, which have Sendable constants only.
 
-    /// Makes the task that drives a job that has none, until there is nothing to do.
+    /// Makes a task that drives the job until there is nothing to do.
     func launch(_ handle: JobHandle, _ priority: TaskPriority) {}
 }
 
@@ -167,15 +166,15 @@ package struct JobInstance<Value: Sendable>: Sendable {
     }
 }
 
-/// All that a cold job consists of.
+/// The definition of a cold job.
 final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendable {
     let bus: RetryBus
-    /// The submission of each life.
+    /// The request of each life.
     let request: JobRequest
     let handlers: [@Sendable (JobEvent<Value>) -> Void]
-    /// How long after a success the next life begins; `nil` if there is only one.
+    /// The interval between a success and the next life; `nil` if there is one life only.
     let interval: Duration?
-    /// Makes the policy and the operation of a life, which may share a state that no other life has.
+    /// Makes the policy and the operation of a life, which may share state.
     let makeInstance: @Sendable () -> JobInstance<Value>
 
     init(
@@ -189,19 +188,19 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
         self.makeInstance = makeInstance
     }
 
-    /// The same job with another condition.
+    /// Returns the job with another condition.
     func adding(_ condition: Condition) -> JobDefinition {
         var request = request
         request.options.conditions.append(condition)
         return JobDefinition(bus, request, handlers: handlers, interval: interval, makeInstance)
     }
 
-    /// The same job with another handler, which is called after the others.
+    /// Returns the job with another handler, called after earlier ones.
     func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobDefinition {
         JobDefinition(bus, request, handlers: handlers + [handler], interval: interval, makeInstance)
     }
 
-    /// The same job, again and again.
+    /// Returns the job with an interval.
     func repeating(every interval: Duration) -> JobDefinition {
         JobDefinition(bus, request, handlers: handlers, interval: max(.zero, interval), makeInstance)
     }
@@ -211,14 +210,14 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
     }
 
     override func launch(_ handle: JobHandle, _ priority: TaskPriority) {
-        // Detached: what made the bus look has nothing to do with the job.
+        // Detached: the task that woke the bus is unrelated to the job.
         Task.detached(executorPreference: bus.configuration.executor, priority: priority) { [self] in
             let iteration = JobIteration(self, handle, mayLeave: true)
             while await iteration.next(isolation: nil) != nil {}
         }
     }
 
-    /// Drives a submitted job in a task of its submitter's priority and task-local values, which lasts as long as the job.
+    /// Drives a submitted job to its end in a task with its submitter's priority and task-local values.
     func drive(_ handle: JobHandle) {
         Task(executorPreference: bus.configuration.executor) { [self] in
             let iteration = JobIteration(self, handle, mayLeave: false)

@@ -362,12 +362,12 @@ struct RunningAttempt: Sendable {
 
 /// Cancels an attempt from any thread, from the operation's first instruction on.
 ///
-/// An attempt begins on the thread that creates its task, before anyone has a handle of that task: an operation that never suspends
-/// would run to its end out of reach.
+/// An attempt begins on the thread that creates its task, before the task has a handle. Without this class an operation that never
+/// suspends could not be cancelled.
 final class AttemptTask: Sendable {
     private struct State {
         var isCancelled = false
-        /// The task as it sees itself, until its creator has a handle.
+        /// The task's own reference, until its creator has a handle.
         var current: Current?
         var task: Task<Void, Never>?
     }
@@ -379,7 +379,7 @@ final class AttemptTask: Sendable {
 
     private let state = Mutex(State())
 
-    /// Called by the task, before its operation.
+    /// Registers the task; called by the task before its operation.
     func begin() {
         let current = withUnsafeCurrentTask { $0.map(Current.init) }
         let isCancelled = state.withLock { state in
@@ -389,14 +389,14 @@ final class AttemptTask: Sendable {
         if isCancelled { cancel() }
     }
 
-    /// Called by the task's creator, which holds the task until then.
+    /// Registers the handle; called by the task's creator, which holds the task until then.
     func keep(_ task: Task<Void, Never>) {
         state.withLock { state in
             (state.task, state.current) = (task, nil)
         }
     }
 
-    /// Cancels the task, or has it cancel itself when it begins.
+    /// Cancels the task, now or when it begins.
     func cancel() {
         let (task, current) = state.withLock { state in
             state.isCancelled = true

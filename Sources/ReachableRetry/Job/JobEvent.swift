@@ -1,53 +1,51 @@
-/// An event in a life of a cold job, for those who follow that job: see ``Job/events`` and ``Job/onEvent(_:)``.
+/// An event in a life of a cold job: see ``Job/events`` and ``Job/onEvent(_:)``.
 ///
 /// A life ends with exactly one of ``succeeded(_:)``, ``gaveUp(_:_:)`` and ``cancelled``.
 public enum JobEvent<Value: Sendable>: Sendable {
-    /// The job begins to wait for the network or other conditions: all that is missing, the network first.
+    /// The job begins to wait for the network or other conditions: all unmet conditions, the network first.
     ///
-    /// Each time, and again when what the job waits for first has changed; not if the wait is over before it could be told.
+    /// Reported each time, and again when the first unmet condition changes. A wait that ends before its report is left out.
     case waiting(for: [RetryEvent.Unmet])
-    /// An attempt starts: its number.
+    /// An attempt with this number starts.
     case attemptStarted(Int)
-    /// An attempt succeeded: what it returned.
+    /// An attempt succeeded with this value.
     case attemptSucceeded(Value)
-    /// An attempt failed: why, and whose fault it was.
+    /// An attempt failed.
     case attemptFailed(RetryEvent.Failure)
-    /// The job waits so long before the next attempt, unless a reconnect comes first.
+    /// The job waits for this delay before the next attempt, unless a reconnect comes first.
     ///
-    /// Not told if it waits for the network instead, or starts again at once.
+    /// Not reported if the job waits for the network instead, or starts again at once.
     case backingOff(Duration)
-    /// The job has its result: the end of this life.
+    /// The job succeeded: the end of this life.
     case succeeded(Value)
-    /// The job gave up: the error that its caller gets, and the report unless the bus did not take the job; the end of the last
-    /// life.
+    /// The job gave up: the error for its caller, and the report unless the bus rejected the job. The end of the last life.
     case gaveUp(any Error, GiveUp?)
-    /// The job was cancelled, by its caller, by its name, by the bus's shutdown, or because its reader was dropped: the end of the
-    /// last life.
+    /// The job was cancelled by its caller, by its name, by the bus's shutdown or by dropping its reader. The end of the last life.
     case cancelled
 }
 
-/// What happens to a cold job: each iteration is an independent life.
+/// The events of a cold job: each iteration is an independent life.
 ///
-/// The job goes on when the next event is asked for, and not before: after ``JobEvent/attemptStarted(_:)`` the attempt runs when
-/// the reader asks for the event after that. An iteration that is dropped, or whose task is cancelled, cancels its job. Delays,
-/// timeouts and deadlines run on meanwhile. The sequence ends after ``JobEvent/succeeded(_:)`` (unless the job is repeated),
+/// The job continues when its reader asks for the next event: after ``JobEvent/attemptStarted(_:)`` the attempt runs when the
+/// reader asks for the event that follows. Dropping an iteration, or cancelling its task, cancels its job. Delays, timeouts and
+/// deadlines run on between events. The sequence ends after ``JobEvent/succeeded(_:)`` (unless the job repeats),
 /// ``JobEvent/gaveUp(_:_:)`` or ``JobEvent/cancelled``.
 ///
-/// The operation runs in the isolation of whoever iterates, unless it has one of its own.
+/// The operation runs in the reader's isolation, unless it has one of its own.
 public struct JobEvents<Value: Sendable>: AsyncSequence, Sendable {
     let definition: JobDefinition<Value>
 
-    /// Begins an iteration; the job is submitted when its first event is asked for.
+    /// Begins an iteration; the job is submitted when the reader asks for the first event.
     public func makeAsyncIterator() -> Iterator { Iterator(iteration: JobIteration(definition, reader: .ofEvents)) }
 
-    /// One iteration, to be used by one task at a time.
+    /// One iteration, for one task at a time.
     public struct Iterator: AsyncIteratorProtocol {
         let iteration: JobIteration<Value>
 
-        /// The next event; `nil` at the end.
+        /// Returns the next event; `nil` at the end.
         public mutating func next() async -> JobEvent<Value>? { await iteration.next(isolation: #isolation) }
 
-        /// The next event; `nil` at the end.
+        /// Returns the next event; `nil` at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Never) -> JobEvent<Value>? {
             await iteration.next(isolation: actor)
         }

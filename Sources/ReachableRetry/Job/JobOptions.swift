@@ -13,13 +13,13 @@ public struct JobOptions: Sendable {
     /// Jobs with the same scope and destination share a gate: an answer to one job, or a delay ordered by the server, applies to
     /// all of them.
     public var destination: String?
-    /// The conditions that have to be satisfied besides the scope, all of them.
+    /// The conditions that have to be satisfied besides the scope.
     ///
     /// A condition that becomes satisfied ends the backoff, as a reconnect does.
     public var conditions: [Condition]
-    /// The order in which jobs start when several may.
+    /// The order among jobs that may start at the same time.
     public var priority: JobPriority
-    /// The name for ``RetryBus/cancel(_:)`` and its kin, unique among the jobs of a bus; `nil` lets the bus number the job.
+    /// The job's name, unique on its bus, for methods such as ``RetryBus/cancel(_:)``; `nil` lets the bus number the job.
     public var id: JobID?
 
     /// Creates the options of a job.
@@ -33,42 +33,42 @@ public struct JobOptions: Sendable {
     }
 }
 
-/// Which job starts first when several may, as after a reconnect.
+/// The order in which jobs start, as after a reconnect.
 ///
 /// Jobs of the same priority start in the order in which they were submitted.
 public enum JobPriority: Int, Hashable, Comparable, Sendable, CaseIterable {
-    /// Nobody waits for it: a backup, a batch of thumbnails.
+    /// Background work: a backup, a batch of thumbnails.
     case bulk
-    /// The usual.
+    /// The default.
     case normal
-    /// A person is looking.
+    /// A person waits for it.
     case interactive
 
-    /// Whether the left one gives way.
+    /// True if the left priority is less urgent.
     public static func < (left: JobPriority, right: JobPriority) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Names a job: one that the caller chose, or one that the bus gives.
+/// The name of a job, from the caller or from the bus.
 public struct JobID: Hashable, Sendable {
     enum Name: Hashable, Sendable {
         case chosen(String)
-        /// With the job's place, where it is found at once.
+        /// Includes the job's key, which finds the job without a search.
         case numbered(UInt64, JobKey)
     }
 
     let name: Name
 
-    /// Whether it is the caller's.
+    /// True if the caller chose the name.
     var isChosen: Bool { if case .chosen = name { true } else { false } }
 
     init(_ name: Name) { self.name = name }
 
-    /// Makes an identifier of the caller's.
+    /// Creates a name.
     public init(_ name: String) { self.name = .chosen(name) }
 }
 
 extension JobID: ExpressibleByStringLiteral {
-    /// Makes an identifier of the caller's.
+    /// Creates a name.
     public init(stringLiteral value: String) { self.init(value) }
 }
 

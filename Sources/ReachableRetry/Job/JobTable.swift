@@ -1,14 +1,14 @@
 internal import Reachability
 
-/// What the bus keeps of the jobs that have not ended: what their tasks wait with, and what they have to know.
+/// The jobs of a bus with the state that their drivers need.
 struct JobTable: Sendable {
-    /// Who is told when something happens to a job.
+    /// The recipient of a job's next wake-up.
     enum Waiter: Sendable {
-        /// Its task is busy, and asks by itself.
+        /// Its task is busy and reads the table by itself.
         case nobody
-        /// Its task, which has nothing to do.
+        /// Its task, which sleeps.
         case task(UnsafeContinuation<Void, Never>)
-        /// It has no task yet.
+        /// It has no task; the definition makes one.
         case definition(AnyJobDefinition)
     }
 
@@ -27,15 +27,15 @@ struct JobTable: Sendable {
 
     /// One job.
     ///
-    /// Small, for there may be many that wait: what only those have that were started or have names is kept apart.
+    /// Small, because many jobs may wait. State of jobs that have started or have names is kept apart.
     struct Entry: Sendable {
-        /// None, or one: an array takes no more than a pointer.
+        /// Empty, or one record: an array takes no more than a pointer.
         private var records: [JobRecord] = []
         var waiter = Waiter.nobody
         private var flags: Flags
-        /// Why the attempt is to be cancelled, if it is.
+        /// The reason why the bus cut the attempt.
         var interruption: JobState.Interruption?
-        /// The priority of the tasks that the bus makes for it.
+        /// The priority of tasks that the bus makes for it.
         let taskPriority: TaskPriority
         fileprivate let generation: UInt32
 
@@ -49,16 +49,16 @@ struct JobTable: Sendable {
             if let name = handle.name { records = [JobRecord(name: name)] }
         }
 
-        /// Whether an attempt may start that the task has not started yet.
+        /// True if an attempt may start that the driver has not started yet.
         var mayStart: Bool {
             get { flags.contains(.mayStart) }
             set { flags.set(.mayStart, newValue) }
         }
 
-        /// Whether it is to be told that the job waits for the network.
+        /// True if the driver reports waits.
         var wantsWaits: Bool { flags.contains(.wantsWaits) }
 
-        /// Whether that has happened and was not seen yet.
+        /// True if a wait has not been reported yet.
         var hasUnreadWait: Bool {
             get { flags.contains(.hasUnreadWait) }
             set { flags.set(.hasUnreadWait, newValue) }
@@ -67,10 +67,10 @@ struct JobTable: Sendable {
         /// True if a reader comes for the end; otherwise a driver comes for it by itself.
         var hasReader: Bool { flags.contains(.hasReader) }
 
-        /// Whether it has a task that may have something to do.
+        /// True if its task does not sleep.
         var isAwake: Bool { if case .nobody = waiter { true } else { false } }
 
-        /// What is known of its attempts; to change anything of it makes room for it.
+        /// The record of its attempts; the first write allocates it.
         var record: JobRecord {
             _read {
                 if records.isEmpty { yield.none } else { yield records[0] }
@@ -84,13 +84,13 @@ struct JobTable: Sendable {
 
     private var entries: [Entry?] = []
     private var named: [JobID: JobKey] = [:]
-    /// How jobs ended whose tasks have not seen it: their places may have been taken by others.
+    /// The ends that drivers have not read yet; other jobs may already use the places of these jobs.
     private var ends: [JobKey: JobEnd] = [:]
     private var entryCount = 0
-    /// How many of those ends a driver will come for by itself.
+    /// The number of those ends that no reader has to ask for.
     private(set) var unclaimedEnds = 0
 
-    /// How many there are, those included of which only the end is left to be seen.
+    /// The number of jobs, including ended ones whose end was not read.
     var count: Int { entryCount + ends.count }
 
     /// The job, unless it has ended.
@@ -102,7 +102,7 @@ struct JobTable: Sendable {
         }
         _modify {
             var none: Entry?
-            // In its place: a copy would make the record one of two.
+            // In place: a copy would duplicate the record.
             if Int(key.index) < entries.count, entries[Int(key.index)]?.generation == key.generation {
                 yield &entries[Int(key.index)]
             } else {
@@ -111,7 +111,7 @@ struct JobTable: Sendable {
         }
     }
 
-    /// The job of that name.
+    /// Returns the job with a name.
     func key(of id: JobID) -> JobKey? {
         guard case .numbered(_, let key) = id.name else { return named[id] }
         // Another bus may have given the same place to another job.
@@ -126,10 +126,10 @@ struct JobTable: Sendable {
         entryCount += 1
     }
 
-    /// The job has ended, and its place may be taken by another.
+    /// Removes a job that has ended.
     ///
-    /// - Parameter ending: what its task has to see; `nil` if it has.
-    /// - Returns: What was kept of it, to be released outside of the lock: errors and closures of its caller.
+    /// - Parameter ending: The ending that its driver reads; `nil` if the driver knows it.
+    /// - Returns: The removed entry, to be released outside of the lock: it holds errors and closures of its caller.
     mutating func remove(_ key: JobKey, _ ending: Ending?) -> Entry? {
         guard let entry = self[key] else { return nil }
         if let name = entry.record.name { named[name] = nil }
@@ -143,7 +143,7 @@ struct JobTable: Sendable {
         return entry
     }
 
-    /// How a job ended, for its task.
+    /// Removes and returns the end of a job.
     mutating func takeEnd(of key: JobKey) -> JobEnd? {
         guard !ends.isEmpty, let end = ends.removeValue(forKey: key) else { return nil }
         if ends.isEmpty { ends = [:] }
@@ -151,7 +151,7 @@ struct JobTable: Sendable {
         return end
     }
 
-    /// Whether every job's task sleeps or is busy elsewhere: nothing is left to pick up.
+    /// Returns true if every job's task sleeps or is busy elsewhere.
     func isQuiet(isBusy: (JobKey) -> Bool) -> Bool {
         entries.indices.allSatisfy { index in
             guard let entry = entries[index] else { return true }
@@ -161,27 +161,27 @@ struct JobTable: Sendable {
     }
 }
 
-/// How a job ended, for its driver.
+/// The end of a job, for its driver.
 struct JobEnd: Sendable {
     var ending: Ending
-    /// What its last attempt threw that counts.
+    /// The last error that counts.
     var lastError: (any Error)?
     var hasReader: Bool
 }
 
-/// What is known of a job's attempts, and its name if the caller chose one.
+/// The record of a job's attempts, and its name if the caller chose one.
 struct JobRecord: Sendable {
     var name: JobID?
     /// The running attempt.
     var attempt: AttemptTask?
-    /// What the attempt threw that failed last.
+    /// The last error.
     var failure: (any Error)?
-    /// The same, but for attempts that a loss interrupted: those count for nothing.
+    /// The last error, except those of attempts that the bus interrupted and repeats.
     var lastError: (any Error)?
     #if Tracing
     var trace: JobTrace?
     #else
-    /// Nothing, and it takes no room.
+    /// Always `nil`, and takes no memory.
     var trace: JobTrace? {
         get { nil }
         set {}
@@ -191,30 +191,30 @@ struct JobRecord: Sendable {
     static let none = JobRecord()
 }
 
-/// A job as its task holds it.
+/// The handle of a job, for its driver.
 struct JobHandle: Sendable {
     let key: JobKey
-    /// The job's number, which is its name if it has no other.
+    /// The job's number, which names it if the caller did not.
     let number: UInt64
-    /// What the caller calls it.
+    /// The caller's name.
     let name: JobID?
 
     var id: JobID { name ?? JobID(.numbered(number, key)) }
 }
 
-/// What a caller asks for.
+/// A submission to the bus.
 struct JobRequest {
     var policy: RetryPolicy
     var scope: Scope
     var options: JobOptions
-    /// When its life begins, if that is later than now.
+    /// The start of its life, if later than now.
     var notBefore = BusTime.past
-    /// What makes its task when it may start; `nil` if it has one.
+    /// The definition that makes its task when it may start; `nil` if it has a task.
     var definition: AnyJobDefinition?
-    /// Whether its driver wants to hear that it waits.
+    /// True if its driver reports waits.
     var wantsWaits = false
     /// The way in which the job's user follows it.
     var reader = JobDriver.Reader.none
-    /// The priority of the tasks that the bus makes for it.
+    /// The priority of tasks that the bus makes for it.
     var taskPriority = TaskPriority.medium
 }

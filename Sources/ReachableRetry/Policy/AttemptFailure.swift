@@ -1,8 +1,9 @@
 internal import Reachability
 
-/// Why an attempt failed, and if another one may be made: two facts that do not depend on each other.
+/// The classification of a failed attempt: its fault, and if another attempt may be made.
 ///
-/// The ``fault`` decides if the attempt is charged, and how fast others are let go. ``mayRetry`` decides if there is another one.
+/// The two are independent. The ``fault`` decides if the attempt is charged and how fast other jobs start. ``mayRetry`` decides
+/// if there is another attempt.
 ///
 /// ```swift
 /// policy.classify { error in
@@ -17,41 +18,43 @@ internal import Reachability
 public struct AttemptFailure: Hashable, Sendable {
     /// The party that a failure is due to.
     public enum Fault: Hashable, Sendable {
-        /// The network: nobody was reached.
+        /// The network: no server was reached.
         ///
-        /// Not charged while the policy waits for connectivity and the monitor sees the network.
+        /// Not charged while the policy waits for connectivity and the monitor runs.
         case network
         /// The server: it answered, and the answer was an error of its own.
         ///
         /// Charged, also if the network was lost meanwhile.
         case server
-        /// The server: it has too much to do, and may say how long to stay away.
+        /// The server: it is overloaded, and may order a delay.
         ///
-        /// Charged. `retryAfter` counts from the failure, and no reconnect undercuts it; below zero it counts as zero. The next
-        /// attempt also waits for the backoff. Jobs with the same destination stay away, too.
+        /// Charged. `retryAfter` counts from the failure, and no reconnect ends it early. Negative values are treated as zero.
+        /// The next attempt also waits for the backoff. The delay applies to all jobs with the same destination.
         case overload(retryAfter: Duration?)
-        /// The request: the server answered that it is wrong, and would again.
+        /// The request: the server rejected it, and would reject it again.
         ///
         /// Ends the job.
         case request
         /// This machine: it ran out of descriptors, memory or ports.
         ///
-        /// Not charged. The bus lets fewer attempts run until there is more.
+        /// Not charged. The bus runs fewer attempts until the shortage ends.
         case local
-        /// Unknown: the connection broke, or took too long, on a path that is there.
+        /// Unknown: the connection broke or timed out on a satisfied path.
         ///
-        /// Charged. If the path changed or was gone during the attempt, it counts as ``network``.
+        /// Charged. If the path changed or was lost during the attempt, the fault is ``network``.
         case unknown
     }
 
     /// The party that the failure is due to.
     public var fault: Fault
-    /// If false, the job ends with the attempt's error: to repeat it would not help, or would do harm.
+    /// If `false`, the job ends with the attempt's error, because another attempt is useless or harmful.
     ///
-    /// Such as a payment that the server may have received.
+    /// An example is a payment that the server may have received.
     public var mayRetry: Bool
 
-    /// Makes a failure; that of a request may not be repeated, whatever `mayRetry` says.
+    /// Creates a failure.
+    ///
+    /// A failure of the request may not be repeated, whatever the value of `mayRetry`.
     public init(_ fault: Fault, mayRetry: Bool = true) {
         self.fault = fault
         self.mayRetry = mayRetry && fault != .request
@@ -61,19 +64,19 @@ public struct AttemptFailure: Hashable, Sendable {
     public static let network = AttemptFailure(.network)
     /// A failure of the server.
     public static let server = AttemptFailure(.server)
-    /// A server that has too much to do, and may say how long to stay away.
+    /// An overloaded server that may order a delay.
     public static func overload(retryAfter: Duration? = nil) -> AttemptFailure { AttemptFailure(.overload(retryAfter: retryAfter)) }
-    /// An answer that blames the request, and ends the job.
+    /// A rejected request, which ends the job.
     public static let request = AttemptFailure(.request)
     /// A shortage of this machine.
     public static let local = AttemptFailure(.local)
-    /// A failure that passes: unknown, and another attempt may be made.
+    /// A temporary failure: unknown, and another attempt may be made.
     public static let transient = AttemptFailure(.unknown)
-    /// A failure that stays: there is no other attempt.
+    /// A permanent failure: unknown, and no other attempt is made.
     public static let permanent = AttemptFailure(.unknown, mayRetry: false)
 }
 
-/// The functions of a policy that judge errors, asked in the order that a policy promises.
+/// The functions of a policy that classify errors, in the order that the policy documents.
 struct Classification: Sendable {
     var giveUp: [@Sendable (any Error) -> Bool] = []
     var retry: [@Sendable (any Error) -> Bool] = []
@@ -88,9 +91,9 @@ struct Classification: Sendable {
         return classification
     }
 
-    /// The report about an attempt that failed, before the state of the network is looked at.
+    /// Returns the report of a failed attempt, independent of the network's state.
     ///
-    /// - Parameter cut: The bus's own reason, if it cut the attempt. It does not overrule an answer that came just before.
+    /// - Parameter cut: The bus's reason if it cut the attempt. It does not overrule an answer that came just before.
     func report(_ error: any Error, cut: RetryError?) -> FailureReport {
         guard let cut else { return report(error) }
         // The cancellation is the bus's own.
@@ -99,16 +102,16 @@ struct Classification: Sendable {
         return own.evidence.isAnswer ? own : report(cut)
     }
 
-    /// The report about one error.
+    /// Returns the report of one error.
     func report(_ error: any Error) -> FailureReport {
-        // First of all: a predicate accepts an error whatever a classifier says of it.
+        // First, because predicates do not depend on classifiers.
         let isRefused = giveUp.contains { $0(error) } || !isListed(error)
         var report = opinion(error) ?? systemReport(error) ?? FailureReport(.unclassified)
         if isRefused { report.mayRetry = false }
         return report
     }
 
-    /// The limits of the policy itself are no errors of the operation's, which such a list is about.
+    /// Errors of the policy's own limits pass, because the list is about errors of the operation.
     private func isListed(_ error: any Error) -> Bool {
         retry.isEmpty || (error as? RetryError)?.isCut == true || retry.contains { $0(error) }
     }
@@ -128,14 +131,14 @@ struct Classification: Sendable {
     }
 }
 
-/// An attempt's failure as its error tells it, before the state of the network is looked at.
+/// The evidence of an attempt's error, independent of the network's state.
 package struct FailureReport: Hashable, Sendable {
     package enum Evidence: Hashable, Sendable {
-        /// The caller's own judgement.
+        /// The caller's classification.
         case classified(AttemptFailure.Fault)
-        /// The system says that there is no network.
+        /// The system reports that there is no network.
         case unreachable
-        /// No answer came, as while a network comes up, and as when the other side is gone.
+        /// No answer came: the network is coming up, or the other side is gone.
         case unanswered
         /// No answer came, after a long time.
         case timedOut
@@ -143,14 +146,14 @@ package struct FailureReport: Hashable, Sendable {
         case nameless
         /// The other side refused the connection.
         case refused
-        /// There was no address or port to send from: none left, or the network changed.
+        /// No source address or port was available: none is left, or the network changed.
         case addressless
-        /// This machine ran out of something.
+        /// This machine ran out of descriptors, memory or ports.
         case shortage
         /// Any other error.
         case unclassified
 
-        /// If true, the caller knows that the server answered: no loss of the network overrules that.
+        /// True if the caller knows that the server answered, which no loss of the network overrules.
         var isAnswer: Bool {
             switch self {
             case .classified(.server), .classified(.overload), .classified(.request): true
@@ -169,9 +172,9 @@ package struct FailureReport: Hashable, Sendable {
 
     package init(_ failure: AttemptFailure) { self.init(.classified(failure.fault), mayRetry: failure.mayRetry) }
 
-    /// Makes a report of an error number of the system: `errno` (errno(3)), or negative one of getaddrinfo(3).
+    /// Creates a report from a system error number: an `errno` (errno(3)), or a negative number of getaddrinfo(3).
     ///
-    /// The numbers are those of asm-generic/errno.h and of glibc's netdb.h; this file knows no C library.
+    /// The numbers are from asm-generic/errno.h and glibc's netdb.h, because this file imports no C library.
     package init(systemError number: Int32, mayRetry: Bool = true) {
         let evidence: Evidence =
             switch number {

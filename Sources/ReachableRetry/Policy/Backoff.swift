@@ -1,10 +1,9 @@
 internal import Reachability
 
-/// How long to wait after which failure.
+/// The delays after failures.
 ///
-/// A value without memory: the delay follows from the number of the failure, so that it can be asked for any of them. No number
-/// and no duration makes it trap: negative durations count as zero, and sums and products end at the longest duration there is.
-/// Where there is a maximum, no delay exceeds it, jitter included; without one, delays that grow do so without end.
+/// A value without state: each delay follows from the number of the failure. Negative durations are treated as zero, and
+/// arithmetic saturates instead of trapping. If there is a maximum, no delay exceeds it, jitter included.
 ///
 /// ```swift
 /// let backoff = Backoff.exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(30)).jitter(.full)
@@ -19,7 +18,7 @@ public struct Backoff: Sendable {
     }
 
     private let curve: Curve
-    /// What no delay exceeds; `nil` if there is no such limit.
+    /// The longest delay; `nil` sets no limit.
     public let maximum: Duration?
     private var jitter = Jitter.none
 
@@ -34,14 +33,14 @@ public struct Backoff: Sendable {
     /// The same delay after each failure.
     public static func constant(_ delay: Duration) -> Backoff { Backoff(.constant(max(.zero, delay))) }
 
-    /// A delay that grows by the same amount each time: 3, 5, 7, 9 seconds for 3 seconds and 2.
+    /// A delay that grows by the same amount each time: 3, 5, 7, 9 s for 3 s and 2 s.
     public static func linear(initial: Duration, increment: Duration, maximum: Duration? = nil) -> Backoff {
         Backoff(.linear(initial: max(.zero, initial), increment: max(.zero, increment)), maximum: maximum)
     }
 
-    /// A delay that is multiplied each time: 1, 2, 4, 8 seconds for a second and 2.
+    /// A delay that is multiplied each time: 1, 2, 4, 8 s for 1 s and 2.
     ///
-    /// A multiplier below 1, or one that is no number, counts as 1: the delay is then constant.
+    /// A multiplier below 1 or NaN is treated as 1, which makes the delay constant.
     public static func exponential(initial: Duration, multiplier: Double = 2, maximum: Duration? = nil) -> Backoff {
         Backoff(.exponential(initial: max(.zero, initial), multiplier: multiplier >= 1 ? multiplier : 1), maximum: maximum)
     }
@@ -51,48 +50,46 @@ public struct Backoff: Sendable {
         Backoff(.fibonacci(unit: max(.zero, unit)), maximum: maximum)
     }
 
-    /// A delay that the caller computes from the number of the failure, the first being 1.
+    /// A delay that the caller computes from the number of the failure, which starts at 1.
     ///
-    /// The function is called once for each delay that is needed, on any thread, and not under a lock. With
-    /// ``Jitter/decorrelated`` it is asked for the first delay only.
+    /// The function is called once for each delay, on any thread, outside of locks. With ``Jitter/decorrelated`` it is called for
+    /// the first delay only.
     public static func custom(maximum: Duration? = nil, _ delay: @escaping @Sendable (Int) -> Duration) -> Backoff {
         Backoff(.custom(delay), maximum: maximum)
     }
 
-    /// The same backoff, spread by chance.
-    ///
-    /// Of several the last one counts.
+    /// Returns the backoff with jitter, which replaces earlier jitter.
     public func jitter(_ jitter: Jitter) -> Backoff {
         var backoff = self
         backoff.jitter = jitter
         return backoff
     }
 
-    /// The delay after a failure.
+    /// Returns the delay after a failure.
     ///
     /// - Parameters:
-    ///   - n: the number of the failure; the first is 1, and what is less counts as 1.
-    ///   - previous: the delay before, which decorrelated jitter builds upon; `nil` for the first.
-    ///   - generator: where chance comes from. One number is taken from it if there is jitter, otherwise none.
+    ///   - n: The number of the failure. Values below 1 are treated as 1.
+    ///   - previous: The previous delay, for decorrelated jitter; `nil` for the first.
+    ///   - generator: The source of randomness. One number is drawn if there is jitter, otherwise none.
     public func delay(
         afterFailure n: Int, previous: Duration? = nil, using generator: inout some RandomNumberGenerator
     ) -> Duration {
         delay(afterFailure: n, previous: previous, random: jitter == .none ? 0 : Self.random(generator.next()))
     }
 
-    /// Whether a delay needs a random number.
+    /// True if a delay needs a random number.
     var isRandom: Bool { jitter != .none }
 
-    /// The delay for a number from 0 up to, but not including, 1.
+    /// Returns the delay for a random number in [0, 1).
     func delay(afterFailure n: Int, previous: Duration?, random: Double) -> Duration {
         let n = max(1, n)
-        // Only decorrelated jitter looks at the first delay; a function of the caller's is not called for nothing.
+        // Only decorrelated jitter uses the first delay, and the caller's function should not be called without need.
         let first = jitter == .decorrelated ? capped(1) : .zero
         let delay = jitter == .decorrelated ? first : capped(n)
         return jitter.spread(delay, first: first, previous: previous, maximum: maximum, random)
     }
 
-    /// The 53 high bits as a fraction: every multiple of 2^-53 in [0, 1) is as likely.
+    /// Returns the 53 high bits as a fraction: each multiple of 2^-53 in [0, 1) is equally likely.
     static func random(_ number: UInt64) -> Double { Double(number >> 11) * 0x1p-53 }
 
     private func capped(_ n: Int) -> Duration {
@@ -112,7 +109,7 @@ public struct Backoff: Sendable {
         }
     }
 
-    /// Squares instead of counting, so that the ten thousandth failure costs no more than the tenth.
+    /// Exponentiates by squaring, so that the cost does not grow with the number of failures.
     private static func power(_ initial: Duration, _ multiplier: Double, _ exponent: Int) -> Duration {
         var (factor, base, rest) = (1.0, multiplier, exponent)
         while rest > 0 {
@@ -126,35 +123,33 @@ public struct Backoff: Sendable {
     private static func fibonacci(_ n: Int, _ unit: Duration) -> Duration {
         guard unit > .zero else { return .zero }
         var (current, next) = (unit, unit)
-        // Beyond the 186th, even of an attosecond, it is the longest duration.
+        // The 187th number saturates even with a unit of 1 attosecond.
         for _ in 1..<min(n, 186) where current < .longest { (current, next) = (next, current.saturatingAdd(next)) }
         return n > 186 ? .longest : current
     }
 }
 
-/// How chance spreads a delay, so that many who failed together do not come back together.
+/// The randomization of delays, so that jobs that fail together do not return together.
 ///
-/// The delay is capped first and chance acts inside the cap: a jittered delay never exceeds it, and long outages do not take
-/// the spread away.
+/// The delay is capped first and randomized inside the cap: it never exceeds the cap, and long outages keep the spread.
 public enum Jitter: Hashable, Sendable {
-    /// The delay as it is.
+    /// No jitter.
     case none
-    /// Anything from nothing to the delay.
+    /// A random part of the delay.
     case full
-    /// Half of the delay, and anything up to the other half.
+    /// Half of the delay and a random part of the other half.
     case equal
-    /// Anything from the first delay to three times the one before, as AWS describe it, held below the cap.
+    /// A random delay from the first one to three times the previous one, below the cap, as AWS describes it.
     ///
-    /// The delay before the first is the first delay. Of the backoff's growth nothing is left: only its first delay and its cap
-    /// count. Without a cap it is held below an hour.
+    /// Uses only the backoff's first delay and cap, not its growth. Without a cap the limit is 1 h.
     case decorrelated
-    /// The delay less anything up to this share of it, from 0 to 1; what lies outside of that counts as its nearest end.
+    /// The delay less a random part of this share of it. The share is clamped to 0…1.
     case proportional(Double)
 
-    /// What decorrelated delays stay below if the backoff has no cap.
+    /// The longest decorrelated delay of a backoff without a cap.
     static let longestUncapped = Duration.seconds(3600)
 
-    /// The delay for a number from 0 up to, but not including, 1.
+    /// Returns the delay for a random number in [0, 1).
     ///
     /// - Parameters:
     ///   - delay: the capped delay.
@@ -181,14 +176,16 @@ public enum Jitter: Hashable, Sendable {
 }
 
 extension Duration {
-    /// The duration times a factor; what is negative or no number counts as nothing, and the product saturates.
+    /// Returns the duration times a factor, saturating.
     ///
-    /// A Double has 53 bits: up to 52 days the product is right to a nanosecond.
+    /// Negative values and NaN give zero.
+    ///
+    /// A Double has 53 bits, so products of up to 52 days are exact to 1 ns.
     func scaled(by factor: Double) -> Duration {
         guard self > .zero, factor > 0 else { return .zero }
         if factor == 1 { return self }
         let attoseconds = Double(attoseconds) * factor
-        // 2^127 is the first that does not fit.
+        // 2^127 does not fit.
         guard attoseconds < 0x1p127 else { return .longest }
         return Duration(attoseconds: Int128(attoseconds))
     }

@@ -27,8 +27,8 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// - Parameters:
     ///   - maxInFlight: The most attempts that run at a time while others wait; at least 1.
     ///   - interactiveBypass: The number of interactive jobs that may run besides; at least 0.
-    ///   - rate: The most starts per second of jobs other than interactive ones, while jobs wait; `nil` sets no limit. Clamped
-    ///     to at least one per hour; NaN is treated as that minimum.
+    ///   - rate: The most starts per second of jobs other than interactive ones, while jobs wait; `nil` sets no limit. Clamped to
+    ///     at least one per hour; NaN is treated as that minimum.
     ///   - burst: The number of them that may start at once; at least 1.
     ///   - spread: The longest delay of bulk jobs. Each reconnect draws a random part of it, so that a fleet does not return at
     ///     once.
@@ -81,8 +81,7 @@ package struct ReleaseRules: Hashable, Sendable {
     /// The number of jobs that a server fails in a row before it counts as overloaded.
     static let mostFailed = 4
     /// The least delay after a network failure on a satisfied path: such failures are not charged, and a policy without delays
-    /// would
-    /// spin.
+    /// would spin.
     static let leastDelay = Duration.milliseconds(500)
     /// The least delay after a shortage on this machine.
     static let leastDelayAfterShortage = Duration.seconds(1)

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// What a server that fails may be asked again, by all jobs that share the budget.
+/// A limit of the retries of all jobs that share it.
 ///
-/// Each job has limits of its own, which add up: when a server is down, a thousand jobs of ten attempts are ten thousand requests.
-/// A budget bounds them together. When it denies a retry, the job gives up with ``GiveUp/Reason/budget``, and its caller gets the
-/// operation's last error. First attempts are never denied.
+/// The limits of single jobs add up: when a server is down, a thousand jobs of ten attempts make ten thousand requests. A budget
+/// bounds them together. A job whose retry it denies gives up with ``GiveUp/Reason/budget`` and throws its operation's last
+/// error. First attempts are never denied.
 ///
 /// ```swift
 /// let budget = RetryBudget.standard()
@@ -12,14 +12,12 @@ internal import Synchronization
 /// let download = RetryPolicy.default.giveUpAfter(maxAttempts: 3).budget(budget)
 /// ```
 ///
-/// Only what says something of a server counts. Failures of the network, whether they are charged or not, neither change the budget
-/// nor ask it, so an outage leaves it as it was. Permanent errors do not count either, nor do attempts that the job's own deadline
-/// cut short, nor jobs that are cancelled. A job that ends for another reason pays for no retry; one that ends while it waits for
-/// the retry that it has paid for gets nothing back.
+/// Only results that depend on a server count. An outage leaves a budget unchanged: network failures, charged or not, neither
+/// change nor consult it. Permanent errors, attempts that the job's deadline cut and cancelled jobs do not count either. A job
+/// that ends while it waits for a retry gets nothing back for that retry.
 ///
-/// Shared by reference: by the copies of a policy, by policies, and by buses, whatever their clocks. All members can be used from
-/// any thread. No number makes it trap: what is negative or no number counts as zero, and tokens, costs and numbers of retries end
-/// at 2^31 − 1.
+/// Shared by reference between policies, their copies and buses, whatever their clocks. Thread-safe. Negative numbers and NaN are
+/// treated as zero; tokens, costs and retries are clamped to 2^31 − 1.
 ///
 /// ## Topics
 /// ### Making a budget
@@ -31,43 +29,41 @@ public final class RetryBudget: Sendable {
     private let mutex: Mutex<any BudgetState>
     private let now: @Sendable () -> BusTime
 
-    /// A budget that decides by a clock of its own, if it needs one.
+    /// Creates a budget with a clock of its own, if it needs one.
     private init(_ state: some BudgetState, now: @escaping @Sendable () -> BusTime = { .start }) {
         mutex = Mutex(state)
         self.now = now
     }
 
-    /// Throttles retries as gRPC does (gRFC A6): they end when half of the tokens are gone.
+    /// Throttles retries like gRPC (gRFC A6): no retry while half of the tokens or more are gone.
     ///
-    /// A failure takes a token, also that of a job's last attempt; a success gives `tokenRatio` of one. A retry is allowed while
-    /// there are more than half of `maxTokens`. With ten tokens and a tenth, the fifth failure in a row is not followed by a retry;
-    /// from no tokens at all it takes 51 successes until there are retries again. In the long run retries last while no more than
-    /// `tokenRatio / (1 + tokenRatio)` of the attempts fail.
+    /// Each failure takes a token, also that of a job's last attempt. Each success gives `tokenRatio` of a token. With ten tokens
+    /// and a ratio of 0.1, the fifth failure in a row has no retry, and an empty budget needs 51 successes before the next one. In
+    /// the long run retries continue while no more than `tokenRatio / (1 + tokenRatio)` of the attempts fail.
     ///
     /// - Parameters:
-    ///   - maxTokens: how many tokens there are at first and at most. With none, there are no retries.
-    ///   - tokenRatio: what a success gives, in tokens; of its decimals three count.
+    ///   - maxTokens: The number of tokens at first and at most. With 0 there are no retries.
+    ///   - tokenRatio: The tokens that a success gives, with three decimals.
     public static func throttling(maxTokens: Int = 10, tokenRatio: Double = 0.1) -> RetryBudget {
         RetryBudget(RetryThrottle(maxTokens: maxTokens, tokenRatio: tokenRatio))
     }
 
-    /// A new bucket with the numbers of the AWS SDKs' standard retry mode: 500 tokens, 5 a retry, 10 after a timeout.
+    /// A token bucket with the numbers of the AWS SDKs' standard retry mode: 500 tokens, 5 per retry, 10 after a timeout.
     ///
-    /// See ``tokenBucket(capacity:retryCost:timeoutRetryCost:successReward:)``. If everything fails, it is empty after a hundred
-    /// retries.
+    /// See ``tokenBucket(capacity:retryCost:timeoutRetryCost:successReward:)``. If all attempts fail, it allows 100 retries.
     public static func standard() -> RetryBudget { tokenBucket() }
 
-    /// Has retries pay, and those that succeed get it back, as the standard retry mode of the AWS SDKs does.
+    /// Charges tokens for retries and refunds those that succeed, like the standard retry mode of the AWS SDKs.
     ///
-    /// A retry is allowed if there are as many tokens as it costs. When a job succeeds, it gets back what its last retry cost; one
-    /// that needed no retry gives `successReward`. There are never more tokens than `capacity`. Nothing comes back with time.
+    /// A retry is allowed if there are enough tokens. A job that succeeds gets the cost of its last retry back; without a retry it
+    /// adds `successReward`. Tokens do not come back with time.
     ///
     /// - Parameters:
-    ///   - capacity: how many tokens there are at first and at most.
-    ///   - retryCost: what a retry costs, in tokens.
-    ///   - timeoutRetryCost: what it costs if the attempt before ended by ``RetryPolicy/attemptTimeout(_:)``, or with an error for
-    ///     which ``RetryPolicy/errno(for:)`` was asked and said ETIMEDOUT.
-    ///   - successReward: what a job gives that succeeds without a retry, in tokens.
+    ///   - capacity: The number of tokens at first and at most.
+    ///   - retryCost: The tokens that a retry costs.
+    ///   - timeoutRetryCost: The cost after an attempt that ended by ``RetryPolicy/attemptTimeout(_:)``, or with an error for which
+    ///     ``RetryPolicy/errno(for:)`` returned ETIMEDOUT.
+    ///   - successReward: The tokens that a success without a retry adds.
     public static func tokenBucket(
         capacity: Int = 500, retryCost: Int = 5, timeoutRetryCost: Int = 10, successReward: Int = 1
     ) -> RetryBudget {
@@ -76,18 +72,18 @@ public final class RetryBudget: Sendable {
                 capacity: capacity, retryCost: retryCost, timeoutRetryCost: timeoutRetryCost, successReward: successReward))
     }
 
-    /// Allows so many retries per hundred jobs of late, and some in any case, as Finagle's budget does.
+    /// Allows a percentage of recent jobs as retries, and a minimum per second, like Finagle's budget.
     ///
-    /// Within the window there may be `minimumPerSecond` retries for each of its seconds, and `percentage` of the jobs of which an
-    /// attempt reached the server, whether it failed or not; each job counts once, when the first such attempt ends. Jobs and
-    /// retries are forgotten a tenth of the window at a time, after nine to ten tenths of it.
+    /// The window allows `minimumPerSecond` retries for each of its seconds, and `percentage` of the jobs that reached the server.
+    /// Each job counts once, when its first such attempt ends. Jobs and retries expire in tenths of the window, after nine to ten
+    /// tenths of it.
     ///
     /// - Parameters:
-    ///   - percentage: how many retries a hundred jobs allow; of its decimals four count.
-    ///   - minimumPerSecond: how many retries a second are allowed without jobs.
-    ///   - window: how long jobs and retries count; less than a second counts as one.
-    ///   - clock: The clock that the window is measured with; tests pass the one of their bus. Buses read `now` while they hold
-    ///     locks, so it must return at once and call no bus. Nothing sleeps on it.
+    ///   - percentage: The number of retries per hundred jobs, with four decimals.
+    ///   - minimumPerSecond: The number of retries per second that need no jobs.
+    ///   - window: The time that jobs and retries count; at least 1 s.
+    ///   - clock: The clock of the window; tests pass the clock of their bus. Buses read `now` under locks, so it must return at
+    ///     once and call no bus. The budget never sleeps on it.
     public static func percentage(
         _ percentage: Double = 20, minimumPerSecond: Int = 10, window: Duration = .seconds(10),
         clock: some Clock<Duration> = ContinuousClock()
@@ -96,24 +92,24 @@ public final class RetryBudget: Sendable {
             RetryShare(percentage: percentage, minimumPerSecond: minimumPerSecond, window: window), now: BusClock(clock).now)
     }
 
-    /// What it knows at the moment.
+    /// A snapshot of the state.
     package var state: any BudgetState { mutex.withLock { $0 } }
 }
 
 extension RetryBudget {
-    /// An attempt reached a server and failed.
+    /// Records a failed attempt that reached a server.
     func noteFailure(isFirst: Bool) {
         let now = now()
         mutex.withLock { $0.noteFailure(isFirst: isFirst, at: now) }
     }
 
-    /// Takes what another attempt costs; returns what comes back if it succeeds, `nil` if there is to be none.
+    /// Takes the cost of a retry; returns the refund for its success, or `nil` if the retry is denied.
     func takeRetry(afterTimeout: Bool) -> Int32? {
         let now = now()
         return mutex.withLock { $0.takeRetry(afterTimeout: afterTimeout, at: now) }
     }
 
-    /// A job succeeded.
+    /// Records a success.
     func noteSuccess(refund: Int32?) {
         let now = now()
         mutex.withLock { $0.noteSuccess(refund: refund, at: now) }

@@ -1,70 +1,70 @@
-/// A job ended without a result, and not by an error of its operation.
+/// The error of a job that ended without a result and without an error of its operation.
 ///
-/// What ``RetryBus/retry(_:to:options:isolation:operation:)`` throws if no attempt was made, if time cut the
-/// last one short, or if the bus did not take the job. Its description says what can be done.
+/// ``RetryBus/retry(_:to:options:isolation:operation:)`` throws it if no attempt was made, if time cut the last one, or if the
+/// bus rejected the job. Its description names a remedy.
 public struct RetryError: Error, Hashable, Sendable {
-    /// Why a job ended, or an attempt.
+    /// The reason of the end of a job or an attempt.
     ///
     /// More may be added.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String
-        /// Makes a code from its name.
+        /// Creates a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The time that the policy gave the job was over.
+        /// The job's deadline passed.
         public static let deadline = Code(rawValue: "deadline")
-        /// The network stayed away for longer than the policy waits.
+        /// The machine was offline for longer than the policy waits.
         public static let waitLimit = Code(rawValue: "waitLimit")
         /// A condition of the job ended without being satisfied.
         public static let conditionEnded = Code(rawValue: "conditionEnded")
-        /// The attempt took longer than the policy allows.
+        /// The attempt exceeded the policy's timeout.
         public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
-        /// What the job needs was lost during the attempt, which the bus ended because the policy says so.
+        /// The bus cut the attempt after a loss, as the policy demands.
         ///
         /// A job ends with it if the attempt may not be repeated.
         public static let attemptInterrupted = Code(rawValue: "attemptInterrupted")
         /// The budget of the policy denied another attempt.
         ///
-        /// A job that gives up for this reason throws its operation's last error, which there always is.
+        /// A job that gives up for this reason throws its operation's last error.
         public static let budget = Code(rawValue: "budget")
         /// A job of the same name is pending.
         public static let duplicateID = Code(rawValue: "duplicateID")
-        /// The bus takes no more jobs.
+        /// The bus was shut down.
         public static let shutDown = Code(rawValue: "shutDown")
     }
 
-    /// Why.
+    /// The reason.
     public var code: Code
 
-    /// Makes an error.
+    /// Creates an error.
     public init(_ code: Code) { self.code = code }
 
-    /// The time that the policy gave the job was over.
+    /// The job's deadline passed.
     public static let deadline = RetryError(.deadline)
-    /// The network stayed away for longer than the policy waits.
+    /// The machine was offline for longer than the policy waits.
     public static let waitLimit = RetryError(.waitLimit)
     /// A condition of the job ended without being satisfied.
     public static let conditionEnded = RetryError(.conditionEnded)
-    /// The attempt took longer than the policy allows.
+    /// The attempt exceeded the policy's timeout.
     public static let attemptTimedOut = RetryError(.attemptTimedOut)
-    /// What the job needs was lost during the attempt, which the bus ended.
+    /// The bus cut the attempt after a loss.
     public static let attemptInterrupted = RetryError(.attemptInterrupted)
     /// The budget of the policy denied another attempt.
     public static let budget = RetryError(.budget)
     /// A job of the same name is pending.
     public static let duplicateID = RetryError(.duplicateID)
-    /// The bus takes no more jobs.
+    /// The bus was shut down.
     public static let shutDown = RetryError(.shutDown)
 }
 
 extension RetryError {
-    /// If true, it stands for an attempt that the bus cut.
+    /// True for the errors of attempts that the bus cut.
     var isCut: Bool { self == .attemptTimedOut || self == .attemptInterrupted }
 }
 
 extension RetryError: CustomStringConvertible {
-    /// What happened, and what can be done about it.
+    /// The reason and a remedy.
     public var description: String {
         switch code {
         case .deadline: "The time for the job was over. Allow more: RetryPolicy.giveUpAfter(elapsed:)."
@@ -83,28 +83,27 @@ extension RetryError: CustomStringConvertible {
 
 /// The report of a job that gave up.
 ///
-/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/report``, and as an error with ``RetryPolicy/throwsReport()``.
-/// Jobs that
-/// succeed or are cancelled have none.
+/// Comes with ``RetryPolicy/onGiveUp(_:)`` and ``RetryEvent/report``, and as an error with ``RetryPolicy/throwsReport()``. Jobs
+/// that succeed or are cancelled have none.
 public struct GiveUp: Error, Sendable {
-    /// Why a job gave up.
+    /// The reason for giving up.
     ///
     /// More may be added.
     public struct Reason: RawRepresentable, Hashable, Sendable {
         /// The stable name.
         public let rawValue: String
-        /// Makes a reason from its name.
+        /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The error was permanent.
         public static let permanent = Reason(rawValue: "permanent")
-        /// As many attempts were charged as the policy allows.
+        /// The policy's limit of charged attempts was reached.
         public static let attempts = Reason(rawValue: "attempts")
         /// The budget that the job shares with others denied another attempt.
         public static let budget = Reason(rawValue: "budget")
-        /// The time that the policy gave the job was over, or would have been before the server's order allowed another attempt.
+        /// The job's deadline passed, or a server ordered a delay beyond it.
         public static let deadline = Reason(rawValue: "deadline")
-        /// The network stayed away for longer than the policy waits.
+        /// The machine was offline for longer than the policy waits.
         public static let waitLimit = Reason(rawValue: "waitLimit")
         /// A condition ended without being satisfied.
         public static let conditionEnded = Reason(rawValue: "conditionEnded")
@@ -114,24 +113,24 @@ public struct GiveUp: Error, Sendable {
 
     /// The job.
     public var job: JobID
-    /// Why it gave up.
+    /// The reason for giving up.
     public var reason: Reason
-    /// How many attempts were started.
+    /// The number of started attempts.
     public var attempts: Int
-    /// How many of them were charged.
+    /// The number of charged attempts.
     public var charged: Int
-    /// How many of them the network broke off.
+    /// The number of attempts that the network broke.
     public var networkFailures: Int
-    /// How long the job waited for the network or other conditions, backoff not included.
+    /// The time that the job waited for the network or other conditions, without backoff.
     public var waited: Duration
-    /// How long it lasted in all, from its submission.
+    /// The time since its submission.
     public var elapsed: Duration
-    /// Why the last attempt failed; `nil` if there was none.
+    /// The error of the last attempt; `nil` if there was none.
     public var lastError: (any Error)?
 }
 
 extension GiveUp: CustomStringConvertible {
-    /// The report in words, with the last error as that describes itself.
+    /// The report as text, with the last error's description.
     ///
     /// The wording may change with any release.
     public var description: String {

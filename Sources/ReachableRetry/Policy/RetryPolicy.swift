@@ -72,7 +72,7 @@ public struct RetryPolicy: Sendable {
         /// not cancelled.
         case whenSourceIsLost(grace: Duration)
 
-        /// How long a loss may last; `nil` if no loss counts.
+        /// The longest loss that cancels no attempt; `nil` if no loss cancels one.
         package var grace: Duration? {
             switch self {
             case .never: nil
@@ -80,10 +80,10 @@ public struct RetryPolicy: Sendable {
             }
         }
 
-        /// If true, the loss of a condition cancels the attempt.
+        /// True if the loss of a condition cancels the attempt.
         var heedsConditions: Bool { if case .whenUnsatisfied = self { true } else { false } }
 
-        /// If true, the loss of the source address cancels the attempt.
+        /// True if the loss of the source address cancels the attempt.
         var heedsSource: Bool { if case .whenSourceIsLost = self { true } else { false } }
     }
 
@@ -217,7 +217,9 @@ extension RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
 
-    /// Classifies a failure: its fault, and if another attempt may be made. Return `nil` for unknown errors.
+    /// Classifies a failure: its fault, and if another attempt may be made.
+    ///
+    /// Return `nil` for unknown errors.
     ///
     /// Called after ``retryOnErrors(_:)``; the first classifier with a result decides. The faults `server`, `overload` and
     /// `request` mean that the server answered. The bus never overrules them, not even if it cut the attempt at the same moment.

@@ -62,7 +62,7 @@ struct RetryShareTests {
         #expect(granted(&share, of: 2, at: time(asked)) == retries)
     }
 
-    @Test func whoComesLateIsCountedAmongTheLatest() {
+    @Test func lateEntryCountsInTheLatestSlice() {
         var share = RetryShare(percentage: 100, minimumPerSecond: 0, window: .seconds(10))
         share.noteSuccess(refund: nil, at: time(12))
         share.noteSuccess(refund: nil, at: .start)

@@ -69,7 +69,7 @@ struct RetryTokenBucketTests {
         }
     }
 
-    /// How many retries there are when everything fails.
+    /// Returns the number of retries if all attempts fail.
     @Test(arguments: [(5, false, 100), (10, true, 50), (14, false, 35)])
     func aBucketIsEmptyAfterSoManyRetries(cost: Int, isTimeout: Bool, retries: Int) {
         var bucket = RetryTokenBucket(capacity: 500, retryCost: cost, timeoutRetryCost: cost, successReward: 1)

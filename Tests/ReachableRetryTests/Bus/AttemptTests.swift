@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What an operation is told of its attempt.
+/// The properties of an attempt.
 @Suite(.timeLimit(.minutes(10))) struct AttemptTests {
     /// Keeps the epochs of a job's attempts.
     private final class Epochs: Sendable {
@@ -12,7 +12,7 @@ import Testing
 
         func note(_ attempt: Attempt) { epochs.withLock { $0.append(attempt.epoch) } }
 
-        /// How much later each attempt's epoch is than the one before.
+        /// The growth of the epoch from attempt to attempt.
         var steps: [UInt64] {
             let epochs = epochs.withLock { $0 }
             return zip(epochs.dropFirst(), epochs).map { $0 &- $1 }

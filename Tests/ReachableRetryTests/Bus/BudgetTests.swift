@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct BudgetTests {
     private func left(_ budget: RetryBudget) -> Int64? { (budget.state as? RetryTokenBucket)?.balance }
 
-    @Test func whoIsDeniedARetryGetsTheOperationsLastError() async throws {
+    @Test func deniedRetryThrowsTheLastError() async throws {
         try await Scenario().run { scenario in
             let stories = Mutex<[GiveUp]>([])
             let events = scenario.bus.events
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func anEmptyBudgetDoesNotKeepAnybodyFromWaitingForTheNetwork() async throws {
+    @Test func emptyBudgetAllowsWaitingForTheNetwork() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.budget(.tokenBucket(capacity: 0)), .fails(after: .seconds(2)), .ok())
             try await scenario.at(.seconds(1)) { try $0.pull("eth0") }

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func jobsShareWhatTheyWaitForAndLetGoOfIt() async throws {
+    @Test func jobsShareConditionsAndReleaseThem() async throws {
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let internet = scenario.monitor.condition(for: .internet)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func aNudgeEndsBackoffsButNoOrders() async throws {
+    @Test func retryNowEndsBackoffsButNoServerDelays() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
             await scenario.submit("soft", policy, .fails(), .ok())
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func aNudgeOfAnotherScopeEndsNothing() async throws {
+    @Test func retryNowOfAnotherScopeEndsNothing() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
             try await scenario.at(.seconds(5)) { _ in scenario.bus.retryNow(.address(IPAddress(family: .ipv4, value: 7))) }
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func aNudgeDuringAnAttemptEndsTheDelayAfterIt() async throws {
+    @Test func retryNowDuringAnAttemptEndsTheDelayAfterIt() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(after: .seconds(2)), .ok())
             try await scenario.at(.seconds(1)) { _ in scenario.bus.retryNow() }

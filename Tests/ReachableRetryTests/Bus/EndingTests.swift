@@ -4,7 +4,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// How jobs and buses are ended from outside.
+/// Cancellation and shutdown.
 @Suite(.timeLimit(.minutes(10))) struct EndingTests {
     @Test func aRunningAttemptIsCancelledByTheJobsName() async throws {
         try await Scenario().run { scenario in
@@ -48,7 +48,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await task.value }
     }
 
-    @Test func whatSucceedsThoughCancelledIsNotLost() async throws {
+    @Test func successOfACancelledAttemptIsKept() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let task = Task.immediate {
             try await bus.retry { _ in
@@ -141,7 +141,7 @@ import Testing
         for await _ in bus.events { Issue.record("an event of a bus that was shut down") }
     }
 
-    @Test func aBusThatNobodyHoldsIsReleased() async throws {
+    @Test func unheldBusIsReleased() async throws {
         let source = ConditionSource("login", isSatisfied: true)
         weak var bus: RetryBus?
         let events: AsyncStream<RetryEvent>

@@ -3,9 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// What a bus tells of its jobs.
+/// The events of a bus.
 @Suite(.timeLimit(.minutes(10))) struct EventTests {
-    @Test func theLifeOfAJobIsTold() async throws {
+    @Test func lifeOfAJobIsPublished() async throws {
         try await Scenario(online: false).run { scenario in
             var events = scenario.bus.events.makeAsyncIterator()
             let other = scenario.bus.events
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func theEndIsToldOnceWithItsStory() async throws {
+    @Test func endIsReportedOnceWithItsCounts() async throws {
         try await Scenario(online: false).run { scenario in
             let events = scenario.bus.events
             await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(20)), .fails(), .ok(after: .seconds(100)))
@@ -67,7 +67,7 @@ import Testing
         #expect(kinds == [.succeeded, .attemptStarted, .succeeded])
     }
 
-    @Test func pendingTellsWhyAJobIsNotRunning() async throws {
+    @Test func pendingHasTheReasonOfAWait() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60))).giveUpAfter(elapsed: .seconds(100))
             await scenario.submit("job", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
@@ -99,7 +99,7 @@ import Testing
         #expect(try await value == 1)
     }
 
-    @Test func whoWaitsForAJobToWaitCanBeCancelled() async throws {
+    @Test func untilParkedCanBeCancelled() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         // Waits already when it is cancelled.
         let meeting = Task.immediate { try await bus.parked("nobody") }

@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func theKernelIsAskedOnlyWhenTheAnswerMatters() async throws {
+    @Test func lookupHappensOnlyWhenItMatters() async throws {
         try await Scenario().run { scenario in
             let lookups = scenario.network.lookups
             await scenario.submit(

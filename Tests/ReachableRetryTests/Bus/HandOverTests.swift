@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// What happens after an attempt was let go and before its task runs: the main actor is busy with the test.
+/// Changes between the release of an attempt and its task's run: the main actor is busy with the test.
 @Suite(.timeLimit(.minutes(10))) @MainActor struct HandOverTests {
     enum Turn: CaseIterable {
         case cancelled, pastItsDeadline, pastItsTimeout, offlineAgain

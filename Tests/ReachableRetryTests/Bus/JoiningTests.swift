@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func whoLeavesLeavesTheOthersTheirJob() async throws {
+    @Test func leavingCallerKeepsTheJobForOthers() async throws {
         try await Scenario(online: false).run { [self] scenario in
             let tasks = callers(of: scenario, 3)
             _ = try await scenario.bus.untilParked("sync")

@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What ends a job, or an attempt, by itself.
+/// The limits of jobs and attempts.
 @Suite(.timeLimit(.minutes(10))) struct LimitTests {
     @Test func theDeadlineEndsABackoffWithTheOperationsError() async throws {
         try await Scenario().run { scenario in
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func theOperationIsToldHowLongItMayTake() async throws {
+    @Test func operationHasItsTimeLimit() async throws {
         let clock = ManualClock()
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online(clock: clock)), clock: clock)
         let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(60))

@@ -5,11 +5,11 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Why jobs are not running, in words.
+/// The reasons why jobs are not running, as text.
 @Suite(.timeLimit(.minutes(10))) struct PendingWordsTests {
     private func reasons(_ scenario: Scenario) -> [String] { scenario.bus.pending.map(\.reason) }
 
-    @Test func whatIsMissingIsNamed() async throws {
+    @Test func missingLayerIsNamed() async throws {
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("logged in", isSatisfied: false)
             await scenario.submit("a", .scenario, .ok())
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func theNetworksErrorsAreToldApart() async throws {
+    @Test func networkErrorsAreDistinguished() async throws {
         let gate = ReleasePolicy.immediate
         try await Scenario(release: gate).run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(5)))
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsForTheCanarySaysSo() async throws {
+    @Test func waitForTheCanaryHasAReason() async throws {
         try await Scenario(online: false).run { scenario in
             for id in ["a", "b", "c", "d", "e"] { await scenario.submit(id, .scenario, .ok(after: .seconds(1))) }
             try await scenario.at(.seconds(1)) { try $0.plug("eth0") }
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsAfterTheCanarysFailureSaysSo() async throws {
+    @Test func waitAfterTheCanarysFailureHasAReason() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("a", .scenario, .fails(Trouble.unreachable))
             await scenario.submit("b", .scenario, .ok())
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsForTheNetworkToLastSaysSo() async throws {
+    @Test func waitForASteadyPathHasAReason() async throws {
         try await Scenario().run { scenario in
             // The bus looks at the network from its first job on.
             await scenario.submit("first", .scenario, .ok())
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsForAServerThatWantsToBeLeftAloneSaysSo() async throws {
+    @Test func waitForAServerDelayHasAReason() async throws {
         try await Scenario().run { scenario in
             let bus = scenario.bus
             let first = Task {
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsForTheBusSaysSo() async throws {
+    @Test func waitForTheBusHasAReason() async throws {
         #expect(
             try await reasonOfTheSecond { $0.maxConcurrent = 1 } == "waits for its turn: 1 attempt runs, as many as the bus allows")
         #expect(

@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What the bus releases of its callers' is released outside of its lock: a `deinit` may use the bus.
+/// The bus releases values of its callers outside of its lock, because a `deinit` may use the bus.
 @Suite(.timeLimit(.minutes(10))) struct ReleaseOfValuesTests {
     /// Uses the bus when it goes.
     private final class Tattler: Error {

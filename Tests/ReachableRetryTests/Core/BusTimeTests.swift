@@ -28,7 +28,7 @@ struct BusTimeTests {
         }
     }
 
-    @Test func whatDoesNotFitIsNeverOrPast() {
+    @Test func unrepresentableTimesAreNeverOrPast() {
         #expect(BusTime(longest) == .never && BusTime(shortest) == .past)
         #expect(BusTime(.seconds(Int64.max)) == .never && BusTime(.seconds(Int64.min)) == .past)
         #expect(BusTime(.nanoseconds(Int64.max)) == .never && BusTime(.nanoseconds(Int64.max - 1)) < .never)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What cuts an attempt short.
+/// Timeouts, deadlines and interruptions of attempts.
 struct CoreAttemptTests {
     @Test func anAttemptThatTakesTooLongIsCancelledAndCharged() {
         var bench = CoreBench()
@@ -35,7 +35,7 @@ struct CoreAttemptTests {
         #expect(bench.failures(job) == ["network"] && bench.state(job) == .waiting)
     }
 
-    @Test func anAttemptIsToldHowMuchTimeThereIs() {
+    @Test func attemptHasItsTimeLimit() {
         var bench = CoreBench()
         let policies = [
             RetryPolicy.plain, .plain.attemptTimeout(.seconds(3)), .plain.giveUpAfter(elapsed: .seconds(2)),
@@ -100,7 +100,7 @@ struct CoreAttemptTests {
         #expect(bench.starts(job) == [0, 1, 2, 3, 4, 5] && bench.core[job]?.history.charged == 0)
     }
 
-    @Test func whatIsLostAfterTheAttemptsEndDidNotInterruptIt() {
+    @Test func lossAfterTheEndInterruptsNoAttempt() {
         var bench = CoreBench()
         let job = bench.submit(interrupted(after: .zero))
         bench.fail(job)

@@ -20,7 +20,7 @@ struct CoreBench {
     private var lives: [JobKey: Life] = [:]
     /// The jobs in the order in which their attempts started.
     private(set) var order: [JobKey] = []
-    /// How often a shortage of this machine was told.
+    /// The number of warnings of a shortage.
     private(set) var warnings = 0
     /// A scope of a monitor that sees.
     let scope: ConditionIndex = 0
@@ -185,13 +185,13 @@ struct CoreBench {
 
     func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
 
-    /// What let its last attempt start.
+    /// The reason for its last start.
     func startReason(_ job: JobKey) -> StartReason? { lives[job]?.startReasons.last }
 
     /// The classes of its failures, and whether they were charged.
     func failures(_ job: JobKey) -> [String] { lives[job]?.failures ?? [] }
 
-    /// Why and when its attempts were cancelled.
+    /// The reasons and times of its cancelled attempts.
     func interruptions(_ job: JobKey) -> [String] { lives[job]?.interruptions ?? [] }
 
     /// When it was told that it waits.

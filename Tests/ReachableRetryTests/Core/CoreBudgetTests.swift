@@ -3,12 +3,12 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What a job's budget is told and asked, and when.
+/// The use of a job's budget.
 struct CoreBudgetTests {
     private let throttle = RetryBudget.throttling(maxTokens: 10, tokenRatio: 0.1)
     private let bucket = RetryBudget.standard()
 
-    /// What is left: in thousandths of a token if it throttles, in tokens otherwise.
+    /// The balance: in thousandths of a token if it throttles, in tokens otherwise.
     private func left(_ budget: RetryBudget) -> Int64? {
         (budget.state as? RetryThrottle)?.balance ?? (budget.state as? RetryTokenBucket)?.balance
     }
@@ -179,7 +179,7 @@ struct CoreBudgetTests {
         #expect(left(bucket) == 500)
     }
 
-    @Test func whoSucceedsWhenTheServerIsFirstReachedNeededNoRetry() {
+    @Test func firstReachedSuccessNeedsNoRetry() {
         var bench = CoreBench()
         let spender = bench.submit(.plain.budget(bucket))
         bench.fail(spender)

@@ -6,7 +6,7 @@ import Testing
 struct CoreDeadlineTests {
     private let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(5))
 
-    @Test func whoWaitsForTheNetworkGivesUp() {
+    @Test func jobThatWaitsForTheNetworkGivesUp() {
         var bench = CoreBench(online: false)
         let job = bench.submit(policy)
         #expect(bench.next == 5)
@@ -15,14 +15,14 @@ struct CoreDeadlineTests {
         #expect(bench.ended(job) == 5 && bench.result(job) == "deadline" && bench.starts(job).isEmpty)
     }
 
-    @Test func whoWaitsForAnotherConditionGivesUp() {
+    @Test func jobThatWaitsForAConditionGivesUp() {
         var bench = CoreBench()
         let job = bench.submit(policy, when: [bench.add(isSatisfied: false)])
         bench.pass(to: 10)
         #expect(bench.ended(job) == 5 && bench.result(job) == "deadline" && bench.starts(job).isEmpty)
     }
 
-    @Test func whoBacksOffGivesUp() {
+    @Test func backingOffJobGivesUp() {
         var bench = CoreBench()
         let job = bench.submit(policy.backoff(.constant(.seconds(60))))
         bench.pass(to: 1)
@@ -41,7 +41,7 @@ struct CoreDeadlineTests {
         #expect(bench.ended(job) == 7 && bench.result(job) == "deadline, cut")
     }
 
-    @Test func whatAPredicateSaysOfACutAttemptDoesNotMatter() {
+    @Test func predicatesDoNotApplyToCutAttempts() {
         var bench = CoreBench()
         let job = bench.submit(policy)
         bench.pass(to: 5)
@@ -57,7 +57,7 @@ struct CoreDeadlineTests {
         #expect(bench.result(job) == "ok" && bench.ended(job) == 6)
     }
 
-    @Test func whoseDelayIsBeingComputedGivesUpWhenItIsKnown() {
+    @Test func failedJobGivesUpWhenItsDelayIsKnown() {
         var bench = CoreBench()
         let job = bench.submit(policy)
         bench.pass(to: 4)

@@ -48,7 +48,7 @@ struct CoreEndingTests {
         #expect(bench.result(job) == "ok" && isEmpty(bench))
     }
 
-    @Test func whatIsOverStaysOver() {
+    @Test func endedJobStaysEnded() {
         var bench = CoreBench()
         let old = bench.submit()
         bench.succeed(old)
@@ -141,7 +141,7 @@ struct CoreEndingTests {
         #expect(bench.core.liveKeys == bench.order)
     }
 
-    @Test func whoBacksOffAndWhoWaitsStartInOneOrder() {
+    @Test func backingOffAndWaitingJobsStartInOneOrder() {
         var bench = CoreBench(online: false)
         let waiting = [bench.submit(priority: .bulk), bench.submit()]
         let backingOff = [JobPriority.bulk, .interactive].map { priority in

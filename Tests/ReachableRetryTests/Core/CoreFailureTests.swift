@@ -4,7 +4,7 @@ import Testing
 
 /// Whose fault a failure is, and what it costs.
 struct CoreFailureTests {
-    /// What is known about a failure, and whose fault it is, on a stable path and if the attempt overlapped an outage.
+    /// The evidence of a failure and its fault, on a stable path and if the attempt overlapped an outage.
     struct Row: Sendable, CustomTestStringConvertible {
         var report: FailureReport
         var stable: AttemptFailure.Fault
@@ -33,7 +33,7 @@ struct CoreFailureTests {
         Row(report: .classified(.permanent), stable: .unknown, overlapping: .network),
     ]
 
-    /// How an attempt can overlap an outage.
+    /// The ways in which an attempt overlaps an outage.
     enum Overlap: CaseIterable {
         case lost
         case lostAndBack
@@ -79,7 +79,7 @@ struct CoreFailureTests {
         #expect(failure(row.report, during: overlap, .plain) == [expected])
     }
 
-    @Test(arguments: rows, Overlap.allCases) func whoDoesNotWaitIsChargedForAll(row: Row, overlap: Overlap) {
+    @Test(arguments: rows, Overlap.allCases) func jobThatDoesNotWaitIsChargedForAll(row: Row, overlap: Overlap) {
         let accelerated = failure(row.report, during: overlap, .plain.connectivity(.accelerate))
         #expect(accelerated == [text(row.overlapping, isCharged: row.overlapping != .local)])
         // What happened during the attempt does not count; that a network comes up does.
@@ -99,7 +99,7 @@ struct CoreFailureTests {
         #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable != .local)])
     }
 
-    @Test(arguments: rows) func theKernelIsAskedOnlyIfItsAnswerMatters(row: Row) {
+    @Test(arguments: rows) func lookupHappensOnlyIfItMatters(row: Row) {
         for policy in [RetryPolicy.plain, .plain.connectivity(.accelerate), .plain.connectivity(.ignore)] {
             var bench = CoreBench()
             let job = bench.submit(policy)
@@ -154,7 +154,7 @@ struct CoreFailureTests {
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.result(job) == "attempts" && bench.ended(job) == 4)
     }
 
-    @Test func thatThereIsNoNetworkOnAPathThatStaysIsBelievedOnceAnEpoch() {
+    @Test func unreachableOnASteadyPathIsBelievedOncePerEpoch() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(maxAttempts: nil))
         bench.fail(job, .unreachable)
@@ -169,7 +169,7 @@ struct CoreFailureTests {
         #expect(bench.failures(job) == ["network", "unknown, charged", "server, charged", "unknown, charged", "network"])
     }
 
-    @Test func withoutANameServerNobodyIsChargedUntilOthersGetAnswers() {
+    @Test func failedLookupIsUnchargedUntilOthersGetAnswers() {
         var bench = CoreBench()
         let (job, other) = (bench.submit(.plain.giveUpAfter(maxAttempts: nil)), bench.submit())
         for time in [10.0, 20, 30] {
@@ -266,6 +266,6 @@ struct CoreFailureTests {
 }
 
 extension AttemptFailure.Fault {
-    /// Whether it is charged to a job that waits for the network.
+    /// True if it is charged to a job that waits for the network.
     fileprivate var isCharged: Bool { self != .network && self != .local }
 }

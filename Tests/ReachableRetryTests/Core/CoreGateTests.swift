@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// How a gate lets jobs go after a reconnect: one first, then more and more.
+/// The release of jobs by a gate after a reconnect: one first, then growing numbers.
 struct CoreGateTests {
     /// Jobs that wait for the network, which then comes back.
     private func reconnected(
@@ -27,7 +27,7 @@ struct CoreGateTests {
         #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
     }
 
-    @Test func whoStandsInLineHasNoDelayThatAnEdgeEnded() {
+    @Test func queuedJobHasNoVoidedDelay() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<2).map { _ in bench.submit() }
         for job in jobs {
@@ -83,7 +83,7 @@ struct CoreGateTests {
         #expect(Set(delays).count == delays.count && (2.9...3.1).contains(delays.reduce(0, +) / 200))
     }
 
-    @Test func anAttemptThatRunsForLongBlocksNobody() {
+    @Test func longAttemptBlocksNoJob() {
         var (bench, jobs) = reconnected(4)
         bench.pass(to: 14.9)
         #expect(running(bench, jobs) == [0])
@@ -112,14 +112,14 @@ struct CoreGateTests {
         #expect(bench.state(more) == .running)
     }
 
-    @Test func aGateAtWhichNobodyWaitsHasNoTimer() {
+    @Test func gateWithoutQueuedJobsHasNoTimer() {
         var (bench, jobs) = reconnected(2)
         #expect(bench.next == 15, "the canary will have run for long")
         bench.cancel(jobs[1])
         #expect(bench.next == nil)
     }
 
-    @Test func whatHasRunForLongSaysNothingAboutAFailureAfterThat() {
+    @Test func longAttemptProvesNothingByItsFailure() {
         var (bench, jobs) = reconnected(6)
         bench.succeed(jobs[0])
         #expect(running(bench, jobs) == [1, 2])
@@ -175,7 +175,7 @@ struct CoreGateTests {
         #expect(widths == [1, 2, 4, 8, 16, 16, 16, 16, 16, 5] && bench.order == jobs)
     }
 
-    @Test func whenNobodyIsLeftToWaitNothingIsLimited() {
+    @Test func emptyQueueEndsTheLimit() {
         var (bench, jobs) = reconnected(3)
         for job in jobs { bench.succeed(job) }
         let more = (0..<100).map { _ in bench.submit() }
@@ -208,7 +208,7 @@ struct CoreGateTests {
         #expect(pauses == Array(repeating: 0, count: 7) + [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60])
     }
 
-    @Test func oneRequestThatAlwaysFailsSlowsNobody() {
+    @Test func poisonJobSlowsNoOtherJob() {
         var (bench, jobs) = reconnected(1, destination: "api")
         let poison = RetryPolicy(.immediate).giveUpAfter(maxAttempts: nil)
         let bad = bench.submit(poison, destination: "api")
@@ -356,7 +356,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [1, 3])
     }
 
-    @Test func whoGatherWhileAServerIsLeftAloneComeBackLittleByLittle() {
+    @Test func jobsGatheredDuringAServerDelayStartInAWindow() {
         var bench = CoreBench(.unjittered)
         let first = bench.submit(destination: "api")
         bench.fail(first, .classified(.overload(retryAfter: .seconds(30))))

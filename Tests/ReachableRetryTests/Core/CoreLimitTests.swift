@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// How many attempts run at a time: of the bus, of a destination, and of an attempt that submits jobs itself.
+/// The limits of running attempts: of the bus, of a destination, and of an attempt that submits jobs.
 struct CoreLimitTests {
     private func running(_ bench: CoreBench, _ jobs: [JobKey]) -> [Int] {
         jobs.indices.filter { bench.state(jobs[$0]) == .running }
@@ -110,7 +110,7 @@ struct CoreLimitTests {
         #expect(bench.starts(next) == [30])
     }
 
-    @Test(arguments: [nil, 0] as [ConditionIndex?]) func whoInsistsEndsServersOrders(scope: ConditionIndex?) {
+    @Test(arguments: [nil, 0] as [ConditionIndex?]) func insistingRetryNowEndsServerDelays(scope: ConditionIndex?) {
         var bench = CoreBench()
         let elsewhere = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
         let jobs = [bench.submit(destination: "nas"), bench.submit(to: elsewhere, destination: "nas")]

@@ -1,7 +1,7 @@
 import ReachableRetry
 import Testing
 
-/// The core against a naive scheduler that foretells who starts when, on scripts by chance.
+/// The core against a naive scheduler that foretells who starts when, on random scripts.
 ///
 /// Chance in the core is not left out: both draw from the same sequence.
 @Suite(.timeLimit(.minutes(10))) struct CoreOracleTests {

@@ -1,7 +1,7 @@
 import ReachableRetry
 import Testing
 
-/// The core against a model of the rules, on scripts by chance.
+/// The core against a model of the rules, on random scripts.
 @Suite(.timeLimit(.minutes(10))) struct CorePropertyTests {
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func theCoreDoesWhatTheRulesSay(seed: UInt64) {
         ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What edges, losses and nudges make of delays.
+/// The effect of edges, losses and calls to retry now on delays.
 struct CoreReconnectTests {
     private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
 
@@ -107,7 +107,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 1])
     }
 
-    @Test func whoAcceleratesStartsOfflineAndAtTheReconnect() {
+    @Test func acceleratedJobStartsOfflineAndAtTheReconnect() {
         var bench = CoreBench(online: false)
         let job = bench.submit(slow.connectivity(.accelerate))
         bench.fail(job)
@@ -118,7 +118,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 60, 70])
     }
 
-    @Test func whoIgnoresTheNetworkIsNotWokenByIt() {
+    @Test func jobThatIgnoresTheNetworkIsNotWoken() {
         var bench = CoreBench(online: false)
         let job = bench.submit(slow.connectivity(.ignore))
         bench.fail(job)
@@ -173,7 +173,7 @@ struct CoreReconnectTests {
         (.automatic, .refused, 3), (.resetBackoff, .unreachable, 1), (.resetBackoff, .unclassified, 1),
         (.keepBackoff, .unreachable, 2), (.keepBackoff, .unclassified, 3),
     ])
-    func aReconnectStartsTheGrowthAnewOrNot(rule: RetryPolicy.ReconnectRule, report: FailureReport, index: Int) {
+    func reconnectRestartsTheGrowthByRule(rule: RetryPolicy.ReconnectRule, report: FailureReport, index: Int) {
         var bench = CoreBench()
         let job = bench.submit(.plain.onReconnect(rule))
         bench.fail(job)
@@ -185,7 +185,7 @@ struct CoreReconnectTests {
         #expect(outcome == .backOff(index: index, previous: index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
     }
 
-    @Test func withoutAReconnectNothingStartsAnew() {
+    @Test func nothingRestartsWithoutAReconnect() {
         for rule in [RetryPolicy.ReconnectRule.automatic, .resetBackoff, .keepBackoff] {
             var bench = CoreBench()
             let job = bench.submit(.plain.onReconnect(rule))
@@ -225,7 +225,7 @@ struct CoreReconnectTests {
 
     // MARK: - Nudges
 
-    @Test func aNudgeEndsDelaysOfItsScope() {
+    @Test func retryNowEndsDelaysOfItsScope() {
         var bench = CoreBench()
         let other = bench.add(Level(isSatisfied: true, epoch: 1), isReachability: true)
         let jobs = [bench.submit(slow), bench.submit(slow, to: other), bench.submit(slow, to: other, when: [0])]
@@ -237,7 +237,7 @@ struct CoreReconnectTests {
         #expect(jobs.map { bench.starts($0) } == [[0, 1], [0, 1], [0, 1]])
     }
 
-    @Test func aNudgeDoesNotReplaceTheNetwork() {
+    @Test func retryNowDoesNotReplaceTheNetwork() {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.fail(job)
@@ -246,7 +246,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0] && bench.next == nil)
     }
 
-    @Test func aNudgeChangesNoFailure() {
+    @Test func retryNowChangesNoFailure() {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.pass(to: 1)
@@ -341,7 +341,7 @@ struct CoreReconnectTests {
         #expect(bench.interruptions(job) == ["loss at 1.5"])
     }
 
-    @Test func scopesOfJobsThatALateTimerStartsAreAskedAbout() {
+    @Test func lateTimerLooksUpScopesOfDueJobs() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.fail(job)
@@ -354,7 +354,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 3601])
     }
 
-    @Test func whoMonitorsNothingLosesNothing() {
+    @Test func unmonitoredConditionIsNeverLost() {
         var bench = CoreBench()
         bench.finish()
         bench.lose()

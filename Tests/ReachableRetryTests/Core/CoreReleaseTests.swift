@@ -50,7 +50,7 @@ struct CoreReleaseTests {
         #expect(core.update(scope, level, at: .start).contains { if case .start = $0 { true } else { false } })
     }
 
-    @Test func aNudgeDoesNotWaitForThePathToLast() {
+    @Test func retryNowDoesNotWaitForThePathToLast() {
         var bench = CoreBench(.gated)
         bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
         let job = bench.submit()
@@ -59,7 +59,7 @@ struct CoreReleaseTests {
         #expect(bench.starts(job) == [0])
     }
 
-    @Test func anEndedMonitorHoldsNobodyForFlapping() {
+    @Test func endedMonitorDelaysNoJobForFlapping() {
         var bench = CoreBench(.gated)
         bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
         let job = bench.submit()
@@ -87,7 +87,7 @@ struct CoreReleaseTests {
         #expect(starts(bench, jobs) == [0, 3600, 7200])
     }
 
-    @Test func whatIsMoreThanAnythingIsNoLimit() {
+    @Test func hugeLimitsAreNoLimits() {
         var bench = CoreBench(
             online: false, .gated(maxInFlight: .max, rate: .infinity, burst: .max, backoff: Duration(attoseconds: .max)))
         let jobs = (0..<50).map { _ in bench.submit() }
@@ -157,7 +157,7 @@ struct CoreReleaseTests {
         #expect(bench.order.filter { normal.contains($0) } == Array(normal.prefix(bench.order.count - share)))
     }
 
-    @Test func whereNothingIsLimitedNobodyNeedsAShare() {
+    @Test func withoutLimitsBulkNeedsNoShare() {
         var bench = CoreBench(online: false)
         let bulk = bench.submit(priority: .bulk)
         let normal = (0..<20).map { _ in bench.submit() }
@@ -219,7 +219,7 @@ struct CoreReleaseTests {
         #expect(running(bench, jobs) == [0, 1, 2] && running(bench, waiting).isEmpty)
     }
 
-    @Test func aNudgeEndsWhatTheGateHoldsBackOfItsOwnAccord() {
+    @Test func retryNowEndsTheGatesOwnDelays() {
         var bench = CoreBench(.unjittered)
         let first = bench.submit()
         bench.fail(first, .unreachable)
@@ -231,7 +231,7 @@ struct CoreReleaseTests {
 
     // MARK: - What a transition costs
 
-    @Test func aLossTouchesNobodyWhoStandsInLine() {
+    @Test func lossTouchesNoQueuedJob() {
         var bench = CoreBench(online: false, .unjittered)
         let jobs = (0..<1000).map { _ in bench.submit() }
         bench.up()

@@ -30,7 +30,7 @@ struct CoreSilenceTests {
         }
     }
 
-    @Test func whoGotThroughSpeaksForHisDestination() {
+    @Test func successProvesItsDestination() {
         var (bench, job) = reconnected(destination: "a")
         let others = ["a", "b", nil].map { bench.submit(destination: $0) }
         bench.pass(to: 11)
@@ -39,7 +39,7 @@ struct CoreSilenceTests {
         #expect(others.map { bench.failures($0)[0] } == ["server, charged", "network", "network"])
     }
 
-    @Test func whoGotThroughSpeaksForHisScope() {
+    @Test func successProvesItsScope() {
         var (bench, job) = reconnected()
         let scope = bench.add(Level(isSatisfied: false), isReachability: true)
         bench.up(scope)
@@ -49,7 +49,7 @@ struct CoreSilenceTests {
         #expect(bench.failures(other) == ["network"])
     }
 
-    @Test func aFailureWithoutAnAnswerSpeaksForNobodyThoughItEndsItsJob() {
+    @Test func finalFailureWithoutAnswerProvesNothing() {
         var (bench, job) = reconnected()
         let other = bench.submit()
         bench.fail(job, .final)
@@ -69,7 +69,7 @@ struct CoreSilenceTests {
         #expect(bench.failures(late) == ["network"])
     }
 
-    @Test func theNextReconnectBeginsAnew() {
+    @Test func nextReconnectStartsOver() {
         var (bench, job) = reconnected()
         bench.succeed(job)
         bench.pass(to: 60)

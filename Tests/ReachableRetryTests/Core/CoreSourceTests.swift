@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What becomes of a running attempt when the address is lost that its connections come from.
+/// Interruptions of attempts whose source address is lost.
 struct CoreSourceTests {
     private static func policy(_ grace: Double = 3) -> RetryPolicy {
         .plain.interruptsAttempt(.whenSourceIsLost(grace: .milliseconds(Int(grace * 1000))))
@@ -38,7 +38,7 @@ struct CoreSourceTests {
         #expect(now.bench.starts(now.job) == [0, 10], "it starts anew, at once")
     }
 
-    /// What happens at the second second, to an attempt with a grace of three.
+    /// The change after 2 s, for an attempt with a grace of 3 s.
     private enum Event: CaseIterable {
         case anotherCable
         case outage

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What lets attempts start, and what that is worth.
+/// The triggers of attempts and the time that they save.
 struct CoreStartReasonTests {
     private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
 
@@ -68,7 +68,7 @@ struct CoreStartReasonTests {
         #expect(bench.startReason(job) == StartReason(trigger: .timer, saved: .seconds(30)))
     }
 
-    @Test func conditionsAndNudgesAreToldFromReconnects() {
+    @Test func triggersDistinguishConditionsAndRetryNow() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
         let job = bench.submit(slow, when: [login])

@@ -42,7 +42,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(job) == [0, 60])
     }
 
-    @Test func whatElseIsWaitedForDoesNotCount() {
+    @Test func otherConditionsDoNotCount() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: false)
         let job = bench.submit(limited, when: [login])
@@ -58,7 +58,7 @@ struct CoreWaitingTests {
         #expect(bench.ended(job) == 104 && bench.result(job) == "waitLimit")
     }
 
-    @Test func whoWasToldToWaitBeforeTheFirstLookHasALimitToo() {
+    @Test func waitBeforeTheFirstVerdictHasALimit() {
         var bench = CoreBench(maxConcurrent: 1)
         let other = bench.add(Level(isSatisfied: false, isKnown: false), isReachability: true)
         let login = bench.add(isSatisfied: false)
@@ -145,7 +145,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(job) == [2, 62])
     }
 
-    @Test func nobodyWaitsForAMonitorThatWillNotLook() {
+    @Test func noJobWaitsForAMonitorThatDoesNotRun() {
         var bench = CoreBench.unknown
         let job = bench.submit()
         bench.stopWaitingForTheFirstLook()
@@ -181,7 +181,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(job).count == 1 && bench.waits(job).count == 3, "for the scope, the login, the scope")
     }
 
-    @Test func whoDoesNotWaitForTheNetworkWaitsForTheRest() {
+    @Test func jobThatIgnoresTheNetworkWaitsForConditions() {
         for rule in [RetryPolicy.Connectivity.accelerate, .ignore] {
             var bench = CoreBench(online: false)
             let login = bench.add(isSatisfied: false)
@@ -192,7 +192,7 @@ struct CoreWaitingTests {
         }
     }
 
-    @Test func whatEndsSatisfiedStaysSatisfied() {
+    @Test func conditionThatEndsSatisfiedStaysSatisfied() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
         let job = bench.submit(when: [login])
@@ -204,7 +204,7 @@ struct CoreWaitingTests {
     }
 
     /// Whatever the job does: wait for it, for another condition, for a time, for its delay, or for its attempt.
-    @Test func whatEndsUnsatisfiedEndsItsJobs() {
+    @Test func conditionThatEndsUnsatisfiedEndsItsJobs() {
         var bench = CoreBench()
         let (login, power) = (bench.add(isSatisfied: true), bench.add(isSatisfied: true))
         let (backingOff, judged, running) = (

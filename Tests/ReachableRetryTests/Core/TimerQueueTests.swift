@@ -24,7 +24,7 @@ struct TimerQueueTests {
         #expect((0..<9).map { _ in queue.popDue(at: .never) } == [1, 2, 3, 4, 5, 6, 7, 8, 0])
     }
 
-    @Test func aJobThatIsPutOffUncoversNobody() {
+    @Test func postponedJobUncoversNoVacantPlace() {
         var queue = TimerQueue()
         for job in 0..<3 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job))) }
         queue.cancel(1)
@@ -32,7 +32,7 @@ struct TimerQueueTests {
         #expect(queue.earliest == BusTime(nanoseconds: 2) && queue.popDue(at: .never) == 2 && queue.popDue(at: .never) == 0)
     }
 
-    @Test func whatHasNoTimeCanBeTakenBack() {
+    @Test func unarmedJobCanBeCancelled() {
         var queue = TimerQueue()
         queue.cancel(7)
         queue.arm(3, at: .start)
@@ -66,7 +66,7 @@ struct TimerQueueTests {
         }
     }
 
-    @Test func whatWasTakenBackTakesNoMemory() {
+    @Test func cancelledTimersTakeNoMemory() {
         var queue = TimerQueue()
         for job in 0..<100_000 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job * 7919 % 100_000))) }
         #expect(queue.count == 100_000 && queue.capacity >= 100_000)
@@ -74,7 +74,7 @@ struct TimerQueueTests {
         #expect(queue.count == 0 && queue.capacity == 0)
     }
 
-    @Test func whatIsTakenBackAgainAndAgainIsClearedAway() {
+    @Test func repeatedlyCancelledTimersAreCleared() {
         var queue = TimerQueue()
         queue.arm(0, at: BusTime(nanoseconds: 1))
         for time in 0..<100_000 as Range<Int64> {

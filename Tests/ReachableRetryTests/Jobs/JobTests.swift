@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func aLifeIsToldEventByEvent() async throws {
+    @Test func lifeIsReportedEventByEvent() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other])
             var events = script.job(scenario.bus).events.makeAsyncIterator()
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func noAttemptStartsForEventsThatNobodyReads() async throws {
+    @Test func noAttemptStartsForUnreadEvents() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             var events = script.job(scenario.bus, id: "job").events.makeAsyncIterator()
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// What a reader looks at for long is no reason to wait for longer.
-    @Test func delaysPassWhileNobodyReads() async throws {
+    @Test func delaysPassBetweenReads() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             var events = script.job(scenario.bus).events.makeAsyncIterator()
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func whoeverDropsTheEventsHasNoJob() async throws {
+    @Test func droppedEventsCancelTheJob() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             do {

@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func whoeverDropsItHasNoJob() async throws {
+    @Test func droppedIterationCancelsItsJob() async throws {
         try await Scenario().run { scenario in
             let feed = Feed([.init(elements: [1, 2])])
             do {
@@ -146,7 +146,7 @@ import Testing
     }
 }
 
-/// What one task hands to another and does not use any more.
+/// A value that one task hands over to another.
 private struct Unshared<Value>: @unchecked Sendable {
     // Unchecked: see its use.
     let value: Value

@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func theirEndIsToldThoughTheyNeverStarted() async throws {
+    @Test func endIsReportedForUnstartedJobs() async throws {
         try await Scenario(online: false).run { scenario in
             let (stories, tell) = AsyncStream.makeStream(of: GiveUp.self)
             let script = Script(scenario)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What handlers are told: in order, one at a time, and each end once.
+/// The calls of handlers: in order, one at a time, with each end once.
 @Suite(.timeLimit(.minutes(10))) struct TellingTests {
     @TaskLocal static var label = "none"
 
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func aLifeThatNeverStartedTellsItsEndOnce(detached: Bool) async throws {
+    @Test(arguments: [true, false]) func unstartedLifeReportsItsEndOnce(detached: Bool) async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job").onEvent { script.note($0) }
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func eachWaitIsToldWithWhatItWaitsFor() async throws {
+    @Test func eachWaitIsReportedWithItsConditions() async throws {
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let script = Script(scenario, failures: [Trouble.unreachable])
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aReaderThatIsDroppedTellsTheHandlers() async throws {
+    @Test func droppedReaderCallsTheHandlers() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             do {

@@ -82,7 +82,7 @@ import Testing
     }
 
     /// The seeded delays of ph1ps' own test, given the chances that its generator drew.
-    @Test func theSameChancesMakeTheSameDelays() {
+    @Test func equalRandomNumbersMakeEqualDelays() {
         let backoff = Backoff.exponential(initial: .seconds(3)).jitter(.full)
         for (n, (random, delay)) in zip(1..., [(0.720963, 2.16289), (0.929023, 5.57414), (0.058285, 0.69942), (0.374532, 8.98877)])
         {

@@ -28,7 +28,7 @@ import Testing
     @Test(arguments: donnys) func donnysRequestsKeepTheirTimes(peer: PeerCase) async throws { try await peer.check() }
 
     /// Shared publishers replay the first error: each attempt has to run the work anew.
-    @Test func eachAttemptIsToldOfTheErrorBeforeIt() async throws {
+    @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
         let told = Mutex<[Trouble?]>([])
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
@@ -59,7 +59,7 @@ import Testing
             starts: [0, 5], ends: 5, result: "refused", reason: .permanent),
     ]
 
-    @Test(arguments: repetitive) func delaysThatTheWorkWasToldAreKept(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: repetitive) func hardDelaysOfTheOperationAreKept(peer: PeerCase) async throws { try await peer.check() }
 
     @Test(arguments: 1...5) func attemptsEnd(most: Int) async throws {
         try await PeerCase(
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Its failure tells the count and loses the cause.
-    @Test func theStoryTellsCauseAndCount() async throws {
+    @Test func reportHasCauseAndCount() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let stories = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in stories.withLock { $0.append(report) } }

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// What callbacks about the network do to backoffs: grpc-java on Android, and Amplify's notifier.
+/// The effect of network callbacks on backoff: grpc-java on Android, and Amplify's notifier.
 @Suite(.timeLimit(.minutes(10))) struct NetworkCallbackTests {
     enum Step: String, Sendable {
         case eth0Up, eth0Down, wlan0Up, wlan0Down, takesWLAN, takesEthernet, again, shutdown
@@ -25,7 +25,7 @@ import Testing
     struct Walk: Sendable, CustomTestStringConvertible {
         var name: String
         var isOnline: Bool
-        /// How many attempts have been started after each step, and after the submission.
+        /// The number of started attempts after the submission and after each step.
         var submitted: Int
         var steps: [(Step, Int)]
         var testDescription: String { name }

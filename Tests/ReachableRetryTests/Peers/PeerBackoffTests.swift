@@ -50,7 +50,7 @@ struct PeerBackoffTests {
     }
 
     /// It draws up to the uncapped delay and cuts afterwards: of its 13th delays 97 in 100 are the cap.
-    @Test(arguments: [1, 20_260_131] as [UInt64]) func swiftRetriersFullJitterIsCappedBeforeChance(seed: UInt64) {
+    @Test(arguments: [1, 20_260_131] as [UInt64]) func swiftRetriersFullJitterIsCappedFirst(seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(500), maximum: .seconds(60)).jitter(.full)
         var generator = SeededGenerator(seed: seed)
         for n in [8, 9, 10, 11, 13, 65] {
@@ -103,7 +103,7 @@ struct PeerBackoffTests {
         #expect(delays(atLeast7, 1...4) == seconds([7, 7, 12, 24]))
     }
 
-    @Test func awsCapsBeforeChance() {
+    @Test func awsCapsBeforeJitter() {
         let backoff = Backoff.exponential(initial: .seconds(1), maximum: .seconds(20))
         #expect(delays(backoff, 1...7) == seconds([1, 2, 4, 8, 16, 20, 20]))
         #expect(delays(backoff.jitter(.full), [5, 6], .half) == seconds([8, 10]), "cut afterwards the second would be 16")

@@ -4,11 +4,11 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What another library's test or documentation says of one job, written as a job of ours.
+/// A case from another library's tests or documentation, written as a job of the bus.
 ///
 /// All times are seconds.
 struct PeerCase: Sendable, CustomTestStringConvertible {
-    /// What happens to the only cable.
+    /// The changes of the only cable.
     enum Change: Sendable {
         case down
         case up
@@ -20,7 +20,7 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
 
     var name: String
     var policy: RetryPolicy
-    /// What the attempts do; the last is repeated.
+    /// The results of the attempts; the last one repeats.
     var acts: [Act]
     var isOnline = true
     var changes: [(at: Double, Change)] = []
@@ -28,7 +28,7 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     /// `nil` if the job lasts for ever.
     var ends: Double?
     var result = "ok"
-    /// Why it gave up; `nil` if it did not.
+    /// The reason for giving up; `nil` if the job succeeds.
     var reason: GiveUp.Reason?
 
     var testDescription: String { name }

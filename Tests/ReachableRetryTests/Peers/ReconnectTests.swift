@@ -26,7 +26,7 @@ import Testing
     }
 
     /// A clock that counts the sleep of the machine makes all delays due at once, before the carrier is back.
-    @Test(arguments: [true, false]) func whatCameDueInASuspendedMachineWaitsForItsNetwork(isTold: Bool) async throws {
+    @Test(arguments: [true, false]) func jobsDueDuringSuspensionWaitForTheNetwork(isTold: Bool) async throws {
         try await Scenario(release: .immediate).run { scenario in
             let names = (0..<100).map(String.init)
             for name in names { await scenario.submit(name, Self.long, .fails(), .ok()) }

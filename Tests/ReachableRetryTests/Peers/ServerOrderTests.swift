@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// What AWS, Smithy, gRPC and Amplify do about servers that are busy, their budgets of retries aside.
+/// The rules of AWS, Smithy, gRPC and Amplify for busy servers, without their retry budgets.
 @Suite(.timeLimit(.minutes(10))) struct ServerOrderTests {
     private static let seeds: [UInt64] = [1, 2, 20_260_131]
     private static let base = Backoff.exponential(initial: .milliseconds(50), maximum: .seconds(20))

@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// What an attempt of a scripted operation does: it takes a while, then it fails or succeeds.
+/// The behavior of a scripted attempt: it takes a while, then it fails or succeeds.
 struct Act: Sendable {
     var takes: Duration = .milliseconds(100)
     var error: (any Error)?

@@ -77,7 +77,7 @@ import Testing
             "paced", .paced(perSecond: 1), scopes: 1, jobs: [Setting.Job(), Setting.Job(priority: .interactive), Setting.Job()]),
     ]
 
-    @Test(arguments: settings.map(\.name)) func whatIsPromisedHoldsInEveryState(name: String) throws {
+    @Test(arguments: settings.map(\.name)) func invariantsHoldInEveryState(name: String) throws {
         let setting = try #require(Self.settings.first { $0.name == name })
         let isWhole = Self.isWhole || Self.isWide
         let outcome = try explore(setting, most: isWhole ? .max : Self.most ?? Self.nearest.plain)
@@ -85,7 +85,7 @@ import Testing
         #expect(outcome.states >= Self.most ?? Self.nearest.plain || outcome.isComplete)
     }
 
-    @Test(arguments: settings.map(\.name)) func whatIsPromisedHoldsWithCancellationsAndRetriesNow(name: String) throws {
+    @Test(arguments: settings.map(\.name)) func invariantsHoldWithCancellationsAndRetryNow(name: String) throws {
         var setting = try #require(Self.settings.first { $0.name == name })
         (setting.name, setting.retryNows, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
         let outcome = try explore(setting, most: Self.isWhole ? .max : Self.most ?? Self.nearest.cancelled)

@@ -2,22 +2,22 @@
 
 /// All states of a core that can be reached by the steps of a setting, the shortest ways first.
 struct CoreExploration {
-    /// How a state was reached.
+    /// The way to a state.
     private struct Origin {
         var state: Int32
         var step: CoreWorld.Step
     }
 
-    /// What was found.
+    /// The result.
     struct Outcome {
         var states: Int
         var steps: Int
         /// How many steps from the beginning everything is known, and whether there is nothing further.
         var depth: Int
         var isComplete: Bool
-        /// How many states were reached from which no step was taken.
+        /// The number of states without explored steps.
         var unexplored = 0
-        /// What does not hold, and the shortest way there.
+        /// The violated invariant, and the shortest way to it.
         var fault: String?
     }
 

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What is alike of two states in which the same may happen next.
+/// A fingerprint that is equal for states with the same future.
 ///
 /// The core holds absolute times, growing numbers and the remains of lists. Here a time is its rank among those that are to come,
 /// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are

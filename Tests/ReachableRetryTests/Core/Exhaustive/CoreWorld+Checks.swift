@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What must hold in each state, and of each step.
+/// The invariants of each state and each step.
 extension CoreWorld {
     func check(_ isTrue: Bool, _ text: @autoclosure () -> String, _ job: Int? = nil) throws(Fault) {
         guard !isTrue else { return }
@@ -58,7 +58,7 @@ extension CoreWorld {
     mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
         let job = jobs[index]
         let scope = scopes[scope(index)]
-        // What a server answered is never overruled.
+        // A server's answer is never overruled.
         let isInterrupted = job.interruptedBy == .loss && failure != .server
         let overlaps = mode(index) != .ignore && (scope.epoch != job.armedScope || !scope.isUp)
         let isNetworks = isInterrupted || failure == .connectivity || failure != .server && overlaps
@@ -186,7 +186,7 @@ extension CoreWorld {
         try check(isBusy || mates || core.gateTimers.count > 0, "nobody will let it go", index)
     }
 
-    /// What a gate counts is what runs.
+    /// Checks that a gate counts the running attempts.
     private func checkCounts() throws(Fault) {
         guard hasCanaries else { return }
         for index in jobs.indices where jobs[index].key != nil {

@@ -4,7 +4,7 @@
 ///
 /// What must be true of it is computed from what happened, in milliseconds.
 struct CoreWorld {
-    /// What is explored.
+    /// A setting to explore.
     struct Setting: Sendable {
         /// One job; jobs are submitted in the order of their numbers.
         struct Job: Equatable, Sendable {
@@ -82,7 +82,7 @@ struct CoreWorld {
 
     struct Scope {
         var isUp: Bool
-        /// How often it was told to have become satisfied, or to have changed.
+        /// The number of its edges.
         var epoch = 0
         var retryNows = 0
     }
@@ -98,20 +98,20 @@ struct CoreWorld {
         var started = 0
         var charged = 0
         var wasCharged = false
-        /// What was seen when the last attempt started.
+        /// The epochs at the start of the last attempt.
         var armed: Int
         var armedScope: Int
         var armedRetryNows: Int
-        /// The sum of epochs and nudges for which a delay was cut short last.
+        /// The sum of epochs and calls to retry now for which a delay was cut short last.
         var voidedAt = -1
         var startedAt = 0
         var isCancelled = false
         var interruptedBy: JobState.Interruption?
-        /// Whether its attempt began while its gate tried the way.
+        /// True if its attempt began while its gate tried the way.
         var isProbe = false
     }
 
-    /// What jobs of one scope and destination have in common.
+    /// The gate of one scope and destination.
     struct Gate {
         var exists = false
         var isProbing = false
@@ -172,13 +172,13 @@ struct CoreWorld {
         (mode(job) != .wait || scopes[scope(job)].isUp) && setting.jobs[job].others.allSatisfy { scopes[$0].isUp }
     }
 
-    /// When the job's delays end: an edge or a nudge after its attempt's start ends what is not an order.
+    /// When the job's delays end: an edge or a call to retry now after its attempt's start ends what is not an order.
     func release(_ job: Int) -> Int {
         let isVoided = epoch(job) != jobs[job].armed || scopes[scope(job)].retryNows != jobs[job].armedRetryNows
         return max(jobs[job].hard, isVoided ? .min : jobs[job].soft)
     }
 
-    /// Whether a gate may hold it.
+    /// True if a gate may hold it.
     func isGated(_ job: Int) -> Bool { mode(job) == .wait }
 
     /// The jobs that have not ended, and those that are still to come.
@@ -186,17 +186,17 @@ struct CoreWorld {
         setting.jobs.indices.lazy.filter { $0 >= jobs.count || jobs[$0].state != .ended }
     }
 
-    /// Whether any job still asks for a scope.
+    /// True if any job still asks for a scope.
     func isOfInterest(scope: Int) -> Bool {
         jobsToCome.contains { self.scope($0) == scope || setting.jobs[$0].others.contains(scope) }
     }
 
-    /// Whether any job is still to go through the gate of a place.
+    /// True if any job is still to go through the gate of a place.
     func isOfInterest(gate place: Int) -> Bool { jobsToCome.contains { places[$0] == place } }
 
     // MARK: - Steps
 
-    /// What may happen next.
+    /// The possible next steps.
     func steps() -> [Step] {
         var steps: [Step] = []
         if jobs.count < setting.jobs.count { steps.append(.submit) }

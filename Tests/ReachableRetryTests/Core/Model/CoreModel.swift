@@ -1,11 +1,11 @@
 @testable import ReachableRetry
 
-/// What must be true of jobs, computed anew each time from what happened: no indices, no lists, no shortcuts.
+/// A model of jobs, computed from the events each time: no indices, no lists, no shortcuts.
 struct CoreModel {
     struct Condition {
         var isReachability: Bool
         var isSatisfied = false
-        /// How often it was told to have become satisfied, or to have changed.
+        /// The number of its edges.
         var told: UInt64 = 0
         /// The same, not counting what was there when it was first looked at.
         var epoch = 0
@@ -50,7 +50,7 @@ struct CoreModel {
         var lastFault: AttemptFailure.Fault?
         /// The scope's epoch in which the system last told it that there is no network.
         var unreachableIn: Int?
-        /// How many answers there were when no name server answered it.
+        /// The number of answers when no name server answered it.
         var answersAtNameless: Int?
         var lastWasCharged = false
         var armedEpoch = 0
@@ -69,9 +69,9 @@ struct CoreModel {
         /// Since when it waits for anything, and how long it had waited before.
         var waitSince: Int?
         var waitedBefore = 0
-        /// What it was last said to wait for, since its last start.
+        /// The last condition that it reported to wait for since its last start.
         var reportedWait: Int?
-        /// Whether its attempt started while its gate was trying the way.
+        /// True if its attempt started while its gate was trying the way.
         var isProbe = false
         /// True while it may stand in line because a shortage or a server's delay held jobs back.
         var mayStandInLine = false
@@ -90,9 +90,9 @@ struct CoreModel {
     var allRetryNows = 0
     /// The scope's epoch in which a destination was reached last.
     var reached: [String: Int] = [:]
-    /// How many answers each scope's jobs have got.
+    /// The number of answers to each scope's jobs.
     var answers: [Int: Int] = [:]
-    /// How many attempts ran when this machine ran out of something, and when.
+    /// The number of attempts at the last shortage of this machine, and its time.
     var shortage: (limit: Int, since: Int)?
     /// Until when servers want to be left alone, by place.
     var orders: [String: Int] = [:]
@@ -114,7 +114,7 @@ struct CoreModel {
             && job.extras.allSatisfy { conditions[$0].isOpen(at: now) }
     }
 
-    /// Whether the running attempt lacks a condition, or all of the addresses that it started with, as its policy says.
+    /// True if the running attempt lacks a condition, or all of the addresses that it started with, as its policy says.
     private func isCutOff(_ job: Job) -> Bool {
         guard job.variant.heedsSource else { return !isMet(job) }
         return !job.sources.isEmpty && job.sources.allSatisfy { conditions[$0].isLive && !conditions[$0].isSatisfied }

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What must hold: of each effect when it comes, and of everything between any two events.
+/// The invariants of each effect, and of the state between events.
 extension CoreRun {
     func check(_ isTrue: Bool, _ text: @autoclosure () -> String, _ index: Int? = nil) throws(Fault) {
         guard !isTrue else { return }
@@ -8,7 +8,7 @@ extension CoreRun {
         throw Fault(description: "at \(model.now): \(text())\(job)\nconditions: \(model.conditions)")
     }
 
-    /// What happens to a condition or a scope touches its own jobs only, and they start in their order.
+    /// Checks that a change of a condition or scope touches its own jobs only, which start in order.
     func check(_ effects: [Effect], isOwn: (CoreModel.Job) -> Bool) throws(Fault) {
         var starts: [Int] = []
         for effect in effects {
@@ -90,7 +90,7 @@ extension CoreRun {
         (model.jobs[index].isInterrupted, model.jobs[index].interruptedBy) = (true, interruption)
     }
 
-    /// If true, no job stands in line: what such a one waits for is only known when its turn comes.
+    /// True if no job stands in line: what such a one waits for is only known when its turn comes.
     private var isWithoutLine: Bool {
         isExact && !model.isHoldingBack && !model.jobs.contains(where: \.mayStandInLine)
     }

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What must hold of gates: how many try the way, and that everybody gets through in the end.
+/// The invariants of gates: the number of canaries, and the liveness of all jobs.
 extension CoreRun {
     var hasCanaries: Bool { core.release.rules.hasCanaries }
 

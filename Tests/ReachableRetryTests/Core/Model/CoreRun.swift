@@ -7,7 +7,7 @@ struct CoreRun {
     }
 
     var core: RetryBusCore
-    /// Whether jobs start the moment they may, so that everything can be foretold.
+    /// True if jobs start the moment they may, so that everything can be foretold.
     let isExact: Bool
     var model: CoreModel
     var keys: [JobKey] = []
@@ -15,7 +15,7 @@ struct CoreRun {
     /// The jobs that have ended, and those of which that was told.
     var ends: [Int] = []
     var toldEnds: [Int] = []
-    /// What an unknown scope will turn out to be.
+    /// The first verdict of an unknown scope.
     private var wanted = [true, true]
     /// The conditions that jobs used, and those that the core said are no longer used, since some were last forgotten.
     private var used: Set<Int> = []

@@ -55,14 +55,14 @@ struct Variant: Equatable, Sendable {
     var waitLimit: Int?
     var timeout: Int?
     var grace: Int?
-    /// Whether the grace is that of the source's loss.
+    /// True if the grace is that of the source's loss.
     var heedsSource = false
     var rule = RetryPolicy.ReconnectRule.automatic
     var bypassesGate = false
-    /// Whether it shares the budget, if there is one.
+    /// True if it shares the budget, if there is one.
     var isBudgeted = false
 
-    /// Whether a release policy may hold it.
+    /// True if a release policy may hold it.
     var isGated: Bool { mode == .wait && !bypassesGate }
 
     var policy: RetryPolicy { policy(budget: nil) }
@@ -108,7 +108,7 @@ extension CoreStep {
     static let delays = [0, 1, 100, 500, 1000, 60_000]
     static let spans = [0, 1, 10, 100, 400, 1000, 5000]
 
-    /// A script by chance.
+    /// A random script.
     static func script(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
         func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
         return (0..<count).map { _ in
@@ -143,7 +143,7 @@ extension CoreStep {
         }
     }
 
-    /// A script by chance in which many jobs of few destinations meet: gates come to do all that they can.
+    /// A random script in which many jobs of few destinations meet: gates come to do all that they can.
     static func crowd(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
         func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
         let isUp = number(3) == 0

@@ -2,7 +2,7 @@ import Glibc
 import ReachabilityTesting
 import Testing
 
-/// Plays scripts by chance, and finds the shortest one that fails.
+/// Plays random scripts, and finds the shortest one that fails.
 enum ScriptPlayer {
     typealias Play = ([CoreStep]) throws(CoreRun.Fault) -> Void
 

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What the oracle is told: the same as the core.
+/// The inputs of the oracle: the same as the core's.
 extension CoreOracle {
     // MARK: - Jobs
 

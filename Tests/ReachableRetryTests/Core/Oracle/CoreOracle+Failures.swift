@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What failures lead to.
+/// The consequences of failures.
 extension CoreOracle {
     /// The running attempt failed; says whether a delay is to be computed.
     mutating func fail(
@@ -75,7 +75,7 @@ extension CoreOracle {
         return fault != .network && fault != .local && fault != .unknown
     }
 
-    /// Whether failures of the network cost the job nothing.
+    /// True if failures of the network cost the job nothing.
     private func isFree(_ job: Job) -> Bool { job.waitsForScope && conditions[job.scope].isLive }
 
     private mutating func note(_ index: Int, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool) {

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// How fast jobs are let go.
+/// The release of jobs.
 extension CoreOracle {
     /// The numbers of the rules.
     static let (firstWidth, bulkShare, mostFailed) = (2, 8, 4)
@@ -8,7 +8,7 @@ extension CoreOracle {
 
     private func uses(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
 
-    /// Who stands in line at a gate, the first first.
+    /// Returns the queued jobs of a gate, in order.
     func line(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(position: QueuePosition, job: Int)] {
         jobs.indices.filter { uses(gate, $0) && jobs[$0].place == .inLine && isWanted(jobs[$0]) }
             .compactMap { job in jobs[job].position.map { ($0, job) } }.sorted { $0.0 < $1.0 }
@@ -23,7 +23,7 @@ extension CoreOracle {
     mutating func gate(_ scope: Int, _ destination: String?) -> Int {
         if let gate = gates.firstIndex(where: { !$0.isGone && $0.scope == scope && $0.destination == destination }) { return gate }
         gates.append(Gate(scope: scope, destination: destination))
-        // What it missed.
+        // The edge that it missed.
         let hasNewEdge = conditions[scope].edges.last.map { now <= $0 + Self.settling } ?? false
         if conditions[scope].isUnsteady || hasNewEdge { noteEdge(gates.count - 1) }
         return gates.count - 1
@@ -62,7 +62,7 @@ extension CoreOracle {
         gates[job.gate].reachedIn = job.armedScopeEpoch
     }
 
-    /// What an answer means to an attempt's gate.
+    /// Records an answer at an attempt's gate.
     private func proven(_ gate: Gate) -> Gate {
         var gate = gate
         (gate.failures, gate.retryAt, gate.pauseAt) = (0, .past, .past)
@@ -200,7 +200,7 @@ extension CoreOracle {
         }
     }
 
-    /// How many attempts run to a gate's destination; none if it has no name.
+    /// Returns the number of running attempts of a gate's destination; 0 without a destination.
     private func ofDestination(_ gate: Int) -> Int { gates[gate].destination == nil ? 0 : running.count { uses(gate, $0) } }
 
     /// Half of all places: while others wait, a destination gets no more.

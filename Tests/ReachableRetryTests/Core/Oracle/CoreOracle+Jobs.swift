@@ -105,7 +105,7 @@ extension CoreOracle {
         deeds.append((index, .interrupt(interruption)))
     }
 
-    /// If true, an attempt lacks what its policy says: a condition, or every address that it started with.
+    /// True if an attempt lacks what its policy says: a condition, or every address that it started with.
     private func isCutOff(_ job: Job) -> Bool {
         guard job.variant.heedsSource else { return !unmet(job).isEmpty }
         let isHeld = job.sources.map { conditions[$0].isSatisfied || conditions[$0].level.isFinished }

@@ -1,6 +1,6 @@
 @testable import ReachableRetry
 
-/// What is told of a job to who asks.
+/// The description of a job.
 extension CoreOracle {
     struct Story: Equatable {
         var state: PendingJob.State

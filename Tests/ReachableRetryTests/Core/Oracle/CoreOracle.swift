@@ -20,7 +20,7 @@ struct CoreOracle {
         /// Since when it has been as it is, open or closed.
         var since = BusTime.start
         var retryNows = 0
-        /// How often a server answered one of its jobs.
+        /// The number of answers to its jobs.
         var answers = 0
 
         init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
@@ -84,7 +84,7 @@ struct CoreOracle {
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
-        /// What it was last said to wait for, since its last start.
+        /// The last condition that it reported to wait for since its last start.
         var reportedWait: Int?
 
         var started = 0
@@ -130,7 +130,7 @@ struct CoreOracle {
         let destination: String?
         var isGone = false
         var phase = GateState.Phase.open
-        /// How many edges it has seen.
+        /// The number of edges that it has seen.
         var round = 0
         /// The scope's epoch in which somebody succeeded last.
         var reachedIn: UInt64?

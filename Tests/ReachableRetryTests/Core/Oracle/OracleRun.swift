@@ -20,7 +20,7 @@ struct OracleRun {
     private let budget: RetryBudget?
     private var keys: [JobKey] = []
     private var levels: [Level]
-    /// What an unknown scope will turn out to be.
+    /// The first verdict of an unknown scope.
     private var wanted = [true, true]
     private var now = BusTime.start
     /// What became of the core's jobs since that was last compared.
