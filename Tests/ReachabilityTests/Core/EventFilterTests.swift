@@ -39,7 +39,7 @@ import Testing
         #expect(filter.passes(RouteFrame.make(route, type: 25, flags: 0x100)))
     }
 
-    @Test func onlyRoutesAreEverDropped() {
+    @Test func onlyRoutesAreDropped() {
         let nothing = EventFilter(watching: [])
         for type in (0...120) as ClosedRange<UInt16> where type != 24 && type != 25 {
             #expect(nothing.passes(RouteFrame.make("203.0.113.0/24", type: type)))
