@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ConditionTests {
-    @Test func aSourceSetsLevelAndEpoch() {
+    @Test func sourceSetsLevelAndEpoch() {
         let source = ConditionSource("login", isSatisfied: false)
         #expect(source.condition.state == .init() && source.condition.name == "login")
         source.set(true)
@@ -19,11 +19,11 @@ import Testing
         #expect(source.condition.state == .init(isSatisfied: true, epoch: 3, isFinished: true))
     }
 
-    @Test func aConditionThatStartsSatisfiedHasEpochOne() {
+    @Test func satisfiedConditionStartsWithEpochOne() {
         #expect(ConditionSource("login", isSatisfied: true).condition.state == .init(isSatisfied: true, epoch: 1))
     }
 
-    @Test func updatesBeginWithTheStateAndEndWithTheFinishedOne() async {
+    @Test func updatesEndWithTheFinishedState() async {
         let source = ConditionSource("login", isSatisfied: false)
         var updates = source.condition.updates.makeAsyncIterator()
         #expect(await updates.next() == .init())
@@ -34,7 +34,7 @@ import Testing
         #expect(await updates.next() == nil)
     }
 
-    @Test func aSlowListenerSeesTheLatestState() async {
+    @Test func slowListenerSeesTheLatestState() async {
         let source = ConditionSource("login", isSatisfied: false)
         var updates = source.condition.updates.makeAsyncIterator()
         for _ in 0..<100 {
@@ -44,7 +44,7 @@ import Testing
         #expect(await updates.next() == .init(isSatisfied: false, epoch: 100))
     }
 
-    @Test func listenersOfAFinishedConditionGetItsStateAndTheEnd() async {
+    @Test func lateListenersGetTheFinishedState() async {
         let source = ConditionSource("login", isSatisfied: true)
         source.finish()
         var states: [Condition.State] = []
@@ -52,7 +52,7 @@ import Testing
         #expect(states == [.init(isSatisfied: true, epoch: 1, isFinished: true)])
     }
 
-    @Test func aConditionFollowsASequence() async {
+    @Test func conditionFollowsASequence() async {
         let (levels, levelsIn) = AsyncStream.makeStream(of: Bool.self)
         let condition = Condition("charger", levels)
         var updates = condition.updates.makeAsyncIterator()
@@ -63,7 +63,7 @@ import Testing
         #expect(await updates.next() == .init(isSatisfied: true, epoch: 1, isFinished: true))
     }
 
-    @Test func observersAreToldOutsideTheLockAndMayChangeTheCondition() {
+    @Test func observersMayChangeTheCondition() {
         let storage = ConditionStorage(.init())
         let seen = Mutex<[Condition.State]>([])
         let id = storage.observe {
@@ -80,7 +80,7 @@ import Testing
         #expect(seen.withLock { $0.last?.epoch } == 3 && storage.listenerCount == 0)
     }
 
-    @Test func changesFromManyThreadsAreToldInOrder() async {
+    @Test func concurrentChangesArePublishedInOrder() async {
         let source = ConditionSource("login", isSatisfied: false)
         let epochs = Mutex<[UInt64]>([])
         _ = source.condition.storage.observe {
@@ -94,7 +94,7 @@ import Testing
         #expect(told == told.sorted() && told.last == 4000)
     }
 
-    @Test func nothingIsLeftOfListenersThatWent() async {
+    @Test func endedListenersAreForgotten() async {
         let source = ConditionSource("login", isSatisfied: false)
         await withDiscardingTaskGroup { group in
             for _ in 0..<100 { group.addTask { for await _ in source.condition.updates { break } } }
@@ -113,7 +113,7 @@ import Testing
         return waiting
     }
 
-    @Test func whoWaitsIsToldOnceItIsSatisfied() async {
+    @Test func waitEndsWhenTheConditionIsSatisfied() async {
         let storage = ConditionStorage(.init())
         let waiting = [wait(for: storage), wait(for: storage)]
         storage.advanceEpoch()
@@ -124,7 +124,7 @@ import Testing
         #expect(await storage.satisfiedOrFinished() == .init(isSatisfied: true, epoch: 2), "at once")
     }
 
-    @Test func whoWaitsIsToldThatNothingWillChange() async {
+    @Test func waitEndsWhenTheConditionIsFinished() async {
         let storage = ConditionStorage(.init())
         let waiting = wait(for: storage)
         storage.finish()
@@ -133,7 +133,7 @@ import Testing
         #expect(storage.listenerCount == 0)
     }
 
-    @Test func whoIsCancelledWaitsNoLonger() async {
+    @Test func waitEndsWhenItsTaskIsCancelled() async {
         let storage = ConditionStorage(.init())
         let waiting = wait(for: storage)
         let other = wait(for: storage)
@@ -150,7 +150,7 @@ import Testing
         #expect(storage.listenerCount == 0)
     }
 
-    @Test func manyWhoWaitAndAreCancelledAreEachToldOnce() async {
+    @Test func concurrentCancellationsEndEachWaitOnce() async {
         let storage = ConditionStorage(.init())
         let waiting = (0..<400).map { _ in Task { await storage.satisfiedOrFinished() } }
         // Waiting, cancelling and changes race.

@@ -13,7 +13,7 @@ struct DescriptionTests {
         #expect("\(path)" == "unsatisfied: no name server answered")
     }
 
-    @Test func familiesThatPartWaysAreBothNamed() {
+    @Test func familiesWithTwoInterfacesAreBothNamed() {
         var path = NetworkPath.online(ipv6: true)
         path.ipv6.interface = NetworkInterface.Identity(index: 3, name: "wlan0")
         #expect("\(path)".hasSuffix("IPv4+IPv6, IPv6 via wlan0"))

@@ -58,7 +58,7 @@ import Testing
 }
 
 @Suite struct IPPrefixTests {
-    @Test func aPrefixContainsItsAddressesAndNoOthers() {
+    @Test func prefixContainsItsAddresses() {
         let block = prefix("10.9.0.77/16")
         #expect(block.address == ip("10.9.0.0"))
         #expect(block.contains(ip("10.9.255.255")) && !block.contains(ip("10.10.0.0")) && !block.contains(ip("::10.9.0.1")))
@@ -73,7 +73,7 @@ import Testing
         #expect(IPPrefix(ip("::1"), length: .max).length == 128)
     }
 
-    @Test func textIsThatOfIp() {
+    @Test func textMatchesIp() {
         #expect(prefix("10.0.0.0/8").description == "10.0.0.0/8")
         #expect(IPPrefix.all(.ipv4).description == "default")
     }

@@ -51,5 +51,5 @@ import Testing
         #expect(kind(519, "wwan") == .cellular && kind(1, "wwan") == .cellular)
     }
 
-    @Test func theLoopbackDeviceIsTheLoopbackDeviceWhateverItsKind() { #expect(kind(772, "dummy") == .loopback) }
+    @Test func loopbackTypePrecedesTheKind() { #expect(kind(772, "dummy") == .loopback) }
 }

@@ -8,7 +8,7 @@ import Testing
             malformed: 2, drops: 3, reopens: 4, receiveBuffer: 5)
     }
 
-    @Test func whatIsEmptiedSaysNothingAnyMore() {
+    @Test func emptiedBatchHasNoEvents() {
         var batch = batch(of: 3)
         batch.removeAll()
         #expect(batch.events.isEmpty && !batch.hasMore && batch.receiveBuffer == nil)
@@ -16,7 +16,7 @@ import Testing
     }
 
     /// After a loss all that the kernel holds comes at once: room for that must not be kept for ever.
-    @Test(arguments: [100, 200_000]) func roomIsKeptForAsManyEventsAsUsual(count: Int) {
+    @Test(arguments: [100, 200_000]) func emptiedBatchKeepsItsUsualCapacity(count: Int) {
         var batch = batch(of: count)
         batch.removeAll()
         #expect(count <= 512 ? batch.events.capacity >= count : batch.events.capacity == 0)

@@ -15,7 +15,7 @@ import Testing
 
     private var endCount: Int { ends.count.load(ordering: .relaxed) }
 
-    @Test func whatIsNotReadYetIsKeptInOrderUntilTheEnd() async {
+    @Test func unreadElementsStayInOrder() async {
         let subscription = Subscription<Int>(limit: 3)
         for number in 1...3 { subscription.yield(number) }
         subscription.finish()
@@ -36,7 +36,7 @@ import Testing
         #expect(numbers == kept)
     }
 
-    @Test func whoWaitsIsToldAtOnce() async {
+    @Test func waitingTaskGetsTheElementAtOnce() async {
         let subscription = Subscription<Int>(limit: 1)
         var told = stream(subscription).makeAsyncIterator()
         for number in 1...100 {
@@ -49,7 +49,7 @@ import Testing
         #expect(await told.next() == nil)
     }
 
-    @Test func eachElementIsReadOnceByWhomeverWaits() async {
+    @Test func eachElementIsReadOnce() async {
         let subscription = Subscription<Int>(limit: 1000)
         let stream = stream(subscription)
         let sum = await withTaskGroup(of: Int.self) { group in
@@ -71,7 +71,7 @@ import Testing
         #expect(sum == 500_500)
     }
 
-    @Test func aCancelledTaskEndsItsIterationAndTheSubscription() async {
+    @Test func cancellationEndsTheSubscription() async {
         let subscription = Subscription<Int>(limit: 1)
         let stream = stream(subscription)
         subscription.yield(1)
@@ -88,7 +88,7 @@ import Testing
         for await number in stream { Issue.record("\(number) came after the end") }
     }
 
-    @Test func aTaskThatIsCancelledAlreadyReadsNothing() async {
+    @Test func cancelledTaskReadsNothing() async {
         let subscription = Subscription<Int>(limit: 1)
         let stream = stream(subscription)
         let reading = Task {
@@ -99,7 +99,7 @@ import Testing
         #expect(endCount == 1)
     }
 
-    @Test func whoGoesAwayEndsIt() async {
+    @Test func releasedStreamEndsTheSubscription() async {
         let subscription = Subscription<Int>(limit: 1)
         do { _ = stream(subscription) }
         #expect(endCount == 1, "nobody ever read it")

@@ -1,10 +1,7 @@
-/// Who listens to which stream.
+/// The listeners of each stream.
 ///
-/// A listener gets its baseline before anything else, and only from whoever publishes.
-///
-/// Registration puts a listener among the newcomers; the publisher, of whom there is one at a time, fetches them with their
-/// baselines. So a transition can neither be told twice nor fall between a baseline and what follows it, and nobody is told
-/// anything under a lock.
+/// Registration adds a listener to the newcomers. The publisher, of which there is one at a time, admits them with their
+/// baselines. So no transition is delivered twice or lost after a baseline, and no listener is called under a lock.
 package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable {
     package typealias ID = UInt64
 
@@ -27,7 +24,9 @@ package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable
         return nextID
     }
 
-    /// Returns whether the listener was there.
+    /// Removes a listener.
+    ///
+    /// - Returns: true if the listener was registered.
     package mutating func remove(_ id: ID, from key: Key) -> Bool {
         if listeners[key]?.removeValue(forKey: id) != nil {
             if listeners[key]?.isEmpty == true { listeners[key] = nil }
@@ -38,13 +37,13 @@ package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable
         return true
     }
 
-    /// Whether anybody has had a baseline.
+    /// Returns true if a stream has a listener with a baseline.
     package func hasListeners(to key: Key) -> Bool { listeners[key] != nil }
 
-    /// The listeners who have had their baseline.
+    /// Returns the listeners with a baseline.
     package func listeners(to key: Key) -> [Listener] { listeners[key].map { Array($0.values) } ?? [] }
 
-    /// Makes listeners of the newcomers to those streams that have a baseline, and returns them with it.
+    /// Admits the newcomers of streams that have a baseline, and returns them with it.
     package mutating func admit<Baseline>(_ baseline: (Key) -> Baseline?) -> [(Baseline, [Listener])] {
         var admitted: [(Baseline, [Listener])] = []
         for (key, arrivals) in newcomers {
@@ -56,7 +55,7 @@ package struct Broadcast<Key: Hashable & Sendable, Listener: Sendable>: Sendable
         return admitted
     }
 
-    /// Forgets everybody and returns them.
+    /// Removes and returns all listeners and newcomers.
     package mutating func removeAll() -> [Listener] {
         defer {
             listeners = [:]

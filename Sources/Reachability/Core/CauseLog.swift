@@ -1,6 +1,6 @@
-/// The events since things were last quiet, to tell which of them explains a change.
+/// The events since the last quiet moment, to find the one that explains a change.
 package struct CauseLog: Equatable, Sendable {
-    /// Enough to explain; a flood of events explains nothing more.
+    /// The number of events that are kept; more explain nothing more.
     package static let capacity = 64
 
     private var events: [InterpretedEvent] = []
@@ -18,14 +18,14 @@ package struct CauseLog: Equatable, Sendable {
         events.removeAll(keepingCapacity: true)
     }
 
-    /// Forgets the events whose changes an evaluation has seen: what comes later has other causes.
+    /// Removes the events whose changes an evaluation has seen: later changes have other causes.
     package mutating func removeSeen() {
         events.removeAll { !$0.mayPrecedeItsChange }
     }
 
-    /// The event that explains best how a path became another one; of equals the latest.
+    /// Returns the best explanation of a change of a path; the latest one of equals.
     package func best(from old: NetworkPath?, to new: NetworkPath) -> Cause? {
-        // As a rule there is one, and nothing to choose.
+        // The common case.
         if events.count == 1 { return events[0].cause }
         let change = PathChange(from: old, to: new)
         var (best, bestScore) = (Int?.none, 0)
@@ -39,9 +39,9 @@ package struct CauseLog: Equatable, Sendable {
     }
 }
 
-/// What became of a path, reduced to what events are measured by.
+/// The change of a path, reduced to the data that events are scored by.
 private struct PathChange {
-    /// The way that packets take or took.
+    /// The way of packets.
     private struct Way {
         var ipv4: UInt32?
         var ipv6: UInt32?
@@ -61,7 +61,7 @@ private struct PathChange {
     private let wasSatisfied: Bool
     private let isSatisfied: Bool
     private let isRefused: Bool
-    // What is lost is explained by the way it went before, what is gained by the way it goes now.
+    // The way before explains a loss, the way now a gain.
     private let before: Way
     private let after: Way
 
@@ -77,8 +77,7 @@ private struct PathChange {
         let weight = event.weight(
             concernsEgress: event.interface.map { before.leaves(through: $0.index) || after.leaves(through: $0.index) } ?? false,
             concernsSource: { before.comes(from: $0) || after.comes(from: $0) })
-        // A event that takes something away explains no gain, one that adds something no loss; of what merely changes another way
-        // of not working, the latest explains.
+        // A removal explains no gain, and an addition no loss. Between two unsatisfied paths the latest event explains.
         if !wasSatisfied && !isSatisfied { return event.isRoute && !isRefused ? min(weight, 9) : min(weight, 10) }
         if wasSatisfied == isSatisfied { return weight }
         return event.takesAway == wasSatisfied || event.takesAway == nil ? weight : weight / 10
@@ -86,7 +85,7 @@ private struct PathChange {
 }
 
 extension InterpretedEvent {
-    /// Whether it takes something away or adds something; `nil` if that cannot be told.
+    /// True for a removal, false for an addition; `nil` if neither is known.
     fileprivate var takesAway: Bool? {
         switch kind {
         case .linkRemoved: true
@@ -101,10 +100,10 @@ extension InterpretedEvent {
 
     fileprivate var isRoute: Bool { if case .route = kind { true } else { false } }
 
-    /// How much a event explains.
+    /// Returns the weight of an event as an explanation.
     ///
-    /// A route that the kernel announces as gone with its link or address is explained by those; of what comes, the last piece
-    /// explains, so they weigh the same.
+    /// Links and addresses outweigh the routes that are removed with them. Additions weigh the same, because the last one
+    /// completes the path.
     fileprivate func weight(concernsEgress: Bool, concernsSource: (IPAddress) -> Bool) -> Int {
         let near = concernsEgress ? 10 : 0
         switch kind {
@@ -129,6 +128,6 @@ extension InterpretedEvent {
 }
 
 extension NetworkPath {
-    /// Whether a route or rule says no, so that routes explain a change of the reason; otherwise links and addresses do.
+    /// True if a route or rule refuses, so that routes explain a change of the reason; otherwise links and addresses do.
     fileprivate var isRefused: Bool { offlineReason.map { $0 >= .noRoute } ?? false }
 }

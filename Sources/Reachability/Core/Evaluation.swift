@@ -15,7 +15,7 @@ package struct Evaluation: Sendable {
         case done
     }
 
-    /// What the validator has to do.
+    /// The validator's part in an evaluation.
     package struct Validation: Sendable {
         /// The answer to the pending requests.
         package var answer: ValidationState.Answer?

@@ -1,13 +1,12 @@
-/// Which route messages can matter, as a program for the kernel: what it drops wakes nobody.
+/// The filter of route messages that can matter, as a program for the kernel: dropped messages cause no wake-up.
 ///
-/// A route that does not cover a watched address never decides about it. Only messages about such routes are dropped; with a
-/// full routing table that is nearly all of them. By the prefix alone is sound under NLM_F_REPLACE, too: a route is only ever
-/// replaced by one to the same prefix.
+/// Only messages about routes that cover no watched address are dropped; with a full routing table those are nearly all. The
+/// prefix alone suffices under NLM_F_REPLACE, too: a route is only replaced by one to the same prefix.
 package struct EventFilter: Hashable, Sendable {
-    /// How many addresses of a family are told apart; with more, all routes of the family pass.
+    /// The number of addresses of a family that the filter can hold; with more, all routes of the family pass.
     package static let addressLimit = 32
 
-    /// NLM_F_MULTI: the datagram holds more messages than the one that is looked at.
+    /// NLM_F_MULTI: the datagram holds several messages.
     static let multi: UInt16 = 2
     /// RTM_NEWROUTE and RTM_DELROUTE.
     static let (newRoute, delRoute): (UInt16, UInt16) = (24, 25)
@@ -17,7 +16,7 @@ package struct EventFilter: Hashable, Sendable {
     private let ipv4: [IPAddress]?
     private let ipv6: [IPAddress]?
 
-    /// Makes the filter for some destinations.
+    /// Makes the filter for watched destinations.
     package init(watching destinations: Set<IPAddress>) {
         func addresses(_ family: IPAddress.Family) -> [IPAddress]? {
             let addresses = destinations.filter { $0.family == family }
@@ -27,10 +26,10 @@ package struct EventFilter: Hashable, Sendable {
         ipv6 = addresses(.ipv6)
     }
 
-    /// The addresses of a family that are told apart, or `nil` if all its routes pass.
+    /// Returns the watched addresses of a family; `nil` if all its routes pass.
     func addresses(_ family: IPAddress.Family) -> [IPAddress]? { family == .ipv4 ? ipv4 : ipv6 }
 
-    /// Whether the kernel delivers a datagram: the rule in plain words, to compare the program with.
+    /// Returns true if the kernel delivers a datagram: the rule that the program has to match.
     package func passes(_ frame: [UInt8]) -> Bool {
         // struct nlmsghdr and struct rtmsg: 16 and 12 bytes (rtnetlink(7)).
         guard frame.count >= 28 else { return true }
@@ -43,7 +42,7 @@ package struct EventFilter: Hashable, Sendable {
         return addresses.contains(where: block.contains)
     }
 
-    /// The payload of the first RTA_DST, found as the kernel finds it (nla_find, lib/nlattr.c).
+    /// Returns the payload of the first RTA_DST, found like the kernel does (nla_find, lib/nlattr.c).
     private static func destination(_ frame: [UInt8]) -> ArraySlice<UInt8>? {
         var position = 28
         while position + 4 <= frame.count {
@@ -56,7 +55,7 @@ package struct EventFilter: Hashable, Sendable {
         return nil
     }
 
-    /// A number in the machine's byte order.
+    /// Returns a number in the machine's byte order.
     private static func half(_ frame: [UInt8], _ position: Int) -> UInt16 {
         frame.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: position, as: UInt16.self) }
     }
@@ -66,11 +65,10 @@ extension EventFilter {
     /// One instruction of a classic BPF program (struct sock_filter, linux/filter.h).
     package typealias Instruction = (code: UInt16, jt: UInt8, jf: UInt8, k: UInt32)
 
-    /// The program that decides as ``passes(_:)`` does.
+    /// The program that decides like ``passes(_:)``.
     ///
-    /// It jumps over what does not apply and returns on the spot otherwise, so that no jump is long: a conditional one reaches
-    /// 255 instructions. Numbers are loaded as if they were in network order; those that the machine writes in its own are
-    /// compared with constants that are turned as well.
+    /// Each test jumps over one part or returns at once, because a conditional jump reaches only 255 instructions. Numbers are
+    /// loaded as if in network order, so constants in the machine's order are swapped, too.
     package var instructions: [Instruction] {
         var program = Program()
         program.add(.loadLength)
@@ -90,7 +88,7 @@ extension EventFilter {
         return program.instructions
     }
 
-    /// The part for messages of one family.
+    /// Returns the part for messages of one family.
     private func comparison(_ family: IPAddress.Family) -> Program {
         var program = Program()
         guard let addresses = addresses(family) else {
@@ -99,7 +97,7 @@ extension EventFilter {
         }
         program.add(.loadByte, 17)
         program.pass(if: .jumpIfMore, UInt32(family.bitWidth))
-        // How many bits of its last word the prefix leaves free.
+        // The number of free bits in the prefix's last word.
         program.add(.negate)
         program.add(.and, 31)
         program.add(.store, Memory.free)
@@ -123,9 +121,9 @@ extension EventFilter {
         return program
     }
 
-    /// Compares the words before the prefix's last one whole, and of that one the bits that the prefix does not leave free.
+    /// Returns the part that compares whole words before the prefix's last one, and the prefix's bits of that one.
     ///
-    /// A shift by 32 would be one by 0, hence the choice by words.
+    /// A shift by 32 would be a shift by 0, hence the choice by words.
     private func comparison(_ addresses: [IPAddress], last: Int) -> Program {
         var program = Program()
         for address in addresses {
@@ -146,7 +144,7 @@ extension EventFilter {
         return program
     }
 
-    /// Where the scratch memory keeps what; the destination's words come first.
+    /// The layout of the scratch memory; the destination's words come first.
     private enum Memory {
         static let free: UInt32 = 4
     }
@@ -177,7 +175,7 @@ extension EventFilter {
         case copyToX = 0x07
     }
 
-    /// Instructions, as they are put together.
+    /// A list of instructions under construction.
     private struct Program {
         static let pass: UInt32 = .max
         static let drop: UInt32 = 0
@@ -200,7 +198,7 @@ extension EventFilter {
             add(.return, Self.pass)
         }
 
-        /// Runs a part that ends with a return, if the condition is met.
+        /// Adds a part that ends with a return, for a condition.
         mutating func when(_ condition: Code, _ operand: UInt32, do part: Program) {
             add((condition.rawValue, 1, 0, operand))
             add(.jump, UInt32(part.instructions.count))

@@ -1,22 +1,22 @@
-/// What is known about the addresses of the hosts that scopes name, and when to look them up again.
+/// The known addresses of the hosts of scopes, and the times of their lookups.
 ///
-/// Pure: it is told the time.
+/// Pure.
 package struct HostCache: Sendable {
-    /// How long a scope's first verdict waits for the first answer; then the host counts as unresolved.
+    /// The time that a scope's first verdict waits for the first answer; then the host is treated as unresolved.
     package static let patience = Duration.seconds(1)
-    /// The pace of repeated look-ups after failures, and the shortest time between two look-ups of a host.
+    /// The first and the last pause before a failed lookup is repeated; the first is also the least time between two lookups.
     package static let (firstRetry, lastRetry) = (Duration.seconds(1), Duration.seconds(60))
-    /// How many addresses of a host are looked at: each costs a look-up of its route.
+    /// The number of a host's addresses that are used: each costs a route lookup.
     package static let addressLimit = 16
 
     struct Entry {
         var addresses: [IPAddress] = []
         /// The failure of the last lookup.
         var failure: NameLookupFailure?
-        /// Whether there was an answer, or long enough none.
+        /// True after the first answer, or after waiting for it long enough.
         var isSettled = false
         var isAsking = false
-        /// Whether the answer under way may come from a network that was left meanwhile.
+        /// True if the answer under way may come from a network that was left meanwhile.
         var mustAskAgain = false
         var lastAsked: Duration?
         var due: Duration?
@@ -28,7 +28,7 @@ package struct HostCache: Sendable {
     private let silence: NameLookupFailure
     private var entries: [String: Entry] = [:]
 
-    /// - Parameter isAnswered: if false, the source looks up no names.
+    /// - Parameter isAnswered: false if the source looks up no names.
     package init(refreshInterval: Duration?, isAnswered: Bool = true) {
         silence = isAnswered ? .noAnswer : .notAsked
         self.refreshInterval = refreshInterval.map { max($0, Self.firstRetry) }
@@ -36,25 +36,25 @@ package struct HostCache: Sendable {
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// The addresses of a host, in their order; `nil` before the first answer if that may still come soon.
+    /// Returns the addresses of a host, in order; `nil` while the first answer may still come soon.
     package func addresses(of name: String) -> [IPAddress]? { entries[name].flatMap { $0.isSettled ? $0.addresses : nil } }
 
-    /// The reason why a host has no addresses; `nil` if it has some, or if the first lookup goes on.
+    /// Returns the reason why a host has no addresses; `nil` if it has some, or during the first lookup.
     package func failure(of name: String) -> NameLookupFailure? {
         entries[name].flatMap { $0.isSettled && $0.addresses.isEmpty ? $0.failure ?? silence : nil }
     }
 
-    /// Keeps what is known about these hosts, and begins with those that are new.
+    /// Keeps these hosts, adds new ones, and removes all others.
     package mutating func keep(_ names: Set<String>) {
         entries = entries.filter { names.contains($0.key) }
         for name in names where entries[name] == nil { entries[name] = Entry(due: .zero) }
     }
 
-    /// The hosts to look up now, by name.
+    /// Returns the hosts to look up now, by name.
     ///
-    /// - Parameter isWorthwhile: whether there is an interface that an answer could come by. Otherwise only what was never looked
-    ///   up is: it may be in a file.
-    package mutating func takeQuestions(at now: Duration, isWorthwhile: Bool) -> [String] {
+    /// - Parameter isWorthwhile: true if an interface can carry the answer. Otherwise only new hosts are looked up: they may be in
+    ///   a file.
+    package mutating func takeDueHosts(at now: Duration, isWorthwhile: Bool) -> [String] {
         let names = entries.filter { $0.value.isDue(at: now, isWorthwhile) }.keys.sorted()
         for name in names {
             entries[name]?.isAsking = true
@@ -64,11 +64,9 @@ package struct HostCache: Sendable {
         return names
     }
 
-    /// Takes in an answer.
+    /// Takes in an answer; a passing failure keeps the known addresses.
     ///
-    /// A failure that may pass leaves what was known before.
-    ///
-    /// - Returns: whether the host's scopes have to be judged anew.
+    /// - Returns: true if the host's scopes are stale.
     package mutating func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool {
         guard var entry = entries[name] else { return false }
         let old = entry.isSettled ? entry : nil
@@ -92,7 +90,7 @@ package struct HostCache: Sendable {
         return old?.addresses != entry.addresses || (entry.addresses.isEmpty && old?.failure != entry.failure)
     }
 
-    /// The machine's way to the network is another one: names may mean something else there.
+    /// Has all hosts looked up again, because names may have other addresses in another network.
     package mutating func notePathChange(at now: Duration) {
         for name in entries.keys {
             entries[name]?.retryDelay = nil
@@ -104,7 +102,7 @@ package struct HostCache: Sendable {
         }
     }
 
-    /// Gives up waiting for first answers that take too long, and says whose.
+    /// Stops waiting for first answers that take too long, and returns their hosts.
     package mutating func settle(at now: Duration) -> [String] {
         if entries.isEmpty { return [] }
         let late = entries.filter { $0.value.patienceEnd.map { $0 <= now } ?? false }.map(\.key)
@@ -112,12 +110,12 @@ package struct HostCache: Sendable {
         return late
     }
 
-    /// When there is something to do without anything having happened.
+    /// Returns the time of the next lookup or timeout.
     package func next(isWorthwhile: Bool) -> Duration? {
         entries.values.flatMap { [$0.patienceEnd, isWorthwhile || $0.lastAsked == nil ? $0.due : nil] }.compactMap(\.self).min()
     }
 
-    /// The addresses that count of an answer, each once, in an order of their own: name servers turn theirs from answer to answer.
+    /// Returns the used addresses of an answer, sorted and without repetition: name servers rotate their answers.
     package static func inOrder(_ addresses: [IPAddress]) -> [IPAddress] {
         Array(Set(addresses.map(\.unmapped)).sorted(by: precedes).prefix(addressLimit))
     }
@@ -132,12 +130,12 @@ extension HostCache.Entry {
         (isWorthwhile || lastAsked == nil) && due.map { $0 <= now } ?? false
     }
 
-    /// When waiting for the first answer ends.
+    /// The end of the wait for the first answer.
     fileprivate var patienceEnd: Duration? {
         isSettled || !isAsking ? nil : lastAsked.map { $0.saturatingAdd(HostCache.patience) }
     }
 
-    /// Has the host looked up as soon as the pace allows it.
+    /// Has the host looked up as soon as the pace allows.
     fileprivate mutating func askAgain(at now: Duration) {
         due = max(now, lastAsked.map { $0.saturatingAdd(HostCache.firstRetry) } ?? now)
     }

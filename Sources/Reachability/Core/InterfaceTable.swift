@@ -1,19 +1,19 @@
-/// The links and addresses of the machine, as the last dump and the events since then tell.
+/// The links and addresses of the machine, as of the last dump and the events since.
 ///
-/// Small on purpose: routes are not mirrored, because the kernel does not announce all their changes.
+/// Routes are not mirrored, because the kernel does not announce all their changes.
 package struct InterfaceTable: Equatable, Sendable {
     /// All interfaces, in the order of their indices.
-    // Not hashed: there are few, and between an event and its verdict they are looked at where they are, without copies.
+    // Not hashed: there are few, and the way from an event to its verdict reads them in their places, without copies.
     package private(set) var all: [NetworkInterface]
 
     package init(_ interfaces: [NetworkInterface] = []) {
-        // Of two with the same index the later one counts.
+        // Of two with the same index the later one is used.
         all = Dictionary(interfaces.map { ($0.index, $0) }) { $1 }.values.sorted { $0.index < $1.index }
     }
 
     package subscript(index: UInt32) -> NetworkInterface? { position(of: index).map { all[$0] } }
 
-    /// Where an interface is among ``all``.
+    /// Returns the position of an interface in ``all``.
     package func position(of index: UInt32) -> Int? {
         let position = firstPosition(notBelow: index)
         return position < all.count && all[position].index == index ? position : nil
@@ -30,12 +30,12 @@ package struct InterfaceTable: Equatable, Sendable {
 
     package func interface(named name: String) -> NetworkInterface? { all.first { $0.name == name } }
 
-    /// Whether an interface holds the address.
+    /// Returns true if an interface holds the address.
     package func holds(_ address: IPAddress) -> Bool {
         all.contains { $0.addresses.contains { $0.address == address } }
     }
 
-    /// Whether an interface holds the address and may send from it.
+    /// Returns true if an interface holds the address and may send from it.
     package func holdsReady(_ address: IPAddress) -> Bool {
         for place in all.indices {
             for held in all[place].addresses where held.address == address && held.isReady { return true }
@@ -43,7 +43,7 @@ package struct InterfaceTable: Equatable, Sendable {
         return false
     }
 
-    /// Applies an event and says what it means, or `nil` if nothing in the table changed and nothing else can have.
+    /// Applies an event and returns its meaning; `nil` if it changes nothing.
     package mutating func apply(_ payload: NetworkEvent.Payload) -> InterpretedEvent? {
         switch payload {
         case .link(let link): return upsert(link)
@@ -84,7 +84,7 @@ package struct InterfaceTable: Equatable, Sendable {
         } else {
             all[interface].addresses.append(address)
         }
-        // Lifetimes are renewed by the same message; it is still a event, for the kernel may have changed its mind elsewhere.
+        // The same message renews lifetimes; it is kept, because the kernel may have changed other state with it.
         let change: InterpretedEvent.AddressChange = wasReady == nil ? .added : wasReady == address.isReady ? .renewed : .madeReady
         return InterpretedEvent(.address(address, change), all[interface].identity)
     }
@@ -97,7 +97,7 @@ package struct InterfaceTable: Equatable, Sendable {
 }
 
 extension NetworkInterface.Address {
-    /// The kernel's key of an address on one interface: address and prefix length.
+    /// Compares the kernel's key of an address on one interface: address and prefix length.
     fileprivate func isSame(as other: Self) -> Bool {
         address == other.address && prefixLength == other.prefixLength
     }

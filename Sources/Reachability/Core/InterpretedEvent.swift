@@ -1,4 +1,4 @@
-/// What an event means to people, kept as data until somebody wants to read it.
+/// The meaning of an event, kept as data until its words are read.
 package struct InterpretedEvent: Equatable, Sendable {
     package enum AddressChange: Equatable, Sendable {
         case added
@@ -33,20 +33,20 @@ package struct InterpretedEvent: Equatable, Sendable {
         self.init(.link(change), interface)
     }
 
-    /// Whether the kernel may send this message *before* the change it announces, so that it has to be asked again later.
+    /// True if the kernel may send this message *before* its change, so that lookups have to be repeated.
     ///
-    /// Link, address, rule, nexthop and netconf messages do, and those about IPv4 routes that are removed; other route messages
-    /// come after their changes.
+    /// True for link, address, rule, nexthop and netconf messages and removals of IPv4 routes; other route messages follow their
+    /// changes.
     package var mayPrecedeItsChange: Bool {
         switch kind {
-        // fib_table_delete (net/ipv4/fib_trie.c) sends the message first and then removes the route, and look-ups take no lock.
+        // fib_table_delete (net/ipv4/fib_trie.c) sends the message, then removes the route; lookups take no lock.
         case .route(let change): change.isRemoval && change.destination.address.family == .ipv4
         case .host: false
         default: true
         }
     }
 
-    /// The cause of what follows from it.
+    /// The cause of the changes that follow.
     package var cause: Cause { Cause(self) }
 
     package var causeKind: Cause.Kind {
@@ -65,7 +65,7 @@ package struct InterpretedEvent: Equatable, Sendable {
         }
     }
 
-    /// What it says to people.
+    /// The event in words.
     package var text: String {
         let name = interface?.name ?? "an unknown interface"
         switch kind {
@@ -97,7 +97,7 @@ package struct InterpretedEvent: Equatable, Sendable {
     }
 }
 
-/// What a link message changed.
+/// The change that a link message announces.
 package enum LinkChange: Equatable, Sendable {
     case shutDown
     case lostCarrier

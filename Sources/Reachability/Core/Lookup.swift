@@ -1,10 +1,10 @@
-/// The lookups that decide about one destination, one after the other, because each depends on the answer before.
+/// The sequence of lookups about one destination, each of which depends on the answer before.
 ///
 /// connect(2) chooses a source and then looks up again with that source: a rule may refuse it or lead it elsewhere. IPv4 is
 /// therefore always looked up twice. For IPv6 the second lookup matters only if the first one fails: a route may accept certain
 /// sources only (`from`, ip-route(8)), and the kernel then tries its sources (ip6_dst_lookup_tail, net/ipv6/ip6_output.c).
 package struct Lookup: Sendable {
-    // What is rare lies behind a pointer: lookups are copied between an event and its verdict.
+    // Rare cases are indirect: lookups are copied between an event and its verdict.
     private enum Phase: Equatable, Sendable {
         /// Without a source.
         case first
@@ -12,7 +12,7 @@ package struct Lookup: Sendable {
         case confirmation
         /// IPv6: with the source that a connected socket chose.
         case selection
-        /// IPv6, where no such socket can be made, or none at present: with each usable source in turn.
+        /// IPv6, where no such socket can be made: with each usable source in turn.
         indirect case trial(rest: [IPAddress])
         /// IPv6, after a datagram socket was refused that asked for another transport: with each usable source in turn.
         indirect case review(refusal: RouteVerdict, rest: [IPAddress])
@@ -29,7 +29,7 @@ package struct Lookup: Sendable {
     /// The answer to ``query``, once done.
     package private(set) var verdict = RouteVerdict.noRoute
     private var phase = Phase.first
-    /// If true, the first lookup was repeated because an interface or a source went away between two lookups.
+    /// True if the first lookup was repeated because an interface or a source disappeared between two lookups.
     private var hasRepeated = false
     private let transport: Scope.Transport
 
@@ -40,12 +40,12 @@ package struct Lookup: Sendable {
 
     package var isDone: Bool { phase == .done }
 
-    /// The query that follows if the first one is answered with this source.
+    /// Returns the query that follows if the first one is answered with this source.
     fileprivate func confirmation(from source: IPAddress) -> RouteQuery? {
         phase == .first && query.destination.family == .ipv4 ? query.from(.address(source)) : nil
     }
 
-    /// If true, ``query`` is the confirmation of a source.
+    /// Returns true if ``query`` confirms a source.
     fileprivate func confirms(_ source: IPAddress) -> Bool { phase == .confirmation && query.source == .address(source) }
 
     /// Takes in the answer to ``query``.
@@ -62,7 +62,7 @@ package struct Lookup: Sendable {
             let first = verdict
             phase = .done
             if case .failure(let error) = answer, error.code == .permissionDenied {
-                // Without netlink a source is bound (bind(2)), which a sandbox may forbid: the first lookup has to do.
+                // Without netlink a source is bound (bind(2)), which a sandbox may forbid: the first lookup decides.
                 query.source = .unspecified
                 return
             }
@@ -80,11 +80,11 @@ package struct Lookup: Sendable {
                     (hasRepeated, phase) = (true, .first)
                     query.source = .unspecified
                 } else if case .refused = selected, transport != .udp {
-                    // Of a bound socket the first lookup, with its own transport and as strict, tells the reason better.
+                    // For a bound socket the first lookup, which has its transport and is as strict, has the better reason.
                     if query.interface != nil { verdict = first }
                     reviewNext(selected, table.usableSources(.ipv6)[...])
                 }
-            // There is no such socket for this user, or none at all at present.
+            // This user cannot make such a socket, or not at present.
             case .failure: tryNext(table.usableSources(.ipv6)[...])
             }
         case .trial(let rest):
@@ -92,7 +92,7 @@ package struct Lookup: Sendable {
             if tried.leaves(by: query.interface) { (verdict, phase) = (tried, .done) } else { tryNext(rest[...]) }
         case .review(let refusal, let rest):
             let reviewed = try answer.get()
-            // Of a bound socket's refusals a lookup with a source says nothing: it is less strict about the interface.
+            // A lookup with a source is less strict about the interface than a bound socket.
             let isTelling = reviewed.leaves(by: query.interface) || query.interface == nil
             if reviewed == refusal || !isTelling {
                 reviewNext(refusal, rest[...])
@@ -102,7 +102,7 @@ package struct Lookup: Sendable {
             }
         case .comparison(let refusal, let reviewed, let rest):
             query.transport = transport
-            // Refused as the socket was: this may be its source.
+            // Refused like the socket: this may be its source.
             if try answer.get() == refusal { (verdict, phase) = (reviewed, .done) } else { reviewNext(refusal, rest[...]) }
         case .done: break
         }
@@ -127,8 +127,7 @@ package struct Lookup: Sendable {
         }
     }
 
-    /// Goes on with the next source that may have been refused for the transport of the socket that chose it; without one the
-    /// refusal stands.
+    /// Continues with the next source that may have been refused for the transport of the socket; without one the refusal stands.
     ///
     /// Only a datagram socket can be connected without sending a packet.
     private mutating func reviewNext(_ refusal: RouteVerdict, _ rest: ArraySlice<IPAddress>) {
@@ -141,7 +140,7 @@ package struct Lookup: Sendable {
         }
     }
 
-    /// Goes on with the next source; without one the first lookup decides.
+    /// Continues with the next source; without one the first lookup decides.
     private mutating func tryNext(_ rest: ArraySlice<IPAddress>) {
         if let source = rest.first {
             query.source = .address(source)
@@ -154,10 +153,9 @@ package struct Lookup: Sendable {
 }
 
 extension InterfaceTable {
-    /// The addresses of a family that a packet to the internet may come from: first those of usable interfaces, each in the order
-    /// of the interfaces.
+    /// Returns the possible source addresses of a family, those of usable interfaces first, in the order of the interfaces.
     ///
-    /// The kernel chooses among all of them: a way through a pulled cable is found, and the cable named as the reason.
+    /// The kernel chooses among all of them: a way through a pulled cable is found, and the cable is the reason.
     fileprivate func usableSources(_ family: IPAddress.Family) -> [IPAddress] {
         var (sources, others): ([IPAddress], [IPAddress]) = ([], [])
         for interface in all where !interface.isLoopback {
@@ -169,7 +167,7 @@ extension InterfaceTable {
         return sources + others.prefix(Lookup.trialLimit - sources.count)
     }
 
-    /// The IPv4 source that packets to the internet probably come from, on a machine with one.
+    /// The probable IPv4 source of packets to the internet.
     package var firstIPv4Source: IPAddress? {
         for interface in all where interface.isUsable && !interface.isLoopback {
             if let held = interface.addresses.first(where: { $0.isSource(.ipv4) }) { return held.address }
@@ -177,32 +175,31 @@ extension InterfaceTable {
         return nil
     }
 
-    /// If false, ``usableSources(_:)`` is empty.
+    /// Returns false if ``usableSources(_:)`` is empty.
     fileprivate func hasUsableSource(_ family: IPAddress.Family) -> Bool {
         all.contains { interface in interface.addresses.contains { $0.isSource(family) } && !interface.isLoopback }
     }
 }
 
 extension NetworkInterface.Address {
-    /// If true, packets to the internet may come from this address.
+    /// Returns true if packets to the internet may come from this address.
     fileprivate func isSource(_ family: IPAddress.Family) -> Bool {
         isReady && address.family == family && !address.isLinkLocal && !address.isLoopback && !address.isUnspecified
     }
 }
 
-/// The lookups of several scopes, asked together: one request carries all queries of a round.
+/// The lookups of several scopes: one request carries all queries of a round.
 ///
-/// A batch that expects an IPv4 source asks its first and its second lookups in one round: the second ones are void where the
-/// kernel chooses another source.
+/// A batch that expects an IPv4 source makes its first and second lookups in one round; a second one is void if the kernel
+/// chooses another source.
 package struct LookupBatch: Sendable {
     private let expectedSource: IPAddress?
     private var lookups: [Lookup] = []
-    /// For each scope, where its lookups end.
+    /// The end of each scope's lookups.
     private var ends: [Int] = []
     /// The errors that leave a scope's verdict open.
     private var failures: [ReachabilityError?] = []
-    /// The lookups that the last round asked for, by their positions; one that is there twice has its confirmation in the second
-    /// place.
+    /// The positions of the last round's lookups; the second entry of a lookup is its confirmation.
     private var asked: [Int] = []
 
     /// Makes an empty batch.
@@ -218,7 +215,7 @@ package struct LookupBatch: Sendable {
         failures.append(nil)
     }
 
-    /// Returns the queries of the next round; none if all is answered.
+    /// Returns the queries of the next round; empty if all are answered.
     package mutating func nextRound() -> [RouteQuery] {
         asked.removeAll(keepingCapacity: true)
         var queries: [RouteQuery] = []
@@ -272,6 +269,6 @@ package struct LookupBatch: Sendable {
     /// Returns the position of the lookup that a query of the last round belongs to.
     package func position(ofQuery place: Int) -> Int { asked[place] }
 
-    /// Returns whether a lookup has its decisive answer.
+    /// Returns true if a lookup has its decisive answer.
     package func isDone(_ position: Int) -> Bool { lookups[position].isDone }
 }

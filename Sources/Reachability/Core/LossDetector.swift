@@ -1,21 +1,19 @@
-/// Tells from the event socket's drop counter whether events were lost, and whether the socket has gone deaf.
+/// The detection of lost events and deaf sockets, by the drop counter of the event socket.
 ///
 /// Pure.
 ///
-/// The counter tells of every loss; an ENOBUFS only of the first since the queue was last empty. And it gives away a socket that
-/// drops what comes although nothing is left to be read: it would neither say nor hear anything any more.
+/// The counter counts every loss; ENOBUFS reports only the first since the queue was last empty. The counter also reveals a deaf
+/// socket, which drops datagrams although its queue is empty, and would never report that.
 package struct LossDetector: Equatable, Sendable {
-    /// What was seen of the socket, after everything was read.
+    /// The state of the socket after all reads.
     package struct Reading: Sendable {
-        /// How many datagrams the kernel has dropped since the socket was opened; `nil` if it does not tell.
-        ///
-        /// The number wraps around.
+        /// The number of datagrams dropped since the socket was opened, wrapping around; `nil` if unknown.
         package var drops: UInt32?
-        /// Whether anything was read since the last reading, be it an error.
+        /// True if a datagram or an error was read since the last reading.
         package var hasHeard: Bool
-        /// Whether a read said that something was lost: ENOBUFS, or a datagram that did not fit.
+        /// True if a read reported a loss: ENOBUFS, or a datagram that did not fit.
         package var hasError: Bool
-        /// How many dumps have failed in a row.
+        /// The number of dumps that failed in a row.
         package var failedDumps: Int
 
         package init(drops: UInt32?, hasHeard: Bool, hasError: Bool = false, failedDumps: Int = 0) {
@@ -26,20 +24,20 @@ package struct LossDetector: Equatable, Sendable {
         }
     }
 
-    /// What follows from a reading.
+    /// The conclusion from a reading.
     package enum Finding: Equatable, Sendable {
         case nothing
         /// Events were lost.
         case loss
-        /// The kernel dropped something, and there was nothing to read.
+        /// The kernel dropped datagrams, and there was nothing to read.
         ///
-        /// It may have come after the last read: read again. If there is still nothing, the socket is deaf.
+        /// They may have come after the last read: read again. If there is still nothing, the socket is deaf.
         case silentDrops
-        /// Events were lost or may be missing, and a new socket is the remedy.
+        /// Events were lost or may be missing: open a new socket.
         case reopen
     }
 
-    /// After this many failed dumps in a row nothing about the source is believed any more.
+    /// The number of failed dumps in a row after which a new socket is opened.
     private static let failureLimit = 3
 
     private var known: UInt32 = 0
@@ -48,9 +46,9 @@ package struct LossDetector: Equatable, Sendable {
 
     package init() {}
 
-    /// Judges a reading.
+    /// Takes in a reading.
     ///
-    /// Returns what follows, and how many datagrams were dropped since the last one.
+    /// - Returns: the conclusion, and the number of datagrams dropped since the last reading.
     package mutating func note(_ reading: Reading) -> (finding: Finding, drops: UInt32) {
         let drops = (reading.drops ?? known) &- known
         known &+= drops
@@ -65,10 +63,10 @@ package struct LossDetector: Equatable, Sendable {
         return (drops > 0 || reading.hasError || wasSuspicious ? .loss : .nothing, drops)
     }
 
-    /// Whether the drop counter has moved since the last reading.
+    /// Returns true if the drop counter moved since the last reading.
     package func isNews(_ drops: UInt32) -> Bool { drops != known }
 
-    /// Starts anew with a socket that was just opened.
+    /// Resets the state for a new socket.
     package mutating func noteReopened() {
         known = 0
         isSuspicious = false

@@ -91,7 +91,7 @@ package struct MonitorCore: Sendable {
     private var hosts: HostCache
     private var index = DestinationIndex()
     private var indexState = IndexState.outdated
-    /// The addresses that the source was told last.
+    /// The addresses that the source watches.
     private var destinations: Set<IPAddress>?
     /// The validation of the path; `nil` without a validator.
     package var validation: ValidationState?
@@ -547,7 +547,7 @@ package struct MonitorCore: Sendable {
     private mutating func lookUpHosts(_ evaluation: inout Evaluation) -> Duration? {
         // Without a usable interface no name server can answer: being offline costs no lookups.
         let isWorthwhile = evaluator.missingLayer(nil, .internet, table) >= .noRoute
-        evaluation.hosts = hosts.takeQuestions(at: evaluation.now, isWorthwhile: isWorthwhile)
+        evaluation.hosts = hosts.takeDueHosts(at: evaluation.now, isWorthwhile: isWorthwhile)
         return hosts.next(isWorthwhile: isWorthwhile)
     }
 

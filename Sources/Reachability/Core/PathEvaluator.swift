@@ -1,4 +1,4 @@
-/// Turns look-ups and the table of interfaces into a verdict about a scope.
+/// The rules that turn lookups and the interface table into a verdict about a scope.
 ///
 /// Pure.
 package struct PathEvaluator: Sendable {
@@ -10,9 +10,9 @@ package struct PathEvaluator: Sendable {
             ipv4Representatives.filter { $0.family == .ipv4 } + ipv6Representatives.filter { $0.family == .ipv6 }
     }
 
-    /// The addresses that a scope asks about: of the internet all must be reachable for a family to be satisfied, of a host any.
+    /// Returns the destinations of a scope: a family is satisfied if all of the internet's are reachable, or one of a host's.
     ///
-    /// - Parameter host: what is known of the host that the scope names.
+    /// - Parameter host: the known addresses of the scope's host.
     package func destinations(of scope: Scope, host: [IPAddress] = []) -> [IPAddress] {
         switch scope.destination {
         case .internet: representatives
@@ -21,15 +21,17 @@ package struct PathEvaluator: Sendable {
         }
     }
 
-    /// The address that connect(2) goes to: `::` means `::1` (tcp_v6_connect, net/ipv6/tcp_ipv6.c); the lookup itself takes 0.0.0.0
-    /// for this host (ip_route_output_key_hash_rcu, net/ipv4/route.c).
+    /// Returns the address that connect(2) goes to.
+    ///
+    /// `::` means `::1` (tcp_v6_connect, net/ipv6/tcp_ipv6.c); the lookup itself takes 0.0.0.0 for this host
+    /// (ip_route_output_key_hash_rcu, net/ipv4/route.c).
     private static func connected(_ address: IPAddress) -> IPAddress {
         address.family == .ipv6 && address.isUnspecified ? IPAddress(family: .ipv6, value: 1) : address
     }
 
-    /// The questions to ask about a scope, or `nil` if it is bound to an interface that does not exist.
+    /// Returns the queries about a scope; `nil` if it is bound to an interface that does not exist.
     ///
-    /// - Parameter families: those that are to be asked about.
+    /// - Parameter families: the families to look up.
     package func queries(
         for scope: Scope, host: [IPAddress] = [], families: FamilySet = .all, _ table: InterfaceTable
     ) -> [RouteQuery]? {
@@ -40,7 +42,7 @@ package struct PathEvaluator: Sendable {
         }
         var queries: [RouteQuery] = []
         let destinations = destinations(of: scope, host: host)
-        // With room for the questions that may be added.
+        // With room for further queries.
         queries.reserveCapacity(destinations.count + 2)
         for destination in destinations where families.contains(FamilySet(destination.family)) {
             queries.append(
@@ -51,12 +53,12 @@ package struct PathEvaluator: Sendable {
         return queries
     }
 
-    /// The verdict, from the answers to the lookups of ``queries(for:host:families:_:)``.
+    /// Returns the verdict from the answers to the lookups of ``queries(for:host:families:_:)``.
     ///
     /// - Parameters:
-    ///   - queries: the queries that decided; `nil` if there were none to ask.
+    ///   - queries: the queries that decided; `nil` if there were none.
     ///   - verdicts: an answer for each query. They are not paired: copies are much of the cost of a verdict.
-    ///   - families: the families that were asked about.
+    ///   - families: the families that were looked up.
     ///   - known: the last verdict, which still holds for the other family.
     ///   - failure: the reason why the scope's host has no addresses.
     package func path(
@@ -85,23 +87,23 @@ package struct PathEvaluator: Sendable {
         return NetworkPath(status: .satisfied, ipv4: ipv4, ipv6: ipv6, interface: egress.flatMap { table[$0] })
     }
 
-    /// The reason of a path: the later of its families' reasons.
+    /// Returns the reason of a path: the later of its families' reasons.
     ///
-    /// A reason that a lookup gave goes before one that was inferred from the interfaces: those include devices that never lead
-    /// anywhere, such as the bridge of a container engine.
+    /// A reason from a lookup precedes one that was inferred from the interfaces: those include devices without an uplink, such as
+    /// the bridge of a container engine.
     private static func reason(_ ipv4: FamilyPath, _ ipv6: FamilyPath) -> OfflineReason {
         let both = [ipv4, ipv6]
         let evident = both.filter { !$0.isInferred }.compactMap(\.reason).max()
         return evident ?? both.compactMap(\.reason).max() ?? .noRoute
     }
 
-    /// Judges one family by all its destinations; describes the first of those that count.
+    /// Judges one family by all its destinations, and describes the first used one.
     private func judge(
         _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        // Of a host one address that can be reached is enough.
+        // One reachable address of a host is enough.
         let needsAll = scope.host == nil
-        // A representative that this machine itself holds says nothing about the network, unless there is no other.
+        // A representative that this machine holds is ignored, unless there is no other.
         let answers = queries.indices.prefix(verdicts.count)
         let hasRemote = needsAll && answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
         var described: Way?
@@ -130,7 +132,7 @@ package struct PathEvaluator: Sendable {
         return otherReason > reason ? other : one
     }
 
-    /// The path to a host without addresses: a layer that any network lacks is named first, for it may be why.
+    /// Returns the path to a host without addresses; a missing lower layer is named first, because it may be the cause.
     private func unresolved(_ scope: Scope, _ failure: NameLookupFailure?, _ table: InterfaceTable) -> NetworkPath {
         let layer = missingLayer(nil, scope, table)
         let reason = layer < .noRoute ? layer : .unresolved
@@ -142,9 +144,9 @@ package struct PathEvaluator: Sendable {
 
     package enum Judgement: Equatable, Sendable {
         case usable(FamilyPath)
-        /// For the reason that the kernel gave, or that the interface or source of its choice gives.
+        /// The kernel, or the interface or source of its choice, gives a reason.
         case refused(OfflineReason)
-        /// Without a reason: the lookup chose no interface.
+        /// No reason: the lookup chose no interface.
         case noWay
     }
 
@@ -157,14 +159,14 @@ package struct PathEvaluator: Sendable {
         }
     }
 
-    /// A judgement before anything is described: most answers only add to the verdict.
+    /// A judgement without a description: most answers only add to the verdict.
     private enum Finding {
         case usable(Way)
         case refused(OfflineReason)
         case noWay
     }
 
-    /// A route that can be used, and where its interface is in the table.
+    /// A usable route, and the position of its interface in the table.
     fileprivate struct Way {
         var route: RouteVerdict.Route
         var place: Int
@@ -193,7 +195,7 @@ package struct PathEvaluator: Sendable {
         return .usable(Way(route: route, place: place))
     }
 
-    /// Returns whether packets may come from the source that the kernel chose.
+    /// Returns true if packets may come from the source that the kernel chose.
     ///
     /// While the only global IPv6 address awaits duplicate address detection the kernel answers `::1`, and an address may be gone
     /// or fail between the lookup and now.
@@ -215,12 +217,12 @@ extension FamilyPath {
 }
 
 extension IPAddress {
-    /// If true, the address means something on one link only, so that a link-local source will do.
+    /// True if the address belongs to one link, so that a link-local source suffices.
     package var hasLinkScope: Bool { isLinkLocal || isMulticast }
 }
 
 extension PathEvaluator {
-    /// Why there is no usable route: the layer at which the interface that got furthest stops.
+    /// Returns the missing layer of the interface that got furthest.
     package func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
         var furthest = OfflineReason.noInterface
         for interface in table.all where !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface) {
@@ -229,7 +231,7 @@ extension PathEvaluator {
         return furthest
     }
 
-    /// The layer that one interface lacks; `noRoute` if it lacks none.
+    /// Returns the missing layer of one interface; `noRoute` if none is missing.
     package func layer(of interface: NetworkInterface, for destination: IPAddress?) -> OfflineReason {
         guard interface.isUp else { return .adminDown }
         guard interface.hasCarrier else { return .noCarrier }
@@ -244,7 +246,7 @@ extension PathEvaluator {
 }
 
 extension NetworkInterface.Address {
-    /// If true, packets to a destination may come from an address of this kind; `nil` stands for any destination.
+    /// Returns true if packets to a destination may come from this address; `nil` means any destination.
     fileprivate func canReach(_ destination: IPAddress?) -> Bool {
         guard let destination else { return true }
         return address.family == destination.family && !address.isLoopback && (!address.isLinkLocal || destination.hasLinkScope)

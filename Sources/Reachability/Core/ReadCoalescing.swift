@@ -1,28 +1,27 @@
-/// Tells when events come so fast that the reader does better to let them gather.
+/// The detection of floods, in which the reader lets events gather.
 ///
 /// Pure.
 ///
-/// Who keeps up with a flood is woken for every few datagrams, and then waking up is most of the work. Network cards help
-/// themselves in the same way (`adaptive-rx`, ethtool(8)).
+/// Under load, wake-ups for every few datagrams dominate the cost. Network cards do the same (`adaptive-rx`, ethtool(8)).
 package struct ReadCoalescing: Equatable, Sendable {
-    /// How long events gather: what a change in the middle of a flood may come later for it.
+    /// The time for which events gather, and so the delay of a change within a flood.
     package static let pause: Duration = .microseconds(250)
-    /// The least receive buffer that this is done with, in bytes: what comes in a pause has to find room.
+    /// The least size of the receive buffer, in bytes: it has to hold the events of a pause.
     package static let leastBuffer = 200_000
 
-    /// The rate is counted over at least so long.
+    /// The least time over which the rate is measured.
     private static let window: Duration = .milliseconds(1)
-    /// So many datagrams within a window are a flood.
+    /// The number of datagrams within a window that make a flood.
     private static let limit = 64
 
     private var start: Duration = .zero
     private var count = 0
-    /// Whether events are to gather before the next ones are read.
+    /// True while events have to gather before the next read.
     package private(set) var isFlood = false
 
     package init() {}
 
-    /// Counts datagrams that were read.
+    /// Counts read datagrams.
     package mutating func note(_ datagrams: Int, at now: Duration) {
         count += datagrams
         let elapsed = now.saturatingSubtract(start)

@@ -1,16 +1,16 @@
-/// Notices that the machine was suspended: CLOCK_BOOTTIME has moved on and CLOCK_MONOTONIC has not.
+/// The detection of suspensions: CLOCK_BOOTTIME moves on, CLOCK_MONOTONIC does not.
 ///
 /// Pure.
 package struct Suspension: Equatable, Sendable {
-    /// Less than this is no suspension but the time between two readings.
+    /// The least length of a suspension; less is the time between two readings.
     private static let least: Duration = .seconds(1)
 
     private var known: Duration
 
-    /// - Parameter total: how long the machine has been suspended since boot.
+    /// - Parameter total: the time that the machine was suspended since boot.
     package init(total: Duration) { known = total }
 
-    /// How long the machine was suspended since this was last called, if it was.
+    /// Returns the length of a suspension since the last call; `nil` if there was none.
     package mutating func note(total: Duration) -> Duration? {
         let since = total.saturatingSubtract(known)
         if known.isLess(than: total) { known = total }

@@ -1,34 +1,34 @@
-/// When to have the internet validated, and what was found.
+/// The times and results of validations of the internet.
 ///
-/// Pure: it is told the time. What comes from other threads (``request()``, ``arrive(_:_:)``) is only noted; the rest happens in
-/// the order of a batch: ``advance(to:)``, ``observe(_:at:)``, ``noteOtherWay(at:)``, then ``takeAnswer()`` and ``takeStep(at:)``.
+/// Pure. Calls from other threads (``request()``, ``arrive(_:_:)``) are only noted. Each batch calls, in this order,
+/// ``advance(to:)``, ``observe(_:at:)``, ``noteOtherWay(at:)``, ``takeAnswer()`` and ``takeStep(at:)``.
 package struct ValidationState: Equatable, Sendable {
-    /// What is to be done with the validator.
+    /// An order to the validator.
     package struct Step: Equatable, Sendable {
-        /// Whether the validation that runs is to be cancelled.
+        /// True if the running validation has to be cancelled.
         package var cancels = false
-        /// The number of the validation to be started; never while another one runs.
+        /// The number of the validation to start; `nil` while another one runs.
         package var start: UInt64?
 
         package init(cancels: Bool = false, start: UInt64? = nil) { (self.cancels, self.start) = (cancels, start) }
     }
 
-    /// What those are told who have asked for a validation.
+    /// The answer to requests for a validation.
     package enum Answer: Equatable, Sendable {
         case found(PathValidation)
-        /// There is no path that could be validated.
+        /// There is no path to validate.
         case unsatisfied
     }
 
-    /// A verdict that is wanted.
+    /// A wanted verdict.
     private struct Attempt: Equatable {
-        /// When it is given up.
+        /// The time at which the attempt fails.
         var deadline: Duration
-        /// The validation that is to bring it; `nil` before the one that ran before has ended.
+        /// The number of its validation; `nil` until the one before has ended.
         var number: UInt64?
     }
 
-    /// A validation that runs.
+    /// A running validation.
     private struct Run: Equatable {
         var number: UInt64
         var isCancelled = false
@@ -39,55 +39,55 @@ package struct ValidationState: Equatable, Sendable {
         var finding: PathValidation
     }
 
-    /// The pause after the first failure, and the least between two validations that nobody asked for: links may flap.
+    /// The pause after the first failure, and the least between two validations without a request: links may flap.
     package static let shortestPause = Duration.seconds(1)
 
     private let timeout: Duration
     private let longestPause: Duration?
     /// The internet's condition; `nil` before its first evaluation.
     private var level: Condition.State?
-    /// What was found about the present path; `nil` if nothing was yet.
+    /// The result for the present path; `nil` before the first.
     package private(set) var finding: PathValidation?
-    /// What was found in this batch.
+    /// The result of this batch.
     package private(set) var verdict: PathValidation?
     private var attempt: Attempt?
     private var run: Run?
     private var arrival: Arrival?
     private var lastNumber: UInt64 = 0
     private var lastStart: Duration?
-    /// When to look next without being asked.
+    /// The time of the next validation without a request.
     private var due: Duration?
-    /// How long to wait after the next failure.
+    /// The pause after the next failure.
     private var pause = shortestPause
     private var hasRequests = false
     private var epoch: UInt64 = 0
-    /// What the condition was last told.
-    private var told: Condition.State?
+    /// The condition that was published last.
+    private var publishedCondition: Condition.State?
 
-    /// Makes a state in which nothing is known.
+    /// Makes the state before the first validation.
     package init(timeout: Duration, longestPause: Duration?) {
         self.timeout = max(timeout, .milliseconds(1))
         self.longestPause = longestPause.map { max($0, Self.shortestPause) }
     }
 
-    /// When there is something to do.
+    /// The time of the next step.
     package var next: Duration? { Duration.earlier(attempt?.deadline, due) }
 
-    /// Whether the internet is satisfied and validated, as a condition shows it.
+    /// The condition of a validated internet.
     package var condition: Condition.State { Condition.State(isSatisfied: finding == .validated, epoch: epoch) }
 
-    /// Whether the internet was ever evaluated.
+    /// True after the first evaluation of the internet.
     package var isKnown: Bool { level != nil }
 
-    /// Notes that somebody wants a verdict.
+    /// Requests a verdict.
     package mutating func request() { hasRequests = true }
 
-    /// Notes that a validation has ended.
+    /// Notes the end of a validation.
     package mutating func arrive(_ number: UInt64, _ finding: PathValidation) {
         if run?.number == number { arrival = Arrival(number: number, finding: finding) }
     }
 
-    /// Takes in what came since the last batch: the end of the validation, requests, and that time has passed.
+    /// Takes in the end of a validation, requests, and the time.
     package mutating func advance(to now: Duration) {
         verdict = nil
         if let arrival = arrival.take() {
@@ -100,33 +100,31 @@ package struct ValidationState: Equatable, Sendable {
         begin(at: now)
     }
 
-    /// Takes in the internet's level and epoch after an evaluation.
-    ///
-    /// Whatever was found about an earlier path says nothing about another one.
+    /// Takes in the internet's level and epoch after an evaluation; a new epoch voids the result.
     package mutating func observe(_ state: Condition.State, at now: Duration) {
         guard state != level else { return }
         level = state
         (finding, verdict, attempt, due, pause) = (nil, nil, nil, nil, Self.shortestPause)
-        if state.isSatisfied { look(at: now) }
+        if state.isSatisfied { validate(at: now) }
     }
 
-    /// Packets go another way at the same level and epoch: over another gateway, or over one family more or less.
+    /// Validates again after a change at the same level and epoch: another gateway, or one family more or less.
     ///
-    /// What was found stands until somebody has looked again, for connections may still hold, too; what is under way is dropped.
+    /// The result stands until the next one, because connections may still hold; a running validation is dropped.
     package mutating func noteOtherWay(at now: Duration) {
         guard level?.isSatisfied == true else { return }
         attempt = nil
-        look(at: now)
+        validate(at: now)
     }
 
-    /// The condition, if it has changed.
+    /// Returns the condition if it changed.
     package mutating func takeCondition() -> Condition.State? {
-        guard isKnown, told != condition else { return nil }
-        told = condition
-        return told
+        guard isKnown, publishedCondition != condition else { return nil }
+        publishedCondition = condition
+        return publishedCondition
     }
 
-    /// What is to be done with the validator, if anything.
+    /// Returns the next order to the validator.
     package mutating func takeStep(at now: Duration) -> Step? {
         var step = Step()
         if let run, !run.isCancelled, run.number != attempt?.number {
@@ -143,7 +141,7 @@ package struct ValidationState: Equatable, Sendable {
         return step == Step() ? nil : step
     }
 
-    /// What those are to be told who have asked, if there is something.
+    /// Returns the answer to requests, once there is one.
     package mutating func takeAnswer() -> Answer? {
         guard hasRequests, let level else { return nil }
         let answer = verdict.map { Answer.found($0) } ?? (level.isSatisfied ? nil : .unsatisfied)
@@ -151,8 +149,8 @@ package struct ValidationState: Equatable, Sendable {
         return answer
     }
 
-    /// The path is another one.
-    private mutating func look(at now: Duration) {
+    /// Starts or schedules a validation of another path.
+    private mutating func validate(at now: Duration) {
         let earliest = lastStart.map { $0.saturatingAdd(Self.shortestPause) } ?? now
         if earliest <= now || hasRequests { begin(at: now) } else { due = earliest }
     }

@@ -1,22 +1,20 @@
 internal import Synchronization
 
-/// Something that work may have to wait for: the network, a login, a charger.
+/// A requirement of work, such as the network, a login or a charger: the read side.
 ///
-/// The read side.
-///
-/// A condition is a level with an epoch. Whoever waits remembers the epoch at which it last acted and compares both: a condition
-/// that was lost and regained in between has another epoch even if its level looks the same. Safe to use from any thread.
+/// A condition is a level with an epoch. A waiter remembers the epoch at which it last acted and compares both: a condition that
+/// was lost and regained in between has another epoch even if its level is the same. Safe to use from any thread.
 public final class Condition: Sendable {
-    /// A condition at one moment.
+    /// The state of a condition at one moment.
     public struct State: Hashable, Sendable {
-        /// The level: whether work may go on.
+        /// The level: true while work may go on.
         public var isSatisfied: Bool
-        /// How often the level became satisfied, or things changed so much that waiting makes no sense.
+        /// The number of times the level became satisfied, or changed so much that waiting makes no sense.
         public var epoch: UInt64
-        /// Whether this is how it stays.
+        /// True if the state is final.
         public var isFinished: Bool
 
-        /// Makes a state, by default that of a condition which was never satisfied.
+        /// Makes a state, by default that of a condition that was never satisfied.
         public init(isSatisfied: Bool = false, epoch: UInt64 = 0, isFinished: Bool = false) {
             self.isSatisfied = isSatisfied
             self.epoch = epoch
@@ -24,10 +22,10 @@ public final class Condition: Sendable {
         }
     }
 
-    /// What the condition is called in logs.
+    /// The name of the condition in logs.
     public let name: String
     package let storage: ConditionStorage
-    /// Kept alive with the condition: its release tells the owner that nobody reads any more.
+    /// Released with the condition, to tell the owner that it is no longer used.
     private let lifetime: (any AnyObject & Sendable)?
 
     package init(_ name: String, _ storage: ConditionStorage, lifetime: (any AnyObject & Sendable)? = nil) {
@@ -38,8 +36,8 @@ public final class Condition: Sendable {
 
     /// Makes a condition that follows a sequence of levels.
     ///
-    /// It is unsatisfied until the first element, and grows its epoch whenever it becomes satisfied. When the sequence ends the
-    /// condition is finished. The sequence is iterated in a task of its own, which is cancelled when the condition is released.
+    /// It is unsatisfied until the first element, and its epoch grows whenever it becomes satisfied. The end of the sequence
+    /// finishes the condition. A task of its own iterates the sequence; releasing the condition cancels the task.
     public convenience init(_ name: String, _ levels: some AsyncSequence<Bool, Never> & Sendable) {
         let storage = ConditionStorage(State())
         let follower = Task {
@@ -49,50 +47,48 @@ public final class Condition: Sendable {
         self.init(name, storage, lifetime: CancellingTask(follower))
     }
 
-    /// The condition now.
+    /// The present state.
     public var state: State { storage.state }
 
-    /// The condition now and after each change.
+    /// The present state and each later one.
     ///
-    /// A listener that is slow sees the latest state and misses those in between; its epoch tells how many there were. The stream
-    /// ends after a finished state. Every access makes a new stream.
+    /// A slow listener sees the latest state and misses those in between; the epoch tells their number. The stream ends after a
+    /// finished state. Every access makes a new stream.
     public var updates: AsyncStream<State> {
         let (stream, continuation) = AsyncStream.makeStream(of: State.self, bufferingPolicy: .bufferingNewest(1))
-        // The condition is kept as long as its stream: the scope is watched while the stream is read.
+        // The stream keeps the condition, so that the scope is watched while the stream is read.
         storage.subscribe(continuation, keeping: self)
         return stream
     }
 }
 
-/// The write side of a condition: only its owner can say so.
+/// The write side of a condition, for its owner.
 public final class ConditionSource: Sendable {
-    /// The read side, to hand to those who wait.
+    /// The read side, for waiters.
     public let condition: Condition
 
     /// Makes a condition.
     ///
-    /// Satisfied from the start, its epoch is 1, otherwise 0.
+    /// The epoch starts at 1 if the condition is satisfied, otherwise at 0.
     public init(_ name: String, isSatisfied: Bool) {
         condition = Condition(name, ConditionStorage(Condition.State(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0)))
     }
 
-    /// Sets the level; becoming satisfied grows the epoch, a repetition changes nothing.
+    /// Sets the level; becoming satisfied grows the epoch.
     ///
-    /// Ignored once finished.
+    /// Repetitions, and calls after ``finish()``, change nothing.
     public func set(_ isSatisfied: Bool) { condition.storage.set(isSatisfied) }
 
-    /// Grows the epoch without a change of the level: what was decided before no longer holds.
+    /// Grows the epoch and keeps the level: earlier decisions no longer hold.
     ///
-    /// Ignored once finished.
+    /// Calls after ``finish()`` change nothing.
     public func advanceEpoch() { condition.storage.advanceEpoch() }
 
-    /// Ends the condition as it is.
-    ///
-    /// Further calls do nothing.
+    /// Makes the present state final.
     public func finish() { condition.storage.finish() }
 }
 
-/// Cancels a task when it is released.
+/// The owner of a task, which cancels it on release.
 private final class CancellingTask: Sendable {
     private let task: Task<Void, Never>
 
@@ -101,29 +97,28 @@ private final class CancellingTask: Sendable {
     deinit { task.cancel() }
 }
 
-/// A condition's state, with those who want to know of its changes.
+/// A condition's state and listeners.
 ///
-/// Whoever changes the state becomes the publisher unless there is one already; the publisher tells everybody, outside the lock,
-/// until nothing is left to tell. So changes made by several threads at once are told in order, and a callback may change the
-/// condition.
+/// The thread that changes the state becomes the publisher, unless there is one. The publisher calls listeners outside the lock
+/// until it has published every change. So concurrent changes are published in order, and a callback may change the condition.
 package final class ConditionStorage: Sendable {
     /// A subscription of ``observe(_:)``.
     package typealias ID = UInt64
 
-    /// A condition at one moment, with what the retry bus asks beside its public state.
+    /// A condition at one moment, as the retry bus reads it.
     package struct Reading: Hashable, Sendable {
         package var state: Condition.State
-        /// If false, nothing was evaluated yet and the state is a guess.
+        /// False before the first evaluation: the state is a guess.
         package var isKnown: Bool
-        /// If true, the path changed so often that it is not relied on yet.
+        /// True while the path changes too often to be relied on.
         ///
         /// Observers are called when it is steady again.
         package var isUnsteady: Bool
-        /// Counts the evaluations that the monitor has told of: those that changed something, and those on request.
+        /// The number of evaluations that changed the condition or were requested.
         package var evaluation: UInt64
     }
 
-    /// Who waits for one moment; told by a continuation of its own, for a stream costs several times as much.
+    /// A task that waits for one moment; a stream would cost several times as much.
     private typealias Waiter = UnsafeContinuation<Condition.State?, Never>
 
     private struct Content {
@@ -132,27 +127,27 @@ package final class ConditionStorage: Sendable {
         var observers: [ID: @Sendable () -> Void] = [:]
         var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
         var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
-        /// What `observers` holds, as long as it is the same: it is fetched with each change, and seldom another one.
-        var audience: [@Sendable () -> Void]?
+        /// The values of `observers`, until they change: each publication needs them, and they change rarely.
+        var observerList: [@Sendable () -> Void]?
         var nextID: ID = 0
         var isKnown: Bool
         var isUnsteady: Bool
         var evaluation: UInt64 = 0
         var isStale = false
-        /// If true, observers are to be called, and streams only if `isStale`.
+        /// True if observers have to be called; streams need `isStale`.
         var hasNewReading = false
         var isPublishing = false
 
-        mutating func everybody() -> [@Sendable () -> Void] {
-            let everybody = audience ?? Array(observers.values)
-            audience = everybody
-            return everybody
+        mutating func allObservers() -> [@Sendable () -> Void] {
+            let list = observerList ?? Array(observers.values)
+            observerList = list
+            return list
         }
     }
 
     private let content: Mutex<Content>
 
-    /// Whether it is a monitor's, whose end says nothing about the network.
+    /// True for a monitor's condition: its end says nothing about the network.
     package let isReachability: Bool
 
     package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true, isUnsteady: Bool = false) {
@@ -180,9 +175,9 @@ package final class ConditionStorage: Sendable {
 
     package func finish() { change { $0.isFinished = true } }
 
-    /// Takes over a state that was decided elsewhere, by somebody who has looked.
+    /// Takes over a state that an evaluation found.
     ///
-    /// - Parameter wasRequested: if true, observers are called also if nothing changed.
+    /// - Parameter wasRequested: true to call observers even if nothing changed.
     package func replace(_ state: Condition.State, isUnsteady: Bool = false, wasRequested: Bool = false) {
         content.withLock { content in
             guard !content.state.isFinished else { return }
@@ -196,24 +191,24 @@ package final class ConditionStorage: Sendable {
         publish()
     }
 
-    /// Calls back after each change, outside locks, on the thread that made it or on one that was just publishing.
+    /// Calls back after each change, outside locks, on the thread that made it or on the present publisher.
     ///
-    /// It tells only *that* something changed: an observer reads the state again under its own lock.
+    /// The call carries no state: an observer reads it under its own lock.
     package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {
         content.withLock { content in
             content.nextID += 1
             content.observers[content.nextID] = observer
-            content.audience = nil
+            content.observerList = nil
             return content.nextID
         }
     }
 
     package func removeObserver(_ id: ID) {
         // Released outside the lock: the closure may own anything.
-        _ = content.withLock { ($0.observers.removeValue(forKey: id), $0.audience.take()) }
+        _ = content.withLock { ($0.observers.removeValue(forKey: id), $0.observerList.take()) }
     }
 
-    /// Has a stream told the state, and each change of it; the owner is kept until the stream ends.
+    /// Publishes the state and each change of it to a stream, which keeps the owner until it ends.
     package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation, keeping owner: (any AnyObject & Sendable)? = nil) {
         content.withLock { content in
             content.nextID += 1
@@ -235,7 +230,7 @@ package final class ConditionStorage: Sendable {
         }
     }
 
-    /// Returns the state as soon as it is satisfied or finished, at once if it is; `nil` when the task is cancelled.
+    /// Waits until the state is satisfied or finished, and returns it; `nil` if the task is cancelled.
     package func satisfiedOrFinished() async -> Condition.State? {
         let id = content.withLock { content in
             content.nextID += 1
@@ -243,7 +238,7 @@ package final class ConditionStorage: Sendable {
         }
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { (waiter: Waiter) in
-                // What the waiter is told at once; inside is `nil` for a task that is cancelled.
+                // The immediate answer; `.some(nil)` for a cancelled task.
                 let answer = content.withLock { content -> Condition.State?? in
                     // Under the lock: the handler looks for a waiter after the task has become cancelled.
                     if Task.isCancelled { return .some(nil) }
@@ -258,7 +253,7 @@ package final class ConditionStorage: Sendable {
         }
     }
 
-    /// How many streams, observers and waiters there are.
+    /// The number of streams, observers and waiters.
     package var listenerCount: Int {
         content.withLock { $0.observers.count + $0.streams.count + $0.newcomers.count + $0.waiters.count }
     }
@@ -273,7 +268,7 @@ package final class ConditionStorage: Sendable {
         publish()
     }
 
-    private struct News {
+    private struct Publication {
         var state: Condition.State
         var waiters: [ID: Waiter] = [:]
         var streams: [AsyncStream<Condition.State>.Continuation] = []
@@ -282,19 +277,19 @@ package final class ConditionStorage: Sendable {
 
     private func publish() {
         var isContinuing = false
-        while let news = takeNews(isContinuing: isContinuing) {
+        while let publication = nextPublication(isContinuing: isContinuing) {
             isContinuing = true
-            for waiter in news.waiters.values { waiter.resume(returning: news.state) }
-            for stream in news.streams {
-                stream.yield(news.state)
-                if news.state.isFinished { stream.finish() }
+            for waiter in publication.waiters.values { waiter.resume(returning: publication.state) }
+            for stream in publication.streams {
+                stream.yield(publication.state)
+                if publication.state.isFinished { stream.finish() }
             }
-            for observer in news.observers { observer() }
+            for observer in publication.observers { observer() }
         }
     }
 
-    /// What is left to tell, or `nil` if nothing is or if another thread tells it.
-    private func takeNews(isContinuing: Bool) -> News? {
+    /// Returns the unpublished changes; `nil` if there are none, or if another thread publishes them.
+    private func nextPublication(isContinuing: Bool) -> Publication? {
         content.withLock { content in
             guard isContinuing || !content.isPublishing else { return nil }
             guard content.isStale || content.hasNewReading || !content.newcomers.isEmpty else {
@@ -302,20 +297,20 @@ package final class ConditionStorage: Sendable {
                 return nil
             }
             content.isPublishing = true
-            var news = News(state: content.state)
+            var publication = Publication(state: content.state)
             if !content.waiters.isEmpty && (content.state.isSatisfied || content.state.isFinished) {
-                swap(&news.waiters, &content.waiters)
+                swap(&publication.waiters, &content.waiters)
             }
-            if content.isStale && !content.streams.isEmpty { news.streams = Array(content.streams.values) }
-            if content.isStale || content.hasNewReading { news.observers = content.everybody() }
+            if content.isStale && !content.streams.isEmpty { publication.streams = Array(content.streams.values) }
+            if content.isStale || content.hasNewReading { publication.observers = content.allObservers() }
             if !content.newcomers.isEmpty {
-                news.streams += content.newcomers.values
+                publication.streams += content.newcomers.values
                 content.streams.merge(content.newcomers) { $1 }
                 content.newcomers = [:]
             }
             content.isStale = false
             content.hasNewReading = false
-            return news
+            return publication
         }
     }
 }

@@ -2,62 +2,62 @@ public import CoreMetrics
 public import Logging
 
 extension ReachabilityMonitor {
-    /// How a monitor judges and reports.
+    /// The limits, intervals and instruments of a monitor.
     public struct Configuration: Sendable {
         /// The addresses that stand for the IPv4 internet; no packet is sent to them.
         ///
-        /// One in each half of the address space, so that a pinned host route or half of a VPN's split default
-        /// is not mistaken for the internet. IPv6 addresses in it are ignored. If it is empty, IPv4 never satisfies the internet.
+        /// One in each half of the address space, so that a pinned host route or half of a VPN's split default is not mistaken for
+        /// the internet. IPv6 addresses in it are ignored. If it is empty, IPv4 never satisfies the internet.
         public var ipv4Representatives: [IPAddress] = defaultIPv4Representatives
         /// The addresses that stand for the IPv6 internet, like ``ipv4Representatives``.
         public var ipv6Representatives: [IPAddress] = defaultIPv6Representatives
-        /// How long an outage must last before ``ReachabilityMonitor/transitions`` tells it; 0 holds nothing back.
+        /// The least length of an outage that ``ReachabilityMonitor/transitions`` publishes; 0 publishes every outage.
         ///
-        /// Negative counts as 0.
+        /// Negative values are treated as 0.
         public var lossGrace: Duration = .milliseconds(250)
-        /// How often everything is checked although no event came; `nil` for never.
+        /// The interval of audits, which look up every scope without an event; `nil` for no audits.
         ///
-        /// At least a millisecond.
+        /// Clamped to at least 1 ms.
         public var auditInterval: Duration? = .seconds(30)
-        /// The same while a watched scope is unsatisfied.
+        /// The interval of audits while a watched scope is unsatisfied; `nil` for no audits.
         public var auditIntervalWhileUnsatisfied: Duration? = .seconds(5)
-        /// How often everything is asked when the source hears no events (``MonitorHealth/Mode/polling``).
+        /// The interval of evaluations while the source hears no events (``MonitorHealth/Mode/polling``).
         ///
-        /// At least a millisecond; an audit that is due earlier comes earlier.
+        /// Clamped to at least 1 ms. An audit that is due earlier comes earlier.
         public var pollInterval: Duration = .seconds(2)
-        /// How often the names of watched hosts are looked up again though nothing happened; `nil` for never.
+        /// The interval of name lookups of watched hosts; `nil` for no repeated lookups.
         ///
-        /// At least a second. The system's resolver does not tell how long its answers hold.
+        /// Clamped to at least 1 s. The system's resolver does not report the lifetime of its answers.
         public var hostRefreshInterval: Duration? = .seconds(60)
-        /// What finds out whether the far end of the internet's path answers; `nil` for nobody, so that nothing is sent.
+        /// The check of the far end of the path to the internet; `nil` for none: the monitor then sends no packets.
         ///
-        /// Once set, it is called when the path to the internet changes, once a second at the most; while nothing
-        /// better than a portal was found, again and again (``revalidationInterval``); and on ``ReachabilityMonitor/validate()``.
-        /// What it finds is in ``NetworkPath/validation``.
+        /// It is called when the path to the internet changes, at most once per second; repeatedly after results other than
+        /// `validated` (``revalidationInterval``); and by ``ReachabilityMonitor/validate()``. ``NetworkPath/validation`` has its
+        /// result.
         public var validator: (any PathValidator)?
-        /// How long a validation may take before it counts as failed.
+        /// The time limit of a validation, after which it is treated as failed.
         ///
-        /// At least a millisecond. It includes the wait for the end of a validation that was cancelled.
+        /// Clamped to at least 1 ms. It includes the wait for the end of a cancelled validation.
         public var validationTimeout: Duration = .seconds(10)
-        /// How long at most after a validation that did not succeed the next one follows, for portals open; `nil` for never.
+        /// The longest pause after a validation without success, because portals open later; `nil` for no further validation.
         ///
-        /// At least a second. On each path the first pause is a second, and each later one twice as long as that before it, up to
-        /// this. After a success there is no other validation before the path changes or somebody asks.
+        /// Clamped to at least 1 s. On each path the first pause is 1 s, and each later one twice as long, up to this. After a
+        /// success the next validation waits for a change of the path or a call of ``ReachabilityMonitor/validate()``.
         public var revalidationInterval: Duration? = .seconds(60)
-        /// How many transitions wait for a listener that is slow; then the oldest are dropped.
+        /// The number of transitions that are buffered for a slow listener; the oldest are dropped first.
         ///
-        /// At least 1.
+        /// Clamped to at least 1.
         public var bufferedTransitions: Int = 64
-        /// Where the monitor tells what happens; `nil` for nowhere.
+        /// The monitor's logger; `nil` for none.
         ///
-        /// That the internet was lost and found, and that events cannot be heard, is told at level `info`, all else at `debug`.
-        /// Losses that end within ``lossGrace`` are not told. The handler is called on the thread that reads from the kernel, in
-        /// order, after all listeners, and outside of locks; it should not block.
+        /// Level `info` has losses and returns of the internet and the loss of events; all else is `debug`. Losses that end within
+        /// ``lossGrace`` are not logged. The handler is called on the thread that reads from the kernel, in order, after all
+        /// listeners, and outside locks; it should not block.
         public var logger: Logger?
-        /// What makes the monitor's metrics; `nil` for none.
+        /// The factory of the monitor's metrics; `nil` for none.
         ///
-        /// They are made once, with the monitor, and tell of the internet: `reachability.satisfied`, `reachability.transitions`,
-        /// `reachability.outage.seconds`; and of the monitor's ``ReachabilityMonitor/health``: `reachability.losses`,
+        /// The metrics are made once, with the monitor. Of the internet: `reachability.satisfied`, `reachability.transitions`,
+        /// `reachability.outage.seconds`. Of the monitor's ``ReachabilityMonitor/health``: `reachability.losses`,
         /// `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
         public var metrics: (any MetricsFactory)?
 

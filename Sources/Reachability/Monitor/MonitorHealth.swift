@@ -1,6 +1,6 @@
-/// What a monitor went through, and how far it can be trusted.
+/// The counters of a monitor, and the way in which it learns about changes.
 public struct MonitorHealth: Hashable, Sendable {
-    /// How the monitor learns about changes.
+    /// The way in which a monitor learns about changes.
     ///
     /// More may be added.
     public struct Mode: RawRepresentable, Hashable, Sendable {
@@ -13,45 +13,47 @@ public struct MonitorHealth: Hashable, Sendable {
         public static let starting = Mode(rawValue: "starting")
         /// Hears every change as it happens.
         public static let live = Mode(rawValue: "live")
-        /// Events were lost, and asking anew has not succeeded yet.
+        /// Events were lost, and the resync has not succeeded yet.
         public static let resyncing = Mode(rawValue: "resyncing")
-        /// Hears no events, and asks at intervals instead: a sandbox or the kernel refuses multicast, or netlink altogether.
+        /// Hears no events and evaluates at intervals: a sandbox or the kernel refuses multicast, or netlink altogether.
         public static let polling = Mode(rawValue: "polling")
-        /// Sees nothing: the source failed or ended, or no request succeeds.
+        /// Knows nothing: the source failed or ended, or no request succeeds.
         public static let blind = Mode(rawValue: "blind")
     }
 
-    /// How the monitor learns about changes.
+    /// The way in which the monitor learns about changes.
     public var mode: Mode = .starting
-    /// How often events were lost: the kernel said so (ENOBUFS), or counted what it dropped, or a message did not fit.
+    /// The number of losses of events: ENOBUFS, a drop counter that moved, or a message that did not fit.
     ///
-    /// A loss can delay a verdict; everything is then asked anew, so that it cannot make it wrong for good.
+    /// A loss can delay a verdict; the resync after it keeps verdicts right.
     public var losses: Int = 0
-    /// How many datagrams the kernel dropped because the event socket's receive buffer was full (SO_MEMINFO, socket(7)).
+    /// The number of datagrams that the kernel dropped because the event socket's receive buffer was full (SO_MEMINFO, socket(7)).
     ///
-    /// Route messages that a filter keeps away because they cannot matter do not count.
+    /// Without the route messages that the filter drops because they cannot matter.
     public var drops: Int = 0
-    /// How often everything was asked anew because of losses or a suspension.
+    /// The number of resyncs after losses or a suspension.
     ///
-    /// While losses go on this is done at growing intervals, from 50 ms to 5 s; what look-ups tell is known sooner.
+    /// Repeated losses are resynced at growing intervals, from 50 ms to 5 s; lookups find changes sooner.
     public var resyncs: Int = 0
-    /// How often the event socket was closed and another one opened: it had gone deaf, or dumps had failed three times in a row.
+    /// The number of new event sockets in place of one that went deaf, or after three failed dumps in a row.
     public var reopens: Int = 0
     /// The number of datagrams that were dropped because their sender is not the kernel.
     public var spoofed: Int = 0
-    /// How many messages could not be understood.
+    /// The number of malformed messages.
     public var malformed: Int = 0
-    /// How many dumps and look-ups failed.
+    /// The number of dumps and lookups that failed.
     public var failedRequests: Int = 0
-    /// How many changes were noticed without an event, by an audit for the most part: 0 if the events can be trusted.
+    /// The number of changes that were found without an event, mostly by audits: 0 if the events can be trusted.
     public var missedByEvents: Int = 0
-    /// When the last audit was, on the source's clock; `nil` before the first.
+    /// The time of the last audit, on the source's clock; `nil` before the first.
     public var lastAudit: BootInstant?
     /// The size of the event socket's receive buffer in bytes, as the kernel granted it; `nil` if there is none.
     public var receiveBuffer: Int?
-    /// The last request that failed, until all succeed again; it is tried again, and meanwhile what was known stays.
+    /// The error of the last failed request, until all requests succeed again.
+    ///
+    /// Retried; the last known state is kept meanwhile.
     public var lastFailure: ReachabilityError?
-    /// The reason why the monitor polls or is blind while it runs: a sandbox, or a shortage that may pass; otherwise `nil`.
+    /// The reason why a running monitor polls or is blind: a sandbox, or a passing shortage; otherwise `nil`.
     public var impairment: ReachabilityError?
     /// The error that ended the monitor, if one did.
     public var failure: ReachabilityError?

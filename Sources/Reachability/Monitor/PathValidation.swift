@@ -1,15 +1,15 @@
-/// What a validator found at the far end of a path.
+/// The result of a validation of a path's far end.
 public enum PathValidation: Hashable, Sendable, CustomStringConvertible {
     /// The far end answered as expected.
     case validated
-    /// Somebody on the way answers in its place; the URL of a page where the user can change that, if it is known.
+    /// A captive portal answers in its place; with the URL of its page, if known.
     ///
-    /// It comes from the network: do not trust it, and escape it before it reaches a terminal.
+    /// The URL comes from the network: do not trust it, and escape it before it reaches a terminal.
     case captivePortal(String?)
-    /// There was no answer, or none that says anything: why not, in words.
+    /// There was no answer, or a meaningless one; with the reason in words.
     case failed(String)
 
-    /// The finding in words.
+    /// The result in words.
     public var description: String {
         switch self {
         case .validated: "validated"
@@ -19,19 +19,19 @@ public enum PathValidation: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Finds out whether the far end answers over a path that the kernel would use.
+/// A check of the far end over a path that the kernel would use.
 ///
-/// The kernel's verdict says nothing about what lies behind the first hop. A validator sends something there and looks at what
-/// comes back. `ReachableHTTP` has one that asks a web server; a program with a protocol of its own can ask its own servers.
+/// The kernel's verdict says nothing about the network behind the first hop. A validator sends a request through it and checks
+/// the response. `ReachableHTTP` has one that asks a web server; a program can ask its own servers by its own protocol.
 public protocol PathValidator: Sendable {
-    /// Finds out whether the far end answers.
+    /// Checks the far end.
     ///
-    /// One call at a time is made. Its task is cancelled when the path has changed or
-    /// ``ReachabilityMonitor/Configuration/validationTimeout`` is over; what is returned then is dropped, and the next call waits
-    /// until this one is over: so end soon.
+    /// The monitor makes one call at a time. It cancels the task when the path changes, or after
+    /// ``ReachabilityMonitor/Configuration/validationTimeout``. It then ignores the result, but the next call waits until this one
+    /// returns: return soon.
     ///
-    /// - Parameter path: the path to the internet as it is now, with what the last validation over it found.
-    /// - Returns: what was found.
-    /// - Throws: Anything: it counts as ``PathValidation/failed(_:)`` with the error's description.
+    /// - Parameter path: the present path to the internet, with its last validation.
+    /// - Returns: the result.
+    /// - Throws: any error; it is treated as ``PathValidation/failed(_:)`` with the error's description.
     func validate(_ path: NetworkPath) async throws -> PathValidation
 }

@@ -1,22 +1,23 @@
 internal import Synchronization
 
 extension ReachabilityMonitor {
-    /// How often a dump is made at once for a caller who waits for it; the last one is taken as it is (KernelNetwork).
+    /// The number of immediate attempts of a dump for a waiting caller; the last one is taken as it is (KernelNetwork).
     private static let dumpLimit = 6
 
-    /// Asks the kernel now whether and how a scope can be reached, and answers without telling listeners.
+    /// Looks up the path to a scope now; publishes nothing.
     ///
-    /// Costs two lookups for each address of the scope, and a dump of links and addresses unless the monitor runs. A host that is
-    /// not watched is looked up first, which blocks until a name server answers; of one that is watched, the known addresses are
-    /// used. Safe to call from any thread; it holds no lock that the monitor needs while it asks. Rests on RTM_GETLINK, RTM_GETADDR
-    /// and RTM_GETROUTE (rtnetlink(7)).
+    /// Costs two lookups for each address of the scope, and a dump of links and addresses unless the monitor runs. A watched host's
+    /// known addresses are used; any other host is looked up first, which blocks until a name server answers. Safe to call from any
+    /// thread; it holds no lock during its requests. Uses RTM_GETLINK, RTM_GETADDR and RTM_GETROUTE (rtnetlink(7)).
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
         try path(to: scope, hosts(of: [scope], within: nil)[0])
     }
 
-    /// Asks the kernel now about several scopes, and name servers for at most the given time in all.
+    /// Looks up the paths to several scopes now.
+    ///
+    /// - Parameter limit: the time for name servers in all; `nil` for no limit.
     package func paths(to scopes: [Scope], within limit: Duration?) throws(ReachabilityError) -> [NetworkPath] {
         var paths: [NetworkPath] = []
         for (scope, host) in zip(scopes, hosts(of: scopes, within: limit)) { paths.append(try path(to: scope, host)) }
@@ -29,18 +30,18 @@ extension ReachabilityMonitor {
         return try path(for: entry, InterfaceTable(try dump()), isLive: false) ?? .unknown
     }
 
-    /// Has a watched scope evaluated soon, as if an event had concerned it.
+    /// Requests an evaluation of a watched scope.
     ///
-    /// Observers of its condition are called after that evaluation, also if it found nothing new. Returns at once. A source that
-    /// delivers on the calling thread has evaluated it then. Does nothing for a scope that is not watched.
+    /// Observers of its condition are called after that evaluation, even if nothing changed. Returns at once; a source that
+    /// delivers on the calling thread has evaluated the scope by then. Does nothing for a scope that is not watched.
     package func reevaluate(_ scope: Scope) {
         state.withLock { $0.core.request(scope) }
         source.wake()
     }
 
-    /// The steps that lead to the verdicts about scopes, asked now.
+    /// Looks up scopes now and returns every step of the verdicts.
     ///
-    /// - Parameter limit: how long name servers may take in all.
+    /// - Parameter limit: the time for name servers in all; `nil` for no limit.
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     package func explanations(of scopes: [Scope], within limit: Duration? = nil) throws(ReachabilityError) -> [Explanation] {
         var explanations: [Explanation] = []
@@ -70,7 +71,7 @@ extension ReachabilityMonitor {
         let (decisive, verdicts) = try batch.decision(about: 0)
         for (position, query) in decisive.enumerated() {
             let own = steps.indices.filter { steps[$0].position == position }
-            // Not always the last lookup decides: a later one may have found nothing better.
+            // An earlier lookup may decide: a later one may have found nothing better.
             let deciding = own.last { steps[$0].lookup.query == query && steps[$0].lookup.verdict == verdicts[position] }
             guard let place = deciding ?? own.last else { continue }
             steps[place].lookup.judgement = evaluator.judge(verdicts[position], to: query, table)
@@ -85,7 +86,7 @@ extension ReachabilityMonitor {
             layers: Dictionary(uniqueKeysWithValues: layers))
     }
 
-    /// The entry of the table behind an answer; `nil` if there is none.
+    /// Returns the table entry behind an answer; `nil` if there is none.
     private func match(_ query: RouteQuery, _ verdict: RouteVerdict) throws(ReachabilityError) -> RouteVerdict? {
         guard let entry = query.entry(behind: verdict) else { return nil }
         return try source.routes(to: [entry]).first?.get()
@@ -191,7 +192,7 @@ extension ReachabilityMonitor {
         }
     }
 
-    /// Fills in what only the table's entry tells: prefix length and metric.
+    /// Fills in the data of the table entries: prefix length and metric.
     private func read(_ details: RouteDetails, into path: inout NetworkPath) throws(ReachabilityError) {
         let queries = details.queries
         if queries.isEmpty { return }
@@ -201,14 +202,14 @@ extension ReachabilityMonitor {
         }
     }
 
-    /// The links and addresses as events tell them; `nil` unless the monitor hears every event.
+    /// The links and addresses as of the last event; `nil` unless the monitor hears every event.
     private var liveTable: InterfaceTable? {
         state.withLock { state in
             state.phase == .running && state.core.hasCurrentTable ? state.core.table : nil
         }
     }
 
-    /// Links and addresses, dumped now for a caller who waits.
+    /// Dumps links and addresses for a waiting caller.
     private func dump() throws(ReachabilityError) -> [NetworkInterface] {
         for _ in 1..<Self.dumpLimit {
             do throws(ReachabilityError) {
@@ -226,7 +227,7 @@ extension ReachabilityMonitor {
         var failure: NameLookupFailure?
     }
 
-    /// The hosts that scopes name: known addresses of those that are watched, the others looked up now.
+    /// Returns the hosts of scopes: the known addresses of watched hosts, the others looked up now.
     private func hosts(of scopes: [Scope], within limit: Duration?) -> [Host] {
         var hosts = scopes.map { _ in Host() }
         var unknown: [(place: Int, name: String)] = []
@@ -254,7 +255,7 @@ extension ReachabilityMonitor {
 }
 
 extension InterfaceTable {
-    /// Returns whether the table has the interface and the source of an answer.
+    /// Returns true if the table has the interface and the source of an answer.
     fileprivate func knows(_ verdict: RouteVerdict) -> Bool {
         guard case .route(let route) = verdict else { return true }
         guard position(of: route.interface) != nil else { return false }
@@ -263,9 +264,9 @@ extension InterfaceTable {
     }
 }
 
-/// Every step of the verdict about a scope, for people who want to know why.
+/// The steps of the verdict about a scope, for `explain`.
 package struct Explanation: Sendable {
-    /// One question to the forwarding table.
+    /// One lookup in the forwarding table.
     package struct Lookup: Sendable {
         package var query: RouteQuery
         package var verdict: RouteVerdict
@@ -279,14 +280,14 @@ package struct Explanation: Sendable {
     package var path: NetworkPath
     package var interfaces: [NetworkInterface]
     package var lookups: [Lookup]
-    /// What each interface but the loopback device lacks, by index; `noRoute` for one that lacks nothing.
+    /// The missing layer of each interface but the loopback device, by index; `noRoute` if none is missing.
     package var layers: [UInt32: OfflineReason]
 }
 
 extension ReachabilityMonitor {
-    /// The missing layer of a watched scope, in words as of the last event: `eth0 has no carrier (noCarrier)`.
+    /// Returns the missing layer of a watched scope in words, as of the last event: `eth0 has no carrier (noCarrier)`.
     ///
-    /// `nil` if nothing is missing. Makes no request. Interface names are escaped.
+    /// `nil` if no layer is missing. Makes no request. Interface names are escaped.
     package func missing(for scope: Scope) -> String? {
         let (path, table) = state.withLock { ($0.core.path(scope), $0.core.table) }
         guard let path, path.status != .unknown else { return "not known yet" }

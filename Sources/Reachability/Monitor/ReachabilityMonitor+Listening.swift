@@ -1,20 +1,20 @@
 internal import Synchronization
 
 extension ReachabilityMonitor {
-    /// The transitions of the internet, losses damped: ``transitions(to:raw:)`` with the defaults.
+    /// The damped transitions of the internet: ``transitions(to:raw:)`` with the defaults.
     public var transitions: AsyncStream<Transition> { transitions(to: .internet) }
 
-    /// What a scope's reachability is now, and each change.
+    /// Returns a stream of a scope's present path and each change of it.
     ///
-    /// The first element is the baseline (``Transition/previous`` is `nil`), with the monitor's first snapshot if it has none
-    /// yet. Each call makes a stream of its own, for one iteration. A listener that is slow loses the oldest elements beyond
-    /// ``Configuration/bufferedTransitions`` and sees that by ``Transition/sequence``; it never holds up others. The stream
-    /// finishes when the monitor ends, after a transition to an unknown path. Ending the iteration or cancelling its task ends
-    /// the subscription.
+    /// The first element is the baseline (``Transition/previous`` is `nil`); it waits for the monitor's first snapshot. Each call
+    /// makes a stream of its own, for one iteration. A slow listener loses the oldest elements beyond
+    /// ``Configuration/bufferedTransitions``, sees the gap in ``Transition/sequence``, and never delays others. When the monitor
+    /// ends the stream has a transition to an unknown path and finishes. Ending the iteration or cancelling its task ends the
+    /// subscription.
     ///
     /// - Parameters:
-    ///   - scope: what is to be reached.
-    ///   - raw: whether to tell each loss at once instead of holding it back for ``Configuration/lossGrace``.
+    ///   - scope: the destination.
+    ///   - raw: true to publish each loss at once instead of holding it for ``Configuration/lossGrace``.
     public func transitions(to scope: Scope, raw: Bool = false) -> AsyncStream<Transition> {
         let listener = Listener(limit: configuration.bufferedTransitions)
         let key = StreamKey(scope: scope, isRaw: raw)
@@ -24,7 +24,7 @@ extension ReachabilityMonitor {
             return state.broadcast.add(listener, to: key)
         }
         guard let id else {
-            // After the end: an unknown path, and nothing more.
+            // After the end the stream has only an unknown path.
             if let last = state.withLock({ $0.core.baseline(key, now: $0.now, wallTime: $0.wallTime) }) { listener.yield(last) }
             listener.finish()
             return listener.stream {}
@@ -33,9 +33,7 @@ extension ReachabilityMonitor {
         return listener.stream { [weak self] in self?.unsubscribe(id, from: key) }
     }
 
-    /// What the monitor went through, and each change of it.
-    ///
-    /// A slow listener sees the latest.
+    /// The present ``health`` and each change of it; a slow listener sees the latest.
     public var healthUpdates: AsyncStream<MonitorHealth> {
         let (stream, continuation) = AsyncStream.makeStream(of: MonitorHealth.self, bufferingPolicy: .bufferingNewest(1))
         let isAdded = state.withLock { state in
@@ -56,10 +54,10 @@ extension ReachabilityMonitor {
         return stream
     }
 
-    /// A scope's reachability as a condition: raw, so that nobody starts on a path that is known to be down.
+    /// Returns a scope's reachability as a condition: raw, so that no job starts on a path that is known to be down.
     ///
-    /// It is unsatisfied with epoch 0 before the scope's first evaluation, and finished when the monitor has ended. The scope is
-    /// watched as long as the condition or one of its streams is kept.
+    /// It is unsatisfied with epoch 0 before the scope's first evaluation, and finished after the monitor's end. The condition and
+    /// its streams keep the scope watched.
     public func condition(for scope: Scope) -> Condition {
         let storage = state.withLock { state -> ConditionStorage? in
             guard state.phase != .ended else { return nil }
@@ -78,18 +76,18 @@ extension ReachabilityMonitor {
         return Condition("\(scope)", storage, lifetime: WatchShare { self.release(scope) })
     }
 
-    /// Returns as soon as a scope is satisfied: at once if it is already.
+    /// Waits until a scope is satisfied.
     ///
-    /// - Throws: `CancellationError` when the task is cancelled, ``ReachabilityError`` when the monitor ends before that.
+    /// - Throws: `CancellationError` if the task is cancelled, ``ReachabilityError`` if the monitor ends first.
     public func waitUntilSatisfied(_ scope: Scope = .internet) async throws {
         let condition = condition(for: scope)
-        // The scope is watched as long as the condition is kept.
+        // The condition keeps the scope watched.
         defer { withExtendedLifetime(condition) {} }
         guard let state = await condition.storage.satisfiedOrFinished() else { throw CancellationError() }
         if !state.isSatisfied { throw ReachabilityError(.ended, operation: "waiting for \(scope)") }
     }
 
-    /// How many streams, conditions and listeners are kept, for tests that look for leaks; the internet's own watch does not count.
+    /// The number of streams, conditions and listeners, for tests of leaks; without the monitor's own watch of the internet.
     package var usage: Int {
         state.withLock { state in
             state.broadcast.count + state.healthListeners.count + state.validationRequests.count
@@ -110,7 +108,7 @@ extension ReachabilityMonitor {
     }
 }
 
-/// A condition's share in what the monitor watches for it, which ends with the condition.
+/// A condition's use of a scope or address, which ends with the condition.
 final class WatchShare: Sendable {
     private let giveBack: @Sendable () -> Void
 
@@ -119,9 +117,9 @@ final class WatchShare: Sendable {
     deinit { giveBack() }
 }
 
-/// Which addresses connections were made from, and whether this machine still has them.
+/// The source addresses of connections, and their presence on this machine.
 extension ReachabilityMonitor {
-    /// The condition of an address.
+    /// The condition of one address.
     struct HeldAddress {
         var storage: ConditionStorage
         var state: Condition.State
@@ -129,7 +127,7 @@ extension ReachabilityMonitor {
         var uses = 1
     }
 
-    /// The source addresses of a watched scope as of its last evaluation, one for each family that is satisfied.
+    /// Returns the source addresses of a watched scope as of its last evaluation, one for each satisfied family.
     ///
     /// A read of memory; empty for a scope that is not watched or not evaluated yet.
     package func sources(to scope: Scope) -> [IPAddress] {
@@ -137,10 +135,10 @@ extension ReachabilityMonitor {
         return IPAddress.Family.allCases.filter(path.supports).compactMap(path.source)
     }
 
-    /// A condition that is satisfied while an interface has the address: connections from it may live.
+    /// Returns a condition that is satisfied while an interface has the address, so that connections from it may live.
     ///
-    /// Renewing a lease or plugging in another cable changes nothing. It is finished when the monitor has ended. The address is
-    /// watched as long as the condition or one of its streams is kept.
+    /// Renewing a lease or plugging in another cable changes nothing. The condition is finished after the monitor's end. The
+    /// condition and its streams keep the address watched.
     package func condition(holding address: IPAddress) -> Condition {
         let storage = state.withLock { $0.retain(address) }
         guard let storage else {
@@ -159,9 +157,9 @@ extension ReachabilityMonitor {
 extension ReachabilityMonitor.State {
     fileprivate mutating func retain(_ address: IPAddress) -> ConditionStorage? {
         guard phase != .ended else { return nil }
-        if let holding = heldAddresses[address] {
+        if let held = heldAddresses[address] {
             heldAddresses[address]?.uses += 1
-            return holding.storage
+            return held.storage
         }
         let isHeld = core.table.holds(address)
         let state = Condition.State(isSatisfied: isHeld, epoch: isHeld ? 1 : 0)
@@ -178,20 +176,20 @@ extension ReachabilityMonitor.State {
         return heldAddresses.removeValue(forKey: address)?.storage
     }
 
-    /// The conditions of addresses that came or went.
+    /// Returns the changes of addresses that appeared or disappeared.
     mutating func heldAddressChanges() -> [ConditionChange] {
-        // A table that is about to be read again may lack an address that the interface has twice.
+        // Before its next dump the table may lack an address that the interface has twice.
         guard !heldAddresses.isEmpty, core.holdsTrueTable else { return [] }
         var changes: [ConditionChange] = []
-        for (address, holding) in heldAddresses {
+        for (address, held) in heldAddresses {
             let isHeld = core.table.holds(address)
-            guard isHeld != holding.state.isSatisfied || !holding.isKnown else { continue }
-            var state = holding.state
+            guard isHeld != held.state.isSatisfied || !held.isKnown else { continue }
+            var state = held.state
             if isHeld && !state.isSatisfied { state.epoch &+= 1 }
             state.isSatisfied = isHeld
             heldAddresses[address]?.state = state
             heldAddresses[address]?.isKnown = true
-            changes.append(ConditionChange(storage: holding.storage, state: state))
+            changes.append(ConditionChange(storage: held.storage, state: state))
         }
         return changes
     }
@@ -200,11 +198,12 @@ extension ReachabilityMonitor.State {
 extension ReachabilityMonitor {
     typealias ValidationRequest = AsyncStream<ValidationState.Answer>.Continuation
 
-    /// Whether the internet is satisfied, and its far end validated: for jobs that a captive portal would only confuse.
+    /// The condition of a validated internet, for jobs that a captive portal would confuse.
     ///
-    /// Its epoch grows when that becomes so. It is unsatisfied from a new epoch of the internet until its path is validated, and
-    /// finished when the monitor has ended. Without ``Configuration/validator`` it is finished from the start and never satisfied:
-    /// jobs that require it fail instead of waiting for ever. It keeps the monitor.
+    /// It is satisfied while the internet is satisfied and its far end is validated.
+    /// Its epoch grows with each such moment. It is unsatisfied from a new epoch of the internet until the path is validated, and
+    /// finished after the monitor's end. Without ``Configuration/validator`` it is finished from the start and never satisfied:
+    /// jobs that require it fail instead of waiting forever. It keeps the monitor.
     public var validatedCondition: Condition {
         let storage = state.withLock { state -> ConditionStorage? in
             guard state.phase != .ended, let validation = state.core.validation else { return nil }
@@ -219,15 +218,15 @@ extension ReachabilityMonitor {
             storage ?? ConditionStorage(finished, isReachability: configuration.validator != nil, isKnown: false), lifetime: self)
     }
 
-    /// Has the far end of the path to the internet validated now, and returns what was found.
+    /// Validates the far end of the path to the internet now.
     ///
-    /// A validation that already runs over the same path answers, too. If the path changes meanwhile, the answer is that about the
-    /// new one. Before ``run()`` and before the first snapshot it waits. What was found is published as usual before this returns.
+    /// A validation of the same path that already runs answers, too. If the path changes meanwhile, the new path is validated. The
+    /// call waits for ``run()`` and the first snapshot. The result is published before the call returns.
     ///
-    /// - Returns: what the validator found; ``PathValidation/failed(_:)`` if it threw or took longer than
+    /// - Returns: the validator's result; ``PathValidation/failed(_:)`` if it threw or took longer than
     ///   ``Configuration/validationTimeout``.
     /// - Throws: ``ReachabilityError`` if there is no validator, if the internet is or becomes unsatisfied, or if the monitor ends;
-    ///   `CancellationError` when the task is cancelled. The validation itself goes on then: others may wait for it.
+    ///   `CancellationError` if the task is cancelled. The validation continues then: other callers may wait for it.
     public func validate() async throws -> PathValidation {
         let operation = "ReachabilityMonitor.validate()"
         guard configuration.validator != nil else { throw ReachabilityError(.noValidator, operation: operation) }
@@ -262,10 +261,10 @@ extension ReachabilityMonitor {
         if let number = validation.step?.start { startValidation(number, of: validation.path) }
     }
 
-    /// Starts a validation, which tells its end to the source's thread.
+    /// Starts a validation; its end wakes the source's thread.
     private func startValidation(_ number: UInt64, of path: NetworkPath) {
         guard let validator = configuration.validator else { return }
-        // Others' code may hold it up for as long as it likes: it does not keep the monitor.
+        // Foreign code may never return: the task does not keep the monitor.
         let task = Task.detached { [weak self] in
             let finding: PathValidation
             do {

@@ -1,16 +1,16 @@
 internal import DequeModule
 internal import Synchronization
 
-/// What one listener has not read yet, up to a limit, and its task if it waits: behind an `AsyncStream`, which calls ``next()``.
+/// The bounded buffer of one listener, and its waiting task, behind an `AsyncStream` that calls ``next()``.
 ///
-/// The buffer that `AsyncStream` has itself is compiled once for all kinds of elements, and telling a listener through it costs
-/// several times as much as all else that is done for one. Safe to use from any thread.
+/// The buffer of `AsyncStream` itself is not specialized: a delivery through it costs several times as much as all other work for
+/// a listener. Safe to use from any thread.
 package final class Subscription<Element: Sendable>: Sendable {
     private typealias Waiter = UnsafeContinuation<Element?, Never>
 
     private struct State {
         var buffer = Deque<Element>()
-        /// As a rule one: the tasks that iterate.
+        /// The iterating tasks, normally one.
         var waiters = Deque<Waiter>()
         var isFinished = false
     }
@@ -18,11 +18,13 @@ package final class Subscription<Element: Sendable>: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// Makes a subscription that keeps so many elements, at least one; the oldest make room for new ones.
+    /// Makes a subscription with a buffer.
+    ///
+    /// - Parameter limit: the number of buffered elements, at least 1; the oldest are dropped first.
     package init(limit: Int) { self.limit = max(1, limit) }
 
     package func yield(_ element: Element) {
-        // What is dropped is released outside the lock.
+        // The dropped element is released outside the lock.
         let (waiter, dropped) = state.withLock { state -> (Waiter?, Element?) in
             if state.isFinished { return (nil, nil) }
             if let waiter = state.waiters.popFirst() { return (waiter, nil) }
@@ -34,7 +36,7 @@ package final class Subscription<Element: Sendable>: Sendable {
         waiter?.resume(returning: element)
     }
 
-    /// Takes no more elements; those that are there can still be read.
+    /// Ends the subscription; buffered elements can still be read.
     package func finish() {
         let waiters = state.withLock { state in
             state.isFinished = true
@@ -44,10 +46,10 @@ package final class Subscription<Element: Sendable>: Sendable {
         for waiter in waiters { waiter.resume(returning: nil) }
     }
 
-    /// The next element, once there is one; `nil` when it is finished and all was read.
+    /// Waits for the next element; returns `nil` after the last one.
     package func next() async -> Element? {
         await withUnsafeContinuation { (waiter: Waiter) in
-            // What can be answered at once; inside is `nil` for the end.
+            // The immediate answer; `.some(nil)` for the end.
             let answer = state.withLock { state -> Element?? in
                 if let element = state.buffer.popFirst() { return element }
                 if state.isFinished { return .some(nil) }
@@ -58,9 +60,9 @@ package final class Subscription<Element: Sendable>: Sendable {
         }
     }
 
-    /// The stream of its elements.
+    /// Returns the stream of the elements.
     ///
-    /// - Parameter end: called once nobody can iterate any more: the stream was released, has ended, or its task was cancelled.
+    /// - Parameter end: called when the stream is released, ends, or its task is cancelled.
     package func stream(onEnd end: @escaping @Sendable () -> Void) -> AsyncStream<Element> {
         let lifetime = Lifetime(end)
         return AsyncStream(
@@ -71,7 +73,7 @@ package final class Subscription<Element: Sendable>: Sendable {
     }
 }
 
-/// Calls back when it is released.
+/// A callback for the moment of release.
 private final class Lifetime: Sendable {
     private let end: @Sendable () -> Void
 

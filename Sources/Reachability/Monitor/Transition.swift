@@ -1,6 +1,6 @@
-/// One change of reachability, or the state that a listener starts from.
+/// One change of reachability, or the baseline of a stream.
 public struct Transition: Sendable, CustomStringConvertible {
-    /// What changed between ``Transition/previous`` and ``Transition/current``.
+    /// The kinds of change between ``Transition/previous`` and ``Transition/current``.
     public struct Kinds: OptionSet, Hashable, Sendable {
         /// The members as bits.
         public let rawValue: UInt32
@@ -13,7 +13,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         public static let offline = Kinds(rawValue: 1 << 1)
         /// One more IP family works, while satisfied before and after.
         public static let familyGained = Kinds(rawValue: 1 << 2)
-        /// One IP family less works, while satisfied before and after.
+        /// One IP family fewer works, while satisfied before and after.
         public static let familyLost = Kinds(rawValue: 1 << 3)
         /// Packets leave through another interface, or it was renamed.
         public static let interfaceChanged = Kinds(rawValue: 1 << 4)
@@ -25,11 +25,11 @@ public struct Transition: Sendable, CustomStringConvertible {
         public static let reestablished = Kinds(rawValue: 1 << 7)
         /// The machine was suspended in between.
         public static let resumed = Kinds(rawValue: 1 << 8)
-        /// The change was found by asking anew after events were lost.
+        /// A resync after a loss of events found the change.
         public static let resynced = Kinds(rawValue: 1 << 9)
         /// Still unsatisfied, for another reason.
         public static let reasonChanged = Kinds(rawValue: 1 << 10)
-        /// Another ``NetworkPath/validation``, while satisfied before and after.
+        /// ``NetworkPath/validation`` changed, while satisfied before and after.
         public static let validationChanged = Kinds(rawValue: 1 << 11)
 
         /// The stable names of the members, as in JSON.
@@ -43,35 +43,32 @@ public struct Transition: Sendable, CustomStringConvertible {
         ]
     }
 
-    /// Counts per scope and stream kind, without holes: a listener that sees one fell behind its buffer.
+    /// The number of the transition, counted per scope and kind of stream: a gap means that the listener fell behind its buffer.
     ///
     /// A baseline carries the number of the last transition before it.
     public var sequence: UInt64
-    /// How often the scope became satisfied, or changed so much that waiting makes no sense.
+    /// The number of times the scope became satisfied, or changed so much that waiting makes no sense.
     ///
     /// See ``Condition/State/epoch``.
     public var epoch: UInt64
-    /// What was so before, with details that were not worth a transition of their own; `nil` for a baseline, which is not a
-    /// transition from anything.
+    /// The path before, with details that changed without a transition; `nil` for a baseline.
     public var previous: NetworkPath?
-    /// What is so now.
+    /// The path now.
     public var current: NetworkPath
-    /// What changed; empty for a baseline, and for the end of the monitor.
+    /// The kinds of change; empty for a baseline, and for the end of the monitor.
     public var kinds: Kinds
-    /// The kernel's message or the timer that led here.
+    /// The kernel's message or the timer that led to the transition.
     public var cause: Cause
     /// The time on the source's clock.
     public var at: BootInstant
-    /// When, for people: time since 1970-01-01T00:00:00Z.
-    ///
-    /// It jumps when the system's clock is set.
+    /// The time of day, since 1970-01-01T00:00:00Z; it jumps when the system's clock is set.
     public var wallTime: Duration
-    /// How unsteady the scope has been: each loss adds 1, and half of it is forgotten every 15 s (after RFC 2439).
+    /// The instability of the scope: each loss adds 1, which halves every 15 s (after RFC 2439).
     ///
-    /// Information only: it never delays or hides a transition.
+    /// For information: it never delays or hides a transition.
     public var flapPenalty: Double
 
-    /// Makes a transition; for tests and for sources of them other than a monitor.
+    /// Makes a transition, for tests and for publishers other than a monitor.
     public init(
         sequence: UInt64, epoch: UInt64, previous: NetworkPath?, current: NetworkPath, kinds: Kinds, cause: Cause, at: BootInstant,
         wallTime: Duration, flapPenalty: Double
@@ -87,7 +84,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         self.flapPenalty = flapPenalty
     }
 
-    /// Whether this is the state that the listener starts from.
+    /// True for the first element of a stream.
     public var isBaseline: Bool { previous == nil }
 
     /// The transition in words: `unsatisfied: no carrier (eth0 lost carrier)`.
@@ -95,9 +92,9 @@ public struct Transition: Sendable, CustomStringConvertible {
     /// Interface names in it are as the kernel has them: escape it before it reaches a terminal.
     public var description: String { "\(current.status.rawValue): \(text())" }
 
-    /// The transition in words without its status: what changed, the path and the cause.
+    /// Returns the transition in words without its status: the kinds, the path and the cause.
     ///
-    /// - Parameter elapsed: the time that the status before lasted, in words.
+    /// - Parameter elapsed: the length of the status before, in words.
     package func text(elapsed: String? = nil) -> String {
         let notes = [elapsed].compactMap(\.self) + kindsInWords
         let hasEnded = cause.kind == .ended
@@ -107,7 +104,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         return !isExplained || hasEnded || cause.detail.isEmpty ? text : "\(text) (\(cause.detail))"
     }
 
-    /// The kinds in words, without becoming online or offline: the status says that.
+    /// The kinds in words, without online and offline, which the status tells.
     private var kindsInWords: [String] {
         let gained = IPAddress.Family.allCases.filter { current[$0].isSatisfied && previous?[$0].isSatisfied == false }
         let lost = IPAddress.Family.allCases.filter { !current[$0].isSatisfied && previous?[$0].isSatisfied == true }

@@ -1,4 +1,4 @@
-/// What led to a transition: a message of the kernel, or a timer; in words and as data.
+/// The cause of a transition: a message of the kernel, or a timer; in words and as data.
 public struct Cause: Hashable, Sendable, CustomStringConvertible {
     /// The sort of cause.
     ///
@@ -9,7 +9,7 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         /// Makes a kind from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The monitor started, or the scope was first asked for.
+        /// The monitor started, or the scope was first watched.
         public static let started = Kind(rawValue: "started")
         /// The monitor ended.
         public static let ended = Kind(rawValue: "ended")
@@ -35,15 +35,15 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         public static let nexthopChanged = Kind(rawValue: "nexthopChanged")
         /// A sysctl of an interface changed (RTM_NEWNETCONF).
         public static let netconfChanged = Kind(rawValue: "netconfChanged")
-        /// No message led here: a periodic audit found the change.
+        /// No event: a periodic audit found the change.
         public static let audit = Kind(rawValue: "audit")
-        /// Events were lost, and everything was asked anew.
+        /// A resync after a loss of events.
         public static let eventsLost = Kind(rawValue: "eventsLost")
         /// The name of a host was looked up.
         public static let hostLookedUp = Kind(rawValue: "hostLookedUp")
-        /// A validator has looked at the far end.
+        /// A validator checked the far end.
         public static let validation = Kind(rawValue: "validation")
-        /// The monitor cannot see: no request succeeds, for want of descriptors or memory.
+        /// The monitor is blind: no request succeeds, for lack of descriptors or memory.
         public static let blinded = Kind(rawValue: "blinded")
         /// The machine woke from suspension.
         public static let resumed = Kind(rawValue: "resumed")
@@ -61,13 +61,13 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         get { storage.words.text }
         set { storage = Storage(storage.kind, storage.interface, .text(newValue)) }
     }
-    /// The interface concerned, if there is one.
+    /// The interface of the event, if it names one.
     public var interface: NetworkInterface.Identity? {
         get { storage.interface }
         set { storage = Storage(storage.kind, newValue, storage.words) }
     }
 
-    /// The cause in words, or what they are made from when somebody wants to read them: programs that act seldom do.
+    /// The cause in words, or the event that they are made from on demand: most programs never read them.
     private enum Words: Sendable {
         case text(String)
         case event(InterpretedEvent)
@@ -80,7 +80,7 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    // Shared, because each change is told many times over and the cause is the largest part of it.
+    // Shared, because each transition is copied to many listeners and the cause is its largest part.
     private final class Storage: Sendable {
         let kind: Kind
         let interface: NetworkInterface.Identity?
@@ -98,19 +98,19 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         storage = Storage(kind, interface, .text(detail))
     }
 
-    /// Makes a cause of an event.
+    /// Makes the cause of an event.
     package init(_ event: InterpretedEvent) { storage = Storage(event.causeKind, event.interface, .event(event)) }
 
     /// The cause in words.
     public var description: String { detail }
 
-    /// Whether kind, words and interface are the same.
+    /// Returns true if kind, words and interface are the same.
     public static func == (one: Cause, other: Cause) -> Bool {
         one.storage === other.storage
             || (one.kind == other.kind && one.interface == other.interface && one.detail == other.detail)
     }
 
-    /// Hashes what makes causes equal.
+    /// Hashes kind, words and interface.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(kind)
         hasher.combine(interface)

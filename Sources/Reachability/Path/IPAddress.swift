@@ -3,7 +3,7 @@ internal import Glibc
 /// An IPv4 or IPv6 address.
 ///
 /// A value of 17 bytes without a zone: a link-local destination gets its interface from ``Scope/interface``.
-/// An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) stays what it was written as; see ``unmapped``.
+/// An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) stays as written; see ``unmapped``.
 public struct IPAddress: Hashable, Sendable {
     /// The version of the Internet Protocol.
     public enum Family: Hashable, Sendable, CaseIterable {
@@ -18,7 +18,7 @@ public struct IPAddress: Hashable, Sendable {
 
     /// The address's family.
     public let family: Family
-    // Halves, for a UInt128 is aligned to 16 bytes: whatever has an address in it would be larger, and allocated by
+    // Halves, because a UInt128 is aligned to 16 bytes: values with an address would be larger, and allocated by
     // posix_memalign(3), which takes several times as long as malloc(3).
     private let high: UInt64
     private let low: UInt64
@@ -57,16 +57,16 @@ public struct IPAddress: Hashable, Sendable {
         return IPAddress(family: .ipv4, value: value & 0xffff_ffff)
     }
 
-    /// Whether this is `0.0.0.0` or `::`.
+    /// True for `0.0.0.0` and `::`.
     public var isUnspecified: Bool { value == 0 }
 
-    /// Whether this lies in 127.0.0.0/8 (RFC 1122) or is `::1` (RFC 4291).
+    /// True in 127.0.0.0/8 (RFC 1122) and for `::1` (RFC 4291).
     public var isLoopback: Bool { family == .ipv4 ? value >> 24 == 127 : value == 1 }
 
-    /// Whether this lies in 169.254.0.0/16 (RFC 3927) or fe80::/10 (RFC 4291).
+    /// True in 169.254.0.0/16 (RFC 3927) and fe80::/10 (RFC 4291).
     public var isLinkLocal: Bool { family == .ipv4 ? value >> 16 == 0xa9fe : value >> 118 == 0xfe80 >> 6 }
 
-    /// Whether this lies in 224.0.0.0/4 (RFC 5771) or ff00::/8 (RFC 4291).
+    /// True in 224.0.0.0/4 (RFC 5771) and ff00::/8 (RFC 4291).
     public var isMulticast: Bool { family == .ipv4 ? value >> 28 == 0xe : value >> 120 == 0xff }
 }
 
@@ -99,11 +99,11 @@ extension IPAddress: LosslessStringConvertible {
     }
 }
 
-/// A block of addresses, such as `192.0.2.0/24`: what a route leads to.
+/// A block of addresses, such as `192.0.2.0/24`: the destination of a route.
 public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
     /// The first address of the block; bits beyond ``length`` are zero.
     public let address: IPAddress
-    /// How many leading bits the block's addresses share: 0 for all of the family.
+    /// The number of leading bits that the block's addresses share: 0 for all of the family.
     public let length: Int
 
     /// Makes the block that contains `address`.
@@ -116,14 +116,12 @@ public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
         self.address = IPAddress(family: address.family, value: free == 128 ? 0 : (address.value >> free) << free)
     }
 
-    /// All addresses of a family: the destination of a default route.
+    /// Returns the block of all addresses of a family: the destination of a default route.
     public static func all(_ family: IPAddress.Family) -> IPPrefix {
         IPPrefix(IPAddress(family: family, value: 0), length: 0)
     }
 
-    /// Whether an address lies in the block.
-    ///
-    /// Addresses of the other family never do.
+    /// Returns true if an address lies in the block; addresses of the other family never do.
     public func contains(_ other: IPAddress) -> Bool {
         guard other.family == address.family else { return false }
         let free = UInt128(address.family.bitWidth - length)
@@ -135,7 +133,7 @@ public struct IPPrefix: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension IPAddress.Family {
-    /// The family of an AF_ number (linux/socket.h).
+    /// Makes the family of an AF_ number (linux/socket.h).
     init?(kernel family: UInt8) {
         switch family {
         case 2: self = .ipv4

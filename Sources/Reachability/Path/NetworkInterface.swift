@@ -1,6 +1,6 @@
 /// A network interface as the kernel describes it: a link with its addresses.
 public struct NetworkInterface: Hashable, Sendable {
-    /// What sort of device an interface is.
+    /// The sort of device.
     ///
     /// More may be added.
     public struct Kind: RawRepresentable, Hashable, Sendable {
@@ -66,11 +66,11 @@ public struct NetworkInterface: Hashable, Sendable {
             self.hasFailedDetection = hasFailedDetection
         }
 
-        /// Whether packets may be sent from this address: not awaiting duplicate address detection, and not failed.
+        /// True if packets may be sent from this address: duplicate address detection is not pending and did not fail.
         public var isReady: Bool { !hasFailedDetection && (!isTentative || isOptimistic) }
     }
 
-    /// An interface's index and name: enough to refer to it.
+    /// A reference to an interface: its index and name.
     public struct Identity: Hashable, Sendable {
         /// The kernel's number, unique within a network namespace; it survives a rename.
         public var index: UInt32
@@ -91,17 +91,17 @@ public struct NetworkInterface: Hashable, Sendable {
     /// The kernel allows any byte but `/`, `:`, NUL and white space (net/core/dev.c, dev_valid_name). Bytes that are not UTF-8,
     /// and the backslash, are written `\xNN`, so that different names stay different. Escape it before it reaches a terminal.
     public var name: String
-    /// What sort of device it is.
+    /// The sort of device.
     public var kind: Kind
-    /// Whether it is set up by its administrator (IFF_UP, netdevice(7)).
+    /// True if the administrator set it up (IFF_UP, netdevice(7)).
     public var isUp: Bool
-    /// Whether it has carrier: a cable, an association (IFF_LOWER_UP, netdevice(7)).
+    /// True if it has carrier: a cable, an association (IFF_LOWER_UP, netdevice(7)).
     public var hasCarrier: Bool
-    /// If true, the interface has one other end (IFF_POINTOPOINT, netdevice(7)): packets need no address to get there.
+    /// True if the interface has one other end (IFF_POINTOPOINT, netdevice(7)): packets need no address to get there.
     public var isPointToPoint: Bool
     /// The operational state.
     public var operationalState: OperationalState
-    /// How often the carrier came or went since the device exists (IFLA_CARRIER_CHANGES).
+    /// The number of changes of the carrier since the device exists (IFLA_CARRIER_CHANGES).
     public var carrierChanges: UInt32
     /// The addresses, in the kernel's order.
     public var addresses: [Address]
@@ -123,10 +123,10 @@ public struct NetworkInterface: Hashable, Sendable {
         self.addresses = addresses
     }
 
-    /// Whether it is the loopback device.
+    /// True for the loopback device.
     public var isLoopback: Bool { kind == .loopback }
 
-    /// Whether packets can leave through it: up, with carrier, and operational as far as its driver says.
+    /// True if packets can leave through it: up, with carrier, and operational or of unknown state.
     ///
     /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier
     /// (docs/networking/operstates.rst).
@@ -139,7 +139,7 @@ public struct NetworkInterface: Hashable, Sendable {
 }
 
 extension Sequence<NetworkInterface> {
-    /// Of several the one that a person is likely to mean: with addresses, and made of hardware.
+    /// The interface that a person most likely means: with addresses, and made of hardware.
     package var likeliest: NetworkInterface? {
         first { !$0.addresses.isEmpty && $0.kind.isHardware } ?? first { !$0.addresses.isEmpty } ?? first(where: \.kind.isHardware)
             ?? first { _ in true }
@@ -147,6 +147,6 @@ extension Sequence<NetworkInterface> {
 }
 
 extension NetworkInterface.Kind {
-    /// Whether there is a device to touch; hardware that is not known more closely is `other`.
+    /// True for hardware; unknown hardware is `other`.
     fileprivate var isHardware: Bool { self != .tunnel && self != .virtual && self != .loopback }
 }

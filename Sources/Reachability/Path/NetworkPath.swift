@@ -1,16 +1,16 @@
-/// Whether and how this machine can reach a scope: the network, or one host.
+/// The path from this machine to a scope, or the reason why there is none.
 public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     /// The verdict.
     public enum Status: String, Hashable, Sendable {
         /// Not known: the monitor has not started, has ended, or cannot see.
         case unknown
-        /// The kernel would not send, or not through a working interface from a usable address.
+        /// The kernel would not send, or not through a usable interface from a usable address.
         case unsatisfied
         /// The kernel would send over at least one IP family. It says nothing about the far end.
         case satisfied
     }
 
-    /// What a path consists of.
+    /// The data of a path.
     private struct Content: Hashable, Sendable {
         var status: Status
         var offlineReason: OfflineReason?
@@ -38,7 +38,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The content, shared by copies: a path is copied with each transition to each listener.
-    // Unchecked, for it is only changed through a path that is its sole owner: nobody else can read it meanwhile.
+    // Unchecked: it is only changed through a path that is its sole owner, so no other thread can read it meanwhile.
     private final class Storage: @unchecked Sendable {
         var content: Content
 
@@ -52,7 +52,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         get { storage.content.status }
         set { own().content.status = newValue }
     }
-    /// Why not: the later of the families' reasons; `nil` unless unsatisfied.
+    /// The missing layer: the later of the families' reasons; `nil` unless unsatisfied.
     public var offlineReason: OfflineReason? {
         get { storage.content.offlineReason }
         set { own().content.offlineReason = newValue }
@@ -69,16 +69,16 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     }
     /// The interface that packets leave through: IPv4's if satisfied, otherwise IPv6's.
     ///
-    /// As it was when the path was last asked for: addresses of a family that the scope does not ask about may have changed since.
+    /// As of the last evaluation: addresses of a family that the scope does not use may have changed since.
     public var interface: NetworkInterface? {
         get { storage.content.interface }
         set { own().content.interface = newValue }
     }
 
-    /// What a validator found at the far end of this path; `nil` if nobody looked, or if it is not known yet.
+    /// The result of the last validation of this path; `nil` before the first.
     ///
-    /// Only of the internet, as ``ReachabilityMonitor/path`` and ``ReachabilityMonitor/transitions`` show it, and only if
-    /// ``ReachabilityMonitor/Configuration/validator`` is set. It says nothing about ``status``.
+    /// Only for the internet, in ``ReachabilityMonitor/path`` and ``ReachabilityMonitor/transitions``, and only if
+    /// ``ReachabilityMonitor/Configuration/validator`` is set. It does not affect ``status``.
     public var validation: PathValidation? {
         get { storage.content.validation }
         set { own().content.validation = newValue }
@@ -107,28 +107,28 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
                 validation: validation, nameLookupFailure: nameLookupFailure))
     }
 
-    /// The storage, copied if another path has it, too.
+    /// Returns the storage, copied first if another path shares it.
     private mutating func own() -> Storage {
         if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.content) }
         return storage
     }
 
-    /// Whether all is the same.
+    /// Returns true if all data are the same.
     public static func == (one: NetworkPath, other: NetworkPath) -> Bool {
         one.storage === other.storage || one.storage.content == other.storage.content
     }
 
-    /// Hashes what makes paths equal.
+    /// Hashes the data.
     public func hash(into hasher: inout Hasher) { hasher.combine(storage.content) }
 
     /// The path before the first snapshot and after the end.
     public static let unknown = NetworkPath(status: .unknown)
 
-    /// Whether the status is `satisfied`.
+    /// True if the status is `satisfied`.
     public var isSatisfied: Bool { status == .satisfied }
-    /// Whether IPv4 works.
+    /// True if IPv4 works.
     public var supportsIPv4: Bool { storage.content.ipv4.isSatisfied }
-    /// Whether IPv6 works.
+    /// True if IPv6 works.
     public var supportsIPv6: Bool { storage.content.ipv6.isSatisfied }
     /// The next hops in use, IPv4's first, without repetition.
     public var gateways: [IPAddress] {
@@ -137,22 +137,22 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         return [first, second]
     }
 
-    /// The index of the interface that packets of one family leave through.
+    /// Returns the index of the interface that packets of one family leave through.
     ///
-    /// This and the next are read where they are: a copy of all that is said of a family costs more than a verdict.
+    /// Read in its place, like the source: a copy of a whole family path costs more than a verdict.
     package func link(over family: IPAddress.Family) -> UInt32? {
         family == .ipv4 ? storage.content.ipv4.interface?.index : storage.content.ipv6.interface?.index
     }
 
-    /// The address that packets of one family are sent from.
+    /// Returns the source address of packets of one family.
     package func source(over family: IPAddress.Family) -> IPAddress? {
         family == .ipv4 ? storage.content.ipv4.source : storage.content.ipv6.source
     }
 
-    /// Whether one family works.
+    /// Returns true if one family works.
     package func supports(_ family: IPAddress.Family) -> Bool { family == .ipv4 ? supportsIPv4 : supportsIPv6 }
 
-    /// Fills in what only the table's entry tells of a family.
+    /// Fills in the data of a family's table entry.
     package mutating func describe(_ family: IPAddress.Family, metric: UInt32?, prefixLength: Int?) {
         let storage = own()
         if family == .ipv4 {
@@ -202,14 +202,14 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// How one IP family reaches a scope, or why not.
+/// The path of one IP family to a scope, or the reason why there is none.
 ///
-/// It describes what the kernel answers for the scope's first address of the family; further representative addresses only
-/// add to the verdict. Everything but ``isSatisfied`` and ``reason`` is `nil` while unsatisfied.
+/// It describes the kernel's answer for the scope's first address of the family; further representative addresses only add to
+/// the verdict. All properties but ``isSatisfied`` and ``reason`` are `nil` while unsatisfied.
 public struct FamilyPath: Hashable, Sendable {
-    /// Whether the kernel would send: there is a route, through a usable interface, from a usable source.
+    /// True if the kernel would send: there is a route, through a usable interface, from a usable source.
     public var isSatisfied: Bool
-    /// Why not; `nil` if satisfied, and for a family that the scope does not ask about.
+    /// The missing layer; `nil` if satisfied, and for a family that the scope does not use.
     public var reason: OfflineReason?
     /// The interface that packets leave through.
     public var interface: NetworkInterface.Identity?
@@ -223,16 +223,16 @@ public struct FamilyPath: Hashable, Sendable {
     public var table: UInt32?
     /// The route's metric (RTA_PRIORITY).
     ///
-    /// Read when a change is published, after conditions were told of it; not kept up to date in between.
+    /// Read when a change is published, after conditions were updated; not kept up to date in between.
     public var metric: UInt32?
     /// The length of the prefix that matched: 0 for a default route, 1 for half of a VPN's split default.
     ///
     /// Read like ``metric``.
     public var prefixLength: Int?
-    /// If true, ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
+    /// True if ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
     package var isInferred = false
 
-    /// Makes a family's path, by default one that is not asked about.
+    /// Makes a family's path, by default that of an unused family.
     public init(
         isSatisfied: Bool = false, reason: OfflineReason? = nil, interface: NetworkInterface.Identity? = nil,
         gateway: IPAddress? = nil, source: IPAddress? = nil, table: UInt32? = nil, metric: UInt32? = nil, prefixLength: Int? = nil
@@ -249,10 +249,10 @@ public struct FamilyPath: Hashable, Sendable {
 }
 
 extension NetworkPath {
-    /// What changed from an earlier path.
+    /// Returns the kinds of change from an earlier path.
     ///
-    /// Empty if the difference is not worth telling: metric, prefix length, table, lifetimes, or the reasons of families while
-    /// the path's status and reason stay.
+    /// Empty for differences that are not published: metric, prefix length, table, lifetimes, or the reasons of families while the
+    /// path's status and reason stay.
     package func kinds(since old: NetworkPath) -> Transition.Kinds {
         switch (old.isSatisfied, isSatisfied) {
         case (false, true): return .online
@@ -270,7 +270,7 @@ extension NetworkPath {
         }
     }
 
-    /// Whether the table's entries must be read again: the way that packets take is not the one that was last described.
+    /// Returns true if the table entries must be read again, because packets take another way than the described one.
     package func takesAnotherWay(than old: NetworkPath?) -> Bool {
         guard let old else { return true }
         return IPAddress.Family.allCases.contains { family in
@@ -278,7 +278,7 @@ extension NetworkPath {
         }
     }
 
-    /// Takes over what is only read on change, so that an unchanged path stays fully described.
+    /// Takes over the details, which are only read on change.
     package mutating func copyDetails(from old: NetworkPath) {
         for family in IPAddress.Family.allCases where supports(family) && old.supports(family) {
             describe(family, metric: old[family].metric, prefixLength: old[family].prefixLength)

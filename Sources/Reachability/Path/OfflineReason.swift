@@ -1,9 +1,8 @@
-/// Why the network, or a host, cannot be reached.
+/// The missing layer of an unsatisfied path.
 ///
-/// Reasons are ordered by how far up the stack things are in order: a later one means that all layers before it are fine.
-/// More may be added.
+/// Reasons are ordered from the lowest layer up: a later one means that all layers before it work. More may be added.
 public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, CustomStringConvertible {
-    // One byte, for reasons are compared and copied between each event and its verdict.
+    // One byte, because reasons are compared and copied between each event and its verdict.
     private let rank: UInt8
 
     private static let names = [
@@ -14,7 +13,7 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     /// The reason's stable name, as in JSON.
     public var rawValue: String { Self.names[Int(rank)] }
 
-    /// Makes a reason from its name; `nil` for a name that is none.
+    /// Makes a reason from its name; `nil` for an unknown name.
     public init?(rawValue: String) {
         guard let rank = Self.names.firstIndex(of: rawValue) else { return nil }
         self.init(UInt8(rank))
@@ -34,15 +33,15 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     public static let noAddress = OfflineReason(4)
     /// The only addresses are still being checked for duplicates (RFC 4862 §5.4).
     public static let addressTentative = OfflineReason(5)
-    /// Everything is in order and no route leads there (ENETUNREACH).
+    /// All layers work, and no route leads there (ENETUNREACH).
     public static let noRoute = OfflineReason(6)
-    /// A route of type "unreachable" says no (EHOSTUNREACH).
+    /// A route of type "unreachable" refuses (EHOSTUNREACH).
     ///
-    /// A rule of that type counts as ``noRoute``: it answers ENETUNREACH (fib4_rule_action, net/ipv4/fib_rules.c).
+    /// A rule of that type is treated as ``noRoute``: it answers ENETUNREACH (fib4_rule_action, net/ipv4/fib_rules.c).
     public static let unreachable = OfflineReason(7)
-    /// A route or rule of type "prohibit" says no (EACCES).
+    /// A route or rule of type "prohibit" refuses (EACCES).
     public static let prohibited = OfflineReason(8)
-    /// A route or rule of type "blackhole" swallows everything (EINVAL).
+    /// A route or rule of type "blackhole" drops all packets (EINVAL).
     public static let blackhole = OfflineReason(9)
     /// The host's name has no address: there is none, or no name server answers.
     public static let unresolved = OfflineReason(10)
@@ -50,13 +49,13 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     /// All reasons, in order.
     public static let all: [OfflineReason] = names.indices.map { OfflineReason(UInt8($0)) }
 
-    /// Whether both are the same reason.
+    /// Returns true if both are the same reason.
     public static func == (left: OfflineReason, right: OfflineReason) -> Bool { left.rank == right.rank }
 
     /// Hashes the reason.
     public func hash(into hasher: inout Hasher) { hasher.combine(rank) }
 
-    /// Orders by how much of the stack is in order.
+    /// Orders from the lowest layer up.
     public static func < (left: OfflineReason, right: OfflineReason) -> Bool { left.rank < right.rank }
 
     /// The reason in words, for people.

@@ -1,4 +1,4 @@
-/// What is to be reached: the internet, an address or a host; asked as the caller's own sockets would be.
+/// A destination: the internet, an address or a host, with the properties of the caller's sockets.
 public struct Scope: Hashable, Sendable, CustomStringConvertible {
     package enum Destination: Hashable, Sendable {
         case internet
@@ -21,15 +21,15 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
 
     package let destination: Destination
 
-    /// The firewall mark that the caller's sockets carry (SO_MARK, socket(7)); policy rules may look at it.
+    /// The firewall mark of the caller's sockets (SO_MARK, socket(7)), as policy rules may select by it.
     public var mark: UInt32?
-    /// The user that the caller's sockets belong to, for policy rules with `uidrange`; by default this process's.
+    /// The owner of the caller's sockets, for policy rules with `uidrange`; by default this process's user.
     public var uid: UInt32?
     /// The interface that the caller's sockets are bound to (SO_BINDTODEVICE, socket(7)), by name.
     ///
-    /// Only routes through that interface count. Without a route the kernel takes the destination of a bound IPv4 socket to be on
-    /// the link; that satisfies the scope only on a point-to-point interface.
-    /// While no interface has the name the scope is unsatisfied with `noInterface`.
+    /// Only routes through that interface are used. Without a route the kernel assumes that the destination of a bound IPv4 socket
+    /// is on the link; that satisfies the scope only on a point-to-point interface. While no interface has the name, the scope is
+    /// unsatisfied with `noInterface`.
     public var interface: String?
     /// The transport protocol of the caller's sockets, as policy rules may select by it (`ipproto`, ip-rule(8)).
     public var transport: Transport = .tcp
@@ -38,12 +38,12 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
 
     private init(_ destination: Destination) { self.destination = destination }
 
-    /// The name of the host, if it is one.
+    /// The name of the host; `nil` for other destinations.
     package var host: String? {
         if case .host(let name) = destination { name } else { nil }
     }
 
-    /// The internet: every representative address of at least one family (see ``ReachabilityMonitor/Configuration``).
+    /// The internet: all representative addresses of at least one family (see ``ReachabilityMonitor/Configuration``).
     public static let internet = Scope(.internet)
 
     /// One address.
@@ -62,8 +62,7 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         IPAddress(name).map(Scope.address) ?? Scope(.host(name.lowercased()))
     }
 
-    /// Hashes what makes scopes equal, and of what qualifies them only what is there: the hash lies on the way from an event to its
-    /// verdict.
+    /// Hashes the destination and the properties that are set: the hash lies on the way from an event to its verdict.
     public func hash(into hasher: inout Hasher) {
         switch destination {
         case .internet: hasher.combine(0 as UInt8)
@@ -76,7 +75,7 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         if let port { hasher.combine(port) }
     }
 
-    /// The internet, or the address or host; followed by what qualifies it.
+    /// The destination in words, followed by the properties that are set.
     public var description: String {
         var text: String
         switch destination {

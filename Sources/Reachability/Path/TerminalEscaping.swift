@@ -1,7 +1,7 @@
-/// Text from the kernel or the command line, made fit for a terminal, and for logs that end up on one.
+/// Escapes text from the kernel or the command line for terminals and logs.
 ///
-/// An interface's name may hold escape sequences, line breaks and writing that runs backwards. What is not visible is
-/// written `\xNN` or `\u{…}`. A backslash stays: in names it is encoded already (`\x5c`).
+/// An interface's name may hold escape sequences, line breaks and right-to-left marks. Invisible characters are written `\xNN` or
+/// `\u{…}`. A backslash stays: in names it is encoded already (`\x5c`).
 package func escapedForTerminal(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
@@ -17,7 +17,7 @@ package func escapedForTerminal(_ text: String) -> String {
 }
 
 extension Unicode.Scalar {
-    /// Whether it shows as itself, does nothing to a terminal and nothing to the text around it.
+    /// True for a visible character that affects neither the terminal nor the text around it.
     package var isHarmless: Bool {
         if isASCII { return (0x20...0x7e).contains(value) }
         switch properties.generalCategory {
@@ -29,7 +29,7 @@ extension Unicode.Scalar {
     }
 }
 
-/// A number in lowercase hexadecimal digits, with leading zeros.
+/// Returns a number in lowercase hexadecimal digits, with leading zeros.
 package func hexadecimal(_ value: some BinaryInteger, digits: Int) -> String {
     let text = String(value, radix: 16)
     return String(repeating: "0", count: max(0, digits - text.count)) + text

@@ -14,7 +14,7 @@ public struct BootInstant: InstantProtocol, CustomStringConvertible {
     /// Returns the time from this instant to another one; the difference saturates.
     public func duration(to other: BootInstant) -> Duration { other.sinceBoot.saturatingSubtract(sinceBoot) }
 
-    /// Returns whether an instant is earlier than another one.
+    /// Returns true if an instant is earlier than another one.
     public static func < (left: BootInstant, right: BootInstant) -> Bool { left.sinceBoot < right.sinceBoot }
 
     /// The time since boot, as `Duration` describes it.
@@ -22,25 +22,25 @@ public struct BootInstant: InstantProtocol, CustomStringConvertible {
 }
 
 extension Duration {
-    /// The longest duration that can be written.
+    /// The longest duration.
     package static let longest = Duration(attoseconds: .max)
 
-    /// In nanoseconds, or the nearest number that can be written.
+    /// The number of nanoseconds, clamped to the range of the type.
     var clampedNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 
-    /// Whether this is less than another: what `<` says, without a call into the standard library.
+    /// Returns the result of `<` without a call into the standard library.
     ///
-    /// For what is done with each event: the first call of another library after a rest costs more than many that follow.
+    /// For work on every event: the first call into another library after a rest costs more than many that follow.
     func isLess(than other: Duration) -> Bool { attoseconds < other.attoseconds }
 
-    /// The sum, or the nearest duration that can be written: a configured duration may be anything.
+    /// Returns the sum, clamped to the range of the type: a configured duration may have any value.
     package func saturatingAdd(_ other: Duration) -> Duration {
         let (sum, overflow) = attoseconds.addingReportingOverflow(other.attoseconds)
         guard overflow else { return Duration(attoseconds: sum) }
         return Duration(attoseconds: other.attoseconds < 0 ? .min : .max)
     }
 
-    /// The difference, or the nearest duration that can be written.
+    /// Returns the difference, clamped to the range of the type.
     package func saturatingSubtract(_ other: Duration) -> Duration {
         let (difference, overflow) = attoseconds.subtractingReportingOverflow(other.attoseconds)
         guard overflow else { return Duration(attoseconds: difference) }
@@ -49,7 +49,7 @@ extension Duration {
 }
 
 extension Duration {
-    /// The earlier of two times; that which is there if one is missing.
+    /// Returns the earlier of two times, or the only one.
     static func earlier(_ one: Duration?, _ other: Duration?) -> Duration? {
         guard let one, let other else { return one ?? other }
         return min(one, other)

@@ -1,4 +1,4 @@
-/// One announcement of a source: a hint that something may have changed.
+/// One event of a source: a sign that the network may have changed.
 public struct NetworkEvent: Hashable, Sendable {
     package enum Payload: Hashable, Sendable {
         /// Addresses of the interface are ignored: they have events of their own.
@@ -44,23 +44,23 @@ public struct NetworkEvent: Hashable, Sendable {
     }
     /// A sysctl changed (RTM_NEWNETCONF), of one interface or, with `nil`, of all.
     public static func netconf(interface: UInt32?) -> NetworkEvent { NetworkEvent(.netconf(interface: interface)) }
-    /// Events were lost; the source has read everything that was left (ENOBUFS, netlink(7), or a drop counter that moved).
+    /// Events were lost (ENOBUFS, netlink(7), or a drop counter that moved), and the source read all that were left.
     public static let overrun = NetworkEvent(.overrun)
     /// The machine was suspended for a time.
     public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
-    /// A host was looked up, as ``HostResolving/resolve(_:)`` asked for.
+    /// The answer to ``HostResolving/resolve(_:)``.
     public static func host(_ name: String, _ answer: HostAnswer) -> NetworkEvent { NetworkEvent(.host(name, answer)) }
 }
 
 /// A route that was added, replaced or removed.
 public struct RouteChange: Hashable, Sendable {
-    /// Where the route leads.
+    /// The destination of the route.
     public var destination: IPPrefix
     /// The next hop.
     public var gateway: IPAddress?
     /// The index of the outgoing interface.
     public var interface: UInt32?
-    /// Whether it was removed.
+    /// True if the route was removed.
     public var isRemoval: Bool
 
     /// Makes a change.
@@ -72,30 +72,30 @@ public struct RouteChange: Hashable, Sendable {
     }
 }
 
-/// What a source has to say at one moment.
+/// The events of a source at one moment.
 public struct NetworkEventBatch: Sendable {
-    /// The events, in order; none if the batch only tells the time.
+    /// The events, in order; empty if the batch only carries the time.
     public var events: [NetworkEvent]
     /// The time on the source's clock.
     public var now: BootInstant
     /// The time of day: since 1970-01-01T00:00:00Z.
     public var wallTime: Duration
-    /// Whether more is waiting to be read, so that the monitor may put off its verdict for a moment.
+    /// True if more events wait to be read, so that the monitor may delay its verdict for a moment.
     public var hasMore: Bool
     /// The number of datagrams that were dropped because their sender is not the kernel.
     public var spoofed: Int
-    /// How many messages could not be understood.
+    /// The number of malformed messages.
     public var malformed: Int
-    /// How many datagrams the kernel dropped because the receive buffer was full (SO_MEMINFO, socket(7)).
+    /// The number of datagrams that the kernel dropped because the receive buffer was full (SO_MEMINFO, socket(7)).
     public var drops: Int
-    /// Whether the source hears no events, so that the monitor has to ask at intervals
+    /// True if the source hears no events, so that the monitor evaluates at intervals
     /// (``ReachabilityMonitor/Configuration/pollInterval``).
     public var isPolled: Bool
-    /// How often a new event socket took the place of one that could not be trusted any more.
+    /// The number of new event sockets in place of unreliable ones.
     public var reopens: Int
     /// The size of the socket's receive buffer in bytes, when it is first known or changes.
     public var receiveBuffer: Int?
-    /// The reason why the source hears no events at present; `nil` if it hears them.
+    /// The reason why the source hears no events; `nil` if it hears them.
     public var impairment: ReachabilityError?
 
     /// Makes a batch.
@@ -122,7 +122,7 @@ public struct NetworkEventBatch: Sendable {
 public enum HostAnswer: Hashable, Sendable {
     /// The host's addresses.
     case addresses([IPAddress])
-    /// There are none, for this reason.
+    /// No addresses, for a reason.
     case failed(NameLookupFailure)
 
     /// The reason for the failure; `nil` if there are addresses.

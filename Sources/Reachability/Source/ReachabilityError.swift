@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An operation of the monitor or of its source failed.
+/// A failure of the monitor or of its source.
 public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The sort of failure.
     ///
@@ -11,9 +11,9 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         /// Makes a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// Netlink is not to be had: a sandbox forbids it, or the kernel lacks it.
+        /// Netlink is not available: a sandbox forbids it, or the kernel lacks it.
         public static let netlinkUnavailable = Code(rawValue: "netlinkUnavailable")
-        /// The kernel or a sandbox refuses to announce changes; questions may be answered all the same.
+        /// The kernel or a sandbox refuses to announce changes; lookups may still work.
         public static let eventsUnavailable = Code(rawValue: "eventsUnavailable")
         /// The operation needs a privilege that this process lacks.
         public static let permissionDenied = Code(rawValue: "permissionDenied")
@@ -23,21 +23,21 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let resourcesExhausted = Code(rawValue: "resourcesExhausted")
         /// The kernel refused or did not answer a request.
         public static let requestFailed = Code(rawValue: "requestFailed")
-        /// A dump changed while it was made, or had to stand back for another one (NLM_F_DUMP_INTR, EBUSY): ask again.
+        /// A dump changed while it was made, or another one was under way (NLM_F_DUMP_INTR, EBUSY): repeat it.
         public static let interrupted = Code(rawValue: "interrupted")
         /// `run()` was called a second time.
         public static let alreadyRun = Code(rawValue: "alreadyRun")
-        /// The monitor or condition has ended, so that what was waited for can no longer come.
+        /// The monitor or condition ended before the awaited change.
         public static let ended = Code(rawValue: "ended")
         /// A file cannot be opened, read or written.
         public static let fileFailed = Code(rawValue: "fileFailed")
-        /// What was read is no recording, or one of a later version.
+        /// The file is not a recording, or one of a later version.
         public static let invalidRecording = Code(rawValue: "invalidRecording")
-        /// A recording was asked what nobody asked while it was made.
+        /// The recording has no answer to the request.
         public static let notRecorded = Code(rawValue: "notRecorded")
         /// The monitor has no validator.
         public static let noValidator = Code(rawValue: "noValidator")
-        /// There is no path to what is to be reached.
+        /// The scope is not satisfied.
         public static let unsatisfied = Code(rawValue: "unsatisfied")
     }
 
@@ -45,7 +45,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
     public var code: Code
     /// The kernel's error number (errno(3)), or 0 if there is none.
     public var errno: Int32
-    /// What was being done, such as `socket(AF_NETLINK)`.
+    /// The operation that failed, such as `socket(AF_NETLINK)`.
     public var operation: String
 
     /// Makes an error.
@@ -55,13 +55,13 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         self.operation = operation
     }
 
-    /// The operation, the cause, and what can be done about it.
+    /// The operation, the cause and the remedy.
     public var description: String {
         let cause = errno == 0 ? "" : ": \(String(cString: strerror(errno))) (errno \(errno))"
         return "\(operation) failed\(cause). \(advice)"
     }
 
-    /// What the user can do.
+    /// The remedy.
     private var advice: String {
         switch code {
         case .netlinkUnavailable:

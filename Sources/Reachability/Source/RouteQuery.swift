@@ -2,7 +2,7 @@ internal import Glibc
 
 /// A query of the forwarding table.
 public struct RouteQuery: Hashable, Sendable {
-    /// The source address of the packets that a query asks about.
+    /// The source address of the packets.
     public enum Source: Hashable, Sendable {
         /// None: the kernel chooses one after the lookup.
         case unspecified
@@ -32,7 +32,7 @@ public struct RouteQuery: Hashable, Sendable {
     public var transport: Scope.Transport
     /// The destination port (RTA_DPORT), as rules may select by it.
     public var port: UInt16?
-    /// If true, the verdict describes the entry of the table (RTM_F_FIB_MATCH) instead of the resolved route.
+    /// True if the verdict describes the entry of the table (RTM_F_FIB_MATCH) instead of the resolved route.
     public var fibMatch: Bool
 
     /// Makes a query.
@@ -50,14 +50,14 @@ public struct RouteQuery: Hashable, Sendable {
         self.fibMatch = fibMatch
     }
 
-    /// The same query with a source address.
+    /// Returns the same query with a source address.
     package func from(_ source: Source) -> RouteQuery {
         var query = self
         query.source = source
         return query
     }
 
-    /// The same query, to be answered with the entry of the table.
+    /// The same query for the entry of the table.
     package var matching: RouteQuery {
         var query = self
         query.fibMatch = true
@@ -86,7 +86,7 @@ public enum RouteVerdict: Hashable, Sendable {
         public var metric: UInt32?
         /// The length of the matched prefix; only set with ``RouteQuery/fibMatch``.
         public var prefixLength: Int?
-        /// If true, the destination is an address of this machine (RTN_LOCAL).
+        /// True if the destination is an address of this machine (RTN_LOCAL).
         public var isLocal: Bool
         /// The protocol that installed the table's entry (RTPROT_*, rtnetlink(7)), such as 16 for DHCP; with
         /// ``RouteQuery/fibMatch`` only.
@@ -112,12 +112,12 @@ public enum RouteVerdict: Hashable, Sendable {
     }
 }
 
-/// The meaning of the errnos of lookups.
+/// The meanings of the errnos of lookups.
 extension RouteVerdict {
-    /// The kernel knows no way.
+    /// The refusal of a kernel without a route.
     package static let noRoute = RouteVerdict.refused(errno: ENETUNREACH)
 
-    /// The reason that the kernel's refusal stands for; `nil` if it leaves open which layer is missing, or is no refusal.
+    /// The missing layer that the kernel's refusal names; `nil` if it names none, or if there is a route.
     ///
     /// An `unreachable` route answers EHOSTUNREACH, `prohibit` EACCES, `blackhole` EINVAL (fib_props, net/ipv4/fib_semantics.c).
     /// Having no route, and a `throw` route, answer ENETUNREACH.
@@ -131,20 +131,20 @@ extension RouteVerdict {
         }
     }
 
-    /// If true, an interface vanished during the lookup: ask again.
+    /// True if an interface vanished during the lookup, which has to be repeated.
     package var isRace: Bool {
         guard case .refused(let errno) = self else { return false }
         return errno == ENODEV || errno == ENETDOWN
     }
 
-    /// If true, the verdict on a lookup with an IPv4 source may mean that no interface holds it any more: ENETUNREACH, EINVAL in
+    /// True if the verdict on a lookup with an IPv4 source may mean that no interface holds it any more: ENETUNREACH, EINVAL in
     /// older kernels (ip_route_output_key_hash_rcu, net/ipv4/route.c).
     package var mayLackSource: Bool {
         guard case .refused(let errno) = self else { return false }
         return errno == ENETUNREACH || errno == EINVAL
     }
 
-    /// Returns whether packets of a socket that is bound to an interface would go this way.
+    /// Returns true if packets of a socket that is bound to an interface would go this way.
     ///
     /// An IPv6 lookup with a source only prefers the interface; a socket's lookup insists on it (ip6_route_output_flags,
     /// net/ipv6/route.c).
@@ -153,7 +153,7 @@ extension RouteVerdict {
         return interface == nil || route.isLocal || route.interface == interface
     }
 
-    /// If true, the destination is an address of this machine.
+    /// True if the destination is an address of this machine.
     package var isLocal: Bool {
         if case .route(let route) = self { route.isLocal } else { false }
     }

@@ -4,7 +4,7 @@ import Testing
 @Suite struct BroadcastTests {
     private var broadcast = Broadcast<String, Int>()
 
-    @Test mutating func aNewcomerHearsNothingBeforeItsBaseline() {
+    @Test mutating func newcomerGetsItsBaselineFirst() {
         _ = broadcast.add(1, to: "a")
         #expect(broadcast.listeners(to: "a").isEmpty && broadcast.hasNewcomers)
         let nobody: [(Int, [Int])] = broadcast.admit { _ in nil }
@@ -14,7 +14,7 @@ import Testing
         #expect(broadcast.listeners(to: "a") == [1] && !broadcast.hasNewcomers)
     }
 
-    @Test mutating func baselinesAreGivenOnce() {
+    @Test mutating func baselineIsDeliveredOnce() {
         _ = broadcast.add(1, to: "a")
         _ = broadcast.admit { _ in 0 }
         _ = broadcast.add(2, to: "a")
@@ -22,7 +22,7 @@ import Testing
         #expect(broadcast.listeners(to: "a").sorted() == [1, 2])
     }
 
-    @Test mutating func whoLeavesIsForgottenWhereverItIs() {
+    @Test mutating func removedListenersAreForgotten() {
         let early = broadcast.add(1, to: "a")
         _ = broadcast.admit { _ in 0 }
         let late = broadcast.add(2, to: "a")
@@ -32,7 +32,7 @@ import Testing
         #expect(broadcast.count == 0 && !broadcast.hasNewcomers)
     }
 
-    @Test mutating func everybodyIsReturnedAtTheEnd() {
+    @Test mutating func removeAllReturnsAllListeners() {
         _ = broadcast.add(1, to: "a")
         _ = broadcast.admit { _ in 0 }
         _ = broadcast.add(2, to: "b")

@@ -18,7 +18,7 @@ import Testing
     private let addressGone = InterpretedEvent(.address(held("192.0.2.10/24"), .removed), Self.cable)
     private let strangerGone = InterpretedEvent(.linkRemoved, Self.other)
 
-    @Test func theLinkExplainsWhatGoesWithIt() {
+    @Test func linkExplainsItsAddressesAndRoutes() {
         #expect(best([lostCarrier, routeGone, addressGone]) == "cable0 lost carrier")
         #expect(best([strangerGone, addressGone, routeGone]) == "192.0.2.10/24 was removed from cable0")
         #expect(best([strangerGone, routeGone]) == "route default via 192.0.2.1 dev cable0 was removed")
@@ -26,20 +26,20 @@ import Testing
         #expect(best([]) == nil)
     }
 
-    @Test func whatComesBackIsExplainedByWhatCame() {
+    @Test func additionExplainsAGain() {
         let gotCarrier = InterpretedEvent(.link(.gotCarrier), Self.cable)
         let routeSet = InterpretedEvent(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
         #expect(best([lostCarrier, gotCarrier], from: .offline(), to: .online()) == "cable0 got carrier")
         #expect(best([strangerGone, routeSet], from: .offline(), to: .online()) == "route default dev cable0 was set")
     }
 
-    @Test func ofEqualHintsTheLatestExplains() {
+    @Test func latestOfEqualEventsExplains() {
         let first = InterpretedEvent(.rule(isRemoval: false))
         let second = InterpretedEvent(.rule(isRemoval: true))
         #expect(best([first, second]) == "a policy rule was removed")
     }
 
-    @Test func whatAnEvaluationHasSeenExplainsNothingLater() {
+    @Test func seenEventsExplainNothingLater() {
         let routeSet = InterpretedEvent(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
         var log = CauseLog()
         for event in [routeSet, lostCarrier, routeGone] { log.append(event) }
@@ -52,7 +52,7 @@ import Testing
         #expect(log.isEmpty)
     }
 
-    @Test func aFloodOfHintsIsBounded() {
+    @Test func logIsBounded() {
         var log = CauseLog()
         log.append(lostCarrier)
         for id in 0..<10_000 { log.append(InterpretedEvent(.nexthop(id: UInt32(id), isRemoval: false))) }

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 struct DestinationIndexTests {
-    @Test func aPrefixFindsTheAddressesThatItCovers() {
+    @Test func prefixFindsItsAddresses() {
         let index = DestinationIndex([
             (.internet, [ip("1.1.1.1"), ip("198.41.0.4"), ip("2001:db8::1")]), (.address(ip("198.41.0.5")), [ip("198.41.0.5")]),
         ])
@@ -15,7 +15,7 @@ struct DestinationIndexTests {
         #expect(!DestinationIndex().isConcerned(by: .all(.ipv4)))
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64]) func itFindsWhatALookAtAllFinds(seed: UInt64) {
+    @Test(arguments: [1, 2, 3] as [UInt64]) func indexAgreesWithAScan(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         func address() -> IPAddress {
             // Few bits that matter, so that prefixes and addresses meet; those at both ends, too.

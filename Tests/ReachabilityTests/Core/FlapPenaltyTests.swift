@@ -8,24 +8,24 @@ import Testing
         return steadiness
     }
 
-    @Test func fiveEdgesAreNotTooMany() {
+    @Test func sixEdgesAreUnsteady() {
         #expect(steadiness(0, 1, 2, 3, 4).steadyAt == nil)
         #expect(steadiness(0, 1, 2, 3, 4, 5).steadyAt == .seconds(8))
     }
 
-    @Test func onlyEdgesOfThirtySecondsCount() {
+    @Test func onlyEdgesWithinThirtySecondsCount() {
         #expect(steadiness(0, 10, 15, 20, 25, 30).steadyAt == .seconds(33))
         #expect(steadiness(0, 10, 15, 20, 25, 30.001).steadyAt == nil)
         #expect(steadiness(0, 7, 14, 21, 28, 35, 42, 49).steadyAt == nil)
     }
 
-    @Test func anotherEdgeBeforeItIsSteadyStartsThePauseAgain() {
+    @Test func anotherEdgeRestartsThePause() {
         // The last six came within 32 s.
         #expect(steadiness(0, 0, 27, 28, 29, 30, 32).steadyAt == .seconds(35))
         #expect(steadiness(0, 0, 27, 28, 29, 30, 33).steadyAt == nil, "it was steady at 33")
     }
 
-    @Test func timeMakesItSteady() {
+    @Test func timeEndsUnsteadiness() {
         var flapping = steadiness(0, 0, 0, 0, 0, 0)
         flapping.advance(to: .milliseconds(2999))
         #expect(flapping.steadyAt == .seconds(3))
@@ -35,7 +35,7 @@ import Testing
 }
 
 @Suite struct FlapPenaltyTests {
-    @Test func aPenaltyHalvesEveryFifteenSeconds() {
+    @Test func penaltyHalvesEveryFifteenSeconds() {
         var penalty = FlapPenalty()
         #expect(penalty.level(at: .seconds(5)) == 0)
         penalty.addLoss(at: .seconds(100))
@@ -47,7 +47,7 @@ import Testing
         #expect(abs(penalty.level(at: .seconds(115)) - 1.5) < 1e-6)
     }
 
-    @Test func strangeTimesAreHarmless() {
+    @Test func extremeTimesAreHarmless() {
         var penalty = FlapPenalty()
         penalty.addLoss(at: .seconds(100))
         #expect(penalty.level(at: .zero) == 1)

@@ -6,7 +6,7 @@ import Testing
 
     private mutating func apply(_ event: NetworkEvent) -> InterpretedEvent? { table.apply(event.payload) }
 
-    @Test mutating func aLinkEventKeepsTheAddresses() {
+    @Test mutating func linkEventKeepsTheAddresses() {
         var link = NetworkInterface.cable
         link.addresses = []
         link.hasCarrier = false
@@ -25,7 +25,7 @@ import Testing
         #expect(LinkChange(from: old, to: new) == change)
     }
 
-    @Test func otherLinkChangesAreTold() {
+    @Test func linkChangesHaveWords() {
         let old = NetworkInterface.cable
         var new = old
         new.carrierChanges = 2
@@ -36,7 +36,7 @@ import Testing
         #expect(LinkChange(from: old, to: new) == .stoppedOperating && LinkChange(from: new, to: old) == .becameOperational)
     }
 
-    @Test mutating func aRenameKeepsTheIndex() {
+    @Test mutating func renameKeepsTheIndex() {
         var link = NetworkInterface.cable
         link.name = "renamed0"
         _ = apply(.link(link))
@@ -55,13 +55,13 @@ import Testing
         #expect(!table.holdsReady(ip("2001:db8::99")))
     }
 
-    @Test mutating func theSameAddressWithTwoPrefixLengthsIsTwoAddresses() {
+    @Test mutating func prefixLengthDistinguishesAddresses() {
         _ = apply(.address(held("192.0.2.10/32"), interface: 2))
         _ = apply(.addressRemoved(held("192.0.2.10/24"), interface: 2))
         #expect(table.holdsReady(ip("192.0.2.10")))
     }
 
-    @Test mutating func eventsAboutUnknownThingsChangeNothing() {
+    @Test mutating func eventsAboutUnknownLinksChangeNothing() {
         let before = table
         #expect(apply(.linkRemoved(index: 99)) == nil)
         _ = apply(.address(held("198.51.100.1/24"), interface: 99))
@@ -70,12 +70,12 @@ import Testing
         #expect(table == before)
     }
 
-    @Test mutating func aRemovedLinkTakesItsAddressesAlong() {
+    @Test mutating func removedLinkTakesItsAddressesAlong() {
         #expect(apply(.linkRemoved(index: 2))?.cause.detail == "cable0 was removed")
         #expect(!table.holdsReady(ip("192.0.2.10")))
     }
 
-    @Test mutating func onlyMessagesAboutRoutesFollowTheirChangeAndNotAllOfThem() {
+    @Test mutating func onlySomeRouteMessagesFollowTheirChange() {
         #expect(apply(.route(RouteChange(.all(.ipv4), interface: 2)))?.mayPrecedeItsChange == false)
         #expect(apply(.route(RouteChange(.all(.ipv6), interface: 2, isRemoval: true)))?.mayPrecedeItsChange == false)
         #expect(apply(.route(RouteChange(.all(.ipv4), interface: 2, isRemoval: true)))?.mayPrecedeItsChange == true)

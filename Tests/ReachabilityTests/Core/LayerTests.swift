@@ -19,7 +19,7 @@ import Testing
             addresses: addresses.map { held($0) })
     }
 
-    @Test func theReasonIsTheLayerThatIsMissing() {
+    @Test func reasonIsTheMissingLayer() {
         #expect(reason([.loopback]) == .noInterface)
         #expect(reason([.loopback, Self.link(up: false, carrier: false, "192.0.2.1/24")]) == .adminDown)
         #expect(reason([.loopback, Self.link(carrier: false, "192.0.2.1/24")]) == .noCarrier)
@@ -30,14 +30,14 @@ import Testing
         #expect(reason([.loopback, Self.link("192.0.2.1/24")]) == .noRoute)
     }
 
-    @Test func theInterfaceThatGotFurthestCounts() {
+    @Test func furthestInterfaceDecides() {
         let pulled = Self.link(carrier: false, "192.0.2.1/24", index: 5)
         #expect(reason([pulled, Self.link(up: false, index: 6)]) == .noCarrier)
         #expect(reason([pulled, Self.link(index: 6)]) == .noAddress)
         #expect(reason([pulled, Self.link("198.51.100.1/24", index: 6)]) == .noRoute)
     }
 
-    @Test func aScopeBoundToAnInterfaceIsExplainedByIt() {
+    @Test func boundScopeIsExplainedByItsInterface() {
         var scope = Scope.internet
         scope.interface = "uplink5"
         let table = InterfaceTable([Self.link(carrier: false, index: 5), Self.link("192.0.2.1/24", index: 6)])

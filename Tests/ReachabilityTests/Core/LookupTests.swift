@@ -58,17 +58,17 @@ import Testing
         #expect(result == Run(sources: [.unspecified, Self.held4], verdict: .through(), decisive: Self.held4))
     }
 
-    @Test func theSecondLookupDecidesWhereItLeads() {
+    @Test func secondLookupDecidesTheWay() {
         let elsewhere = RouteVerdict.through(3, via: "203.0.113.1")
         #expect(run(Self.ipv4, .through(), elsewhere).verdict == elsewhere)
     }
 
-    @Test(arguments: [EHOSTUNREACH, EACCES]) func theSecondLookupMayRefuse(errno: Int32) {
+    @Test(arguments: [EHOSTUNREACH, EACCES]) func secondLookupMayRefuse(errno: Int32) {
         let result = run(Self.ipv4, .through(), .refused(errno: errno))
         #expect(result.verdict == .refused(errno: errno) && result.sources == [.unspecified, Self.held4])
     }
 
-    @Test(arguments: [EHOSTUNREACH, EACCES, EINVAL, ENETUNREACH]) func aRefusalWithoutSourceIsFinal(errno: Int32) {
+    @Test(arguments: [EHOSTUNREACH, EACCES, EINVAL, ENETUNREACH]) func refusalWithoutSourceIsFinal(errno: Int32) {
         let result = run(Self.ipv4, .refused(errno: errno), .through())
         #expect(result == Run(sources: [.unspecified], verdict: .refused(errno: errno), decisive: .unspecified))
     }
@@ -85,7 +85,7 @@ import Testing
         #expect(lasting.verdict == .refused(errno: errno) && lasting.decisive == Self.held4)
     }
 
-    @Test(arguments: [ENODEV, ENETDOWN]) func anInterfaceThatVanishesIsAskedAboutOnceMore(errno: Int32) {
+    @Test(arguments: [ENODEV, ENETDOWN]) func vanishedInterfaceRepeatsTheLookup(errno: Int32) {
         #expect(run(Self.ipv4, .refused(errno: errno), .through(), .through()).sources == [.unspecified, .unspecified, Self.held4])
         let gone = run(Self.ipv4, .refused(errno: errno), .refused(errno: errno), .through())
         #expect(gone.verdict == .refused(errno: errno) && gone.sources.count == 2)
@@ -94,7 +94,7 @@ import Testing
         #expect(both.verdict == .refused(errno: EINVAL) && both.sources.count == 3)
     }
 
-    @Test(arguments: [nil, "0.0.0.0"]) func withoutASourceThereIsNothingToConfirm(source: String?) {
+    @Test(arguments: [nil, "0.0.0.0"]) func missingSourceNeedsNoConfirmation(source: String?) {
         let answer = RouteVerdict.through(from: source)
         #expect(run(Self.ipv4, answer, .refused(errno: EACCES)).verdict == answer)
     }
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func theExpectedSourceIsConfirmedInTheFirstRound() {
+    @Test func expectedSourceIsConfirmedInTheFirstRound() {
         let queries = [Self.ipv4, Self.ipv6]
         let kernel = [
             Self.ipv4: Result<RouteVerdict, ReachabilityError>.success(.through()),
@@ -136,7 +136,7 @@ import Testing
         #expect(wrong.rounds == [3, 1] && wrong.decision == right.decision && wrong.decisive == right.decisive)
     }
 
-    @Test(arguments: 1...20) func anExpectationChangesNoDecision(seed: UInt64) {
+    @Test(arguments: 1...20) func expectedSourceChangesNoDecision(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let sources = ["192.0.2.10", "192.0.2.11", "192.0.2.12"].map { ip($0) }
         let error = ReachabilityError(.requestFailed, operation: "RTM_GETROUTE")
@@ -180,7 +180,7 @@ import Testing
     }
 
     /// The socket that chooses a source is a datagram socket, and rules may tell transports apart.
-    @Test func aRefusedDatagramSocketIsReviewed() {
+    @Test func refusedDatagramSocketIsReviewed() {
         let refusal = RouteVerdict.refused(errno: EACCES)
         let start = [RouteVerdict.refused(errno: ENETUNREACH), refusal]
         var query = Self.ipv6
@@ -204,7 +204,7 @@ import Testing
         #expect(run(Self.ipv6, (start + [Self.route6, refusal]).map(Result.success)).verdict == Self.route6)
     }
 
-    @Test func noSocketIsAskedWithoutAUsableGlobalSource() {
+    @Test func missingGlobalSourceNeedsNoSocket() {
         func link(_ address: NetworkInterface.Address, hasCarrier: Bool = true) -> [NetworkInterface] {
             let addresses = [held("192.0.2.10/24"), address]
             return [.loopback, NetworkInterface(index: 2, name: "cable0", hasCarrier: hasCarrier, addresses: addresses)]
@@ -233,7 +233,7 @@ import Testing
         NetworkInterface(index: 3, name: "cable1", addresses: [held("2001:db8:1::10/64"), held("2001:db8:2::10/64")]),
     ]
 
-    @Test func whereNoSocketCanBeMadeEachSourceIsTried() {
+    @Test func eachSourceIsTriedWithoutASocket() {
         let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
         var query = Self.ipv6
         query.interface = nil
@@ -255,7 +255,7 @@ import Testing
     }
 
     /// A lookup with a source may lead through another interface than the one that the socket is bound to.
-    @Test func aTriedSourceMustLeadThroughTheSocketsInterface() {
+    @Test func triedSourceMustUseTheSocketsInterface() {
         let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
         let elsewhere = RouteVerdict.through(3, via: "fe80::1", from: "2001:db8::10")
         let bound = RouteVerdict.through(2, via: "fe80::1", from: "2001:db8:1::10")
@@ -275,7 +275,7 @@ import Testing
 
     // MARK: - Errors
 
-    @Test func anErrorLeavesTheVerdictOpen() {
+    @Test func errorLeavesTheVerdictOpen() {
         let failure = ReachabilityError(.requestFailed, errno: ENOBUFS, operation: "RTM_GETROUTE")
         let shortage = ReachabilityError(.resourcesExhausted, errno: EMFILE, operation: "socket()")
         let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
@@ -287,21 +287,21 @@ import Testing
         #expect(run(Self.ipv4, [.success(.through()), .failure(shortage)]).error == shortage)
     }
 
-    @Test func aSocketThatIsShortLeavesTheLookupsToDecide() {
+    @Test func missingSocketLeavesTheLookupsToDecide() {
         let shortage = ReachabilityError(.resourcesExhausted, errno: EMFILE, operation: "socket()")
         let refused = Result<RouteVerdict, ReachabilityError>.success(.refused(errno: ENETUNREACH))
         let result = run(Self.ipv6, [refused, .failure(shortage), .success(Self.route6)])
         #expect(result.error == nil && result.verdict == Self.route6 && result.decisive == Self.held6)
     }
 
-    @Test func aSourceThatMayNotBeBoundLeavesTheFirstLookupToDecide() {
+    @Test func unbindableSourceLeavesTheFirstLookupToDecide() {
         let result = run(Self.ipv4, [.success(.through()), Self.noSocket])
         #expect(result.error == nil && result.verdict == .through() && result.decisive == .unspecified)
     }
 
     // MARK: - Several scopes
 
-    @Test func aRoundAsksOnlyWhatIsOpen() throws {
+    @Test func roundHasOnlyOpenQueries() throws {
         let table = InterfaceTable([.loopback, .cable])
         var batch = LookupBatch()
         batch.append([Self.ipv4, Self.ipv6])
@@ -323,7 +323,7 @@ import Testing
         #expect(try batch.decision(about: 3).verdicts == [.refused(errno: EACCES)])
     }
 
-    @Test func aSourceThatAnswersTooLittleFailsWhatItLeftOut() throws {
+    @Test func missingAnswersFailTheirScopes() throws {
         var batch = LookupBatch()
         batch.append([RouteQuery(to: ip("1.1.1.1"))])
         batch.append([RouteQuery(to: ip("9.9.9.9"))])

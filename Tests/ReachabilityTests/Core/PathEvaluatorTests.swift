@@ -43,7 +43,7 @@ import Testing
         #expect(path.status == .unsatisfied && path.offlineReason == reason && path.ipv4.reason == reason)
     }
 
-    @Test func theLaterOfTheFamiliesReasonsIsThePaths() {
+    @Test func laterFamilyReasonIsThePathsReason() {
         #expect(internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .refused(errno: EACCES)).offlineReason == .prohibited)
         #expect(internet(ipv4: .refused(errno: EINVAL), ipv6: .refused(errno: EACCES)).offlineReason == .blackhole)
     }
@@ -55,13 +55,13 @@ import Testing
         #expect(evaluator.path(for: .internet, answers.reversed(), table).status == .unsatisfied)
     }
 
-    @Test func theFirstRepresentativeDescribesThePath() {
+    @Test func firstRepresentativeDescribesThePath() {
         let table = InterfaceTable([.loopback, .cable])
         let answers = [RouteAnswer(ip("198.41.0.4"), .through()), RouteAnswer(ip("1.1.1.1"), .through(via: "192.0.2.2"))]
         #expect(evaluator.path(for: .internet, answers, table).ipv4.gateway == ip("192.0.2.1"))
     }
 
-    @Test func aRepresentativeThatThisMachineHoldsIsLeftOutUnlessThereIsNoOther() {
+    @Test func heldRepresentativeIsIgnoredBesideOthers() {
         let table = InterfaceTable([.loopback, .cable])
         let local = RouteAnswer(ip("198.41.0.4"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))
         let refused = RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))
@@ -91,7 +91,7 @@ import Testing
         #expect(path.offlineReason == (isUsable ? nil : .dormant))
     }
 
-    @Test func aRouteThroughTheLoopbackDeviceLeadsNowhere() {
+    @Test func routeThroughTheLoopbackDeviceLeadsNowhere() {
         #expect(internet(ipv4: .through(1, via: nil, from: "127.0.0.1")).status == .unsatisfied)
     }
 
@@ -103,7 +103,7 @@ import Testing
         #expect(internet(ipv4: .through(from: nil), [.loopback, cable]).status == .unsatisfied)
     }
 
-    @Test func aTentativeSourceDoesNotSatisfyUnlessOptimistic() {
+    @Test func tentativeSourceIsUsableOnlyIfOptimistic() {
         let answer = RouteVerdict.through(via: "fe80::1", from: "2001:db8::10")
         func path(_ address: NetworkInterface.Address) -> NetworkPath {
             var cable = NetworkInterface.cable
@@ -117,18 +117,18 @@ import Testing
         #expect(path(held("2001:db8::10/64", failed: true)).offlineReason == .noAddress)
     }
 
-    @Test func whileTheAddressIsTentativeTheKernelAnswersWithTheLoopbackAddress() {
+    @Test func loopbackSourceMeansATentativeAddress() {
         let path = internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "::1"))
         #expect(path.status == .unsatisfied)
     }
 
-    @Test func aUniqueLocalSourceIsUsable() {
+    @Test func uniqueLocalSourceIsUsable() {
         var cable = NetworkInterface.cable
         cable.addresses = [held("fd00::2/64")]
         #expect(internet(ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "fd00::2"), [cable]).isSatisfied)
     }
 
-    @Test func anAddressOnAnotherInterfaceMayBeTheSource() {
+    @Test func addressOfAnotherInterfaceMayBeTheSource() {
         var cable = NetworkInterface.cable
         cable.addresses = []
         var loopback = NetworkInterface.loopback
@@ -136,14 +136,14 @@ import Testing
         #expect(internet([loopback, cable]).isSatisfied)
     }
 
-    @Test func aLinkLocalHostIsReachedFromALinkLocalAddress() {
+    @Test func linkLocalSourceReachesALinkLocalHost() {
         let table = InterfaceTable([.loopback, .cable])
         let scope = Scope.address(ip("fe80::99"))
         let path = evaluator.path(for: scope, [RouteAnswer(ip("fe80::99"), .through(via: nil, from: "fe80::10"))], table)
         #expect(path.isSatisfied && path.ipv6.gateway == nil)
     }
 
-    @Test func theMachineReachesItself() {
+    @Test func machineReachesItself() {
         let table = InterfaceTable([.loopback])
         let path = evaluator.path(
             for: .address(ip("127.0.0.1")), [RouteAnswer(ip("127.0.0.1"), .through(1, via: nil, from: "127.0.0.1", isLocal: true))],
@@ -151,13 +151,13 @@ import Testing
         #expect(path.isSatisfied && path.interface?.name == "lo")
     }
 
-    @Test func anAddressAsksAboutItsOwnFamilyOnly() {
+    @Test func addressLooksUpItsOwnFamily() {
         let path = evaluator.path(
             for: .address(ip("203.0.113.1")), [RouteAnswer(ip("203.0.113.1"), .refused(errno: EACCES))], InterfaceTable([.cable]))
         #expect(path.ipv4.reason == .prohibited && path.ipv6 == FamilyPath() && path.offlineReason == .prohibited)
     }
 
-    @Test func scopesCarryWhatTheCallersSocketsCarry() throws {
+    @Test func queriesCarryTheScopesProperties() throws {
         var scope = Scope.address(ip("203.0.113.1"))
         scope.mark = 7
         scope.uid = 1000
@@ -168,7 +168,7 @@ import Testing
         #expect(evaluator.path(for: scope, nil, InterfaceTable([.loopback])).offlineReason == .noInterface)
     }
 
-    @Test func whatABoundSocketIsAnsweredWithoutARouteDoesNotSatisfy() {
+    @Test func onLinkGuessDoesNotSatisfy() {
         var scope = Scope.address(ip("203.0.113.1"))
         scope.interface = "cable0"
         let guess = RouteVerdict.route(RouteVerdict.Route(interface: 2, source: ip("192.0.2.10"), table: 0))
@@ -176,7 +176,7 @@ import Testing
         #expect(path.offlineReason == .noRoute)
     }
 
-    @Test func withoutRepresentativesNothingIsSatisfied() {
+    @Test func internetNeedsRepresentatives() {
         let nobody = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
         let path = nobody.path(for: .internet, [], InterfaceTable([.cable]))
         #expect(path.status == .unsatisfied && path.offlineReason == .noRoute)
@@ -187,7 +187,7 @@ import Testing
     /// A container engine's bridge: up, with an address, and leading nowhere.
     private static let docker = NetworkInterface(index: 9, name: "docker0", kind: .virtual, addresses: [held("172.17.0.1/16")])
 
-    @Test func aPulledCableBesideABridgeIsTheReason() {
+    @Test func pulledCableBesideABridgeIsTheReason() {
         var cable = NetworkInterface.cable
         cable.hasCarrier = false
         let path = internet([.loopback, cable, Self.docker])
@@ -214,7 +214,7 @@ import Testing
         #expect(internet(ipv6: .refused(errno: EHOSTUNREACH), [.loopback, dormant, bridge]).offlineReason == .unreachable)
     }
 
-    @Test func aHeldSourceThatIsRefusedIsABlackhole() {
+    @Test func refusedHeldSourceIsABlackhole() {
         let table = InterfaceTable([.loopback, .cable])
         func reason(_ errno: Int32, from source: String) -> OfflineReason? {
             evaluator.path(
@@ -238,7 +238,7 @@ import Testing
             InterfaceTable([link, .cable]))
     }
 
-    @Test func anOnLinkGuessSatisfiesOnAPointToPointLinkAlone() {
+    @Test func onLinkGuessSatisfiesOnAPointToPointLink() {
         var link = NetworkInterface(index: 7, name: "tun0", kind: .tunnel, isPointToPoint: true, addresses: [held("10.8.0.2/24")])
         #expect(guessed(link, source: "10.8.0.2").isSatisfied && guessed(link, source: "192.0.2.10").isSatisfied)
         #expect(guessed(link, source: nil).offlineReason == .noAddress)
@@ -248,7 +248,7 @@ import Testing
         #expect(guessed(link, source: "10.8.0.2").offlineReason == .noCarrier)
     }
 
-    @Test func theLoopbackInterfaceLeadsNowhereElse() {
+    @Test func loopbackInterfaceLeadsNowhereElse() {
         var scope = Scope.address(ip("203.0.113.1"))
         scope.interface = "lo"
         let table = InterfaceTable([.loopback, .cable])

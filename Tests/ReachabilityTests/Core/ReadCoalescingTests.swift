@@ -10,27 +10,27 @@ import Testing
         coalescing.note(datagrams, at: now)
     }
 
-    @Test mutating func whoReadsLittleNeverPauses() {
+    @Test mutating func fewEventsAreNoFlood() {
         for _ in 0..<1000 {
             read(3, after: .microseconds(50))
             #expect(!coalescing.isFlood)
         }
     }
 
-    @Test mutating func aBurstAfterARestIsNoFlood() {
+    @Test mutating func burstAfterARestIsNoFlood() {
         read(256, after: .seconds(5))
         #expect(!coalescing.isFlood)
         read(1, after: .seconds(5))
         #expect(!coalescing.isFlood)
     }
 
-    @Test mutating func aFloodIsNoticedWithinTwoMilliseconds() {
+    @Test mutating func floodIsDetectedWithinTwoMilliseconds() {
         read(1, after: .seconds(5))
         for _ in 0..<100 { read(2, after: .microseconds(20)) }
         #expect(coalescing.isFlood)
     }
 
-    @Test mutating func theFirstEventAfterAFloodEndsIt() {
+    @Test mutating func firstEventAfterAFloodEndsIt() {
         read(1, after: .seconds(5))
         for _ in 0..<10 { read(250, after: .microseconds(250)) }
         #expect(coalescing.isFlood)
@@ -38,7 +38,7 @@ import Testing
         #expect(!coalescing.isFlood)
     }
 
-    @Test mutating func theRateCountsAndNotTheNumber() {
+    @Test mutating func rateDecides() {
         read(1, after: .seconds(5))
         read(640, after: .milliseconds(10))
         #expect(coalescing.isFlood)
@@ -46,7 +46,7 @@ import Testing
         #expect(!coalescing.isFlood)
     }
 
-    @Test mutating func aClockThatGoesBackIsNoTrap() {
+    @Test mutating func backwardClockDoesNotTrap() {
         read(64, after: .milliseconds(1))
         coalescing.note(64, at: .zero)
         coalescing.note(.zero, at: .seconds(Int64.max))

@@ -14,13 +14,13 @@ import Testing
         return level
     }
 
-    @Test func theEpochStartsAtOneIfSatisfiedAndAtZeroOtherwise() {
+    @Test func epochStartsAtOneIfSatisfied() {
         #expect(level().epoch == 0)
         #expect(level(.offline()).epoch == 0)
         #expect(level(.online()).epoch == 1)
     }
 
-    @Test func theEpochGrowsWhenWaitingMakesNoSenseAnyMore() {
+    @Test func epochGrowsWhenWaitingMakesNoSense() {
         #expect(level(.offline(), .online()).epoch == 1)
         #expect(level(.online(), .offline(), .online()).epoch == 2)
         #expect(level(.online(), .online("cable1", index: 3)).epoch == 2)
@@ -28,7 +28,7 @@ import Testing
         #expect(level(.online(), .online("cable1", index: 3, source: "192.0.2.11")).epoch == 2)
     }
 
-    @Test func theEpochStaysWhereNothingIsGained() {
+    @Test func epochStaysWithoutAGain() {
         #expect(level(.online(), .offline()).epoch == 1)
         #expect(level(.offline(), .offline(.noRoute)).epoch == 0)
         #expect(level(.online(), .online()).epoch == 1)
@@ -39,7 +39,7 @@ import Testing
         #expect(level(.online(ipv6: true), .online()).epoch == 1)
     }
 
-    @Test func aCarrierThatWentAndCameBackUnseenIsABlink() {
+    @Test func unseenCarrierChangeIsABlink() {
         var level = level(.online())
         let change = level.observe(.online(), table(2), resumed: false)
         #expect(change.blinked && change.conditionChanged && !change.lost && level.epoch == 2)
@@ -47,13 +47,13 @@ import Testing
         #expect(!repeated.blinked && level.epoch == 2)
     }
 
-    @Test func aCounterThatMovedDuringAnOutageIsNoBlink() {
+    @Test func carrierChangeDuringAnOutageIsNoBlink() {
         var level = level(.online(), .offline())
         let change = level.observe(.online(), table(2), resumed: false)
         #expect(!change.blinked && level.epoch == 2)
     }
 
-    @Test func resumingGrowsTheEpochByOneWhateverElseCame() {
+    @Test func resumeGrowsTheEpochByOne() {
         var level = level(.online())
         _ = level.observe(.online("cable1", index: 3), table(2), resumed: true)
         #expect(level.epoch == 2)

@@ -79,7 +79,7 @@ import Testing
         #expect(reduce(&reducer, .online(), at: .zero)?.kinds == .online)
     }
 
-    @Test func changesWhileSatisfiedGoOutAtOnce() {
+    @Test func changesWhileSatisfiedArePublishedAtOnce() {
         let cases: [(NetworkPath, Transition.Kinds)] = [
             (.online(ipv6: true), .familyGained), (.online(gateway: "192.0.2.2"), .gatewayChanged),
             (.online(source: "192.0.2.11"), .sourceChanged), (.online("cable1", index: 3), .interfaceChanged),
@@ -93,7 +93,7 @@ import Testing
         #expect(reduce(&both, .online(), at: .zero)?.kinds == .familyLost)
     }
 
-    @Test func whatIsNotWorthTellingIsStored() {
+    @Test func minorChangesAreStored() {
         var reducer = reducer(from: .online(metric: 100))
         #expect(reduce(&reducer, .online(metric: 50), at: .zero) == nil)
         #expect(reducer.published == .online(metric: 50) && reducer.sequence == 0)

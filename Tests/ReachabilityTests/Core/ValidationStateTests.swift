@@ -42,7 +42,7 @@ import Testing
         Condition.State(isSatisfied: isSatisfied, epoch: epoch)
     }
 
-    @Test func nothingHappensBeforeThereIsAPath() {
+    @Test func validationWaitsForAPath() {
         let bench = Bench()
         bench.state.request()
         bench.state.advance(to: .seconds(1))
@@ -55,7 +55,7 @@ import Testing
         #expect(bench.step(at: .longest) == nil)
     }
 
-    @Test func aPathIsValidatedOnceUntilItChanges() {
+    @Test func pathIsValidatedOnce() {
         let bench = Bench.started()
         #expect(bench.next == .seconds(10) && bench.finding == nil)
         bench.arrive(1, .validated, at: .seconds(1))
@@ -78,7 +78,7 @@ import Testing
         #expect(bench.step(at: .seconds(2)) == (isSatisfied ? Step(start: 2) : nil))
     }
 
-    @Test func whatWasFoundEndsWithThePath() {
+    @Test func resultEndsWithThePath() {
         let bench = Bench.started()
         bench.arrive(1, .validated, at: .seconds(1))
         #expect(bench.condition() == condition(1))
@@ -90,7 +90,7 @@ import Testing
         #expect(bench.finding == nil && bench.condition() == condition(2, false) && bench.step(at: .seconds(4)) == nil)
     }
 
-    @Test func aVerdictOfTheBatchInWhichThePathChangesIsNone() {
+    @Test func pathChangeVoidsTheBatchsResult() {
         let bench = Bench.started()
         bench.state.request()
         bench.arrive(1, .validated, at: .seconds(1))
@@ -101,7 +101,7 @@ import Testing
         #expect(bench.answer() == nil)
     }
 
-    @Test func overAnotherGatewayItIsLookedAtAgainAndWhatWasFoundStandsMeanwhile() {
+    @Test func gatewayChangeKeepsTheResultUntilTheNext() {
         let bench = Bench.started()
         bench.state.noteOtherWay(at: .seconds(2))
         #expect(bench.step(at: .seconds(2)) == Step(cancels: true), "what it finds is about the gateway before")
@@ -118,14 +118,14 @@ import Testing
         #expect(bench.step(at: .seconds(7)) == nil && bench.next == nil, "it leads nowhere")
     }
 
-    @Test func whatHasNotStartedGoesTheNewWay() {
+    @Test func pendingValidationUsesTheNewPath() {
         let bench = Bench()
         bench.observe(1, at: .zero)
         bench.state.noteOtherWay(at: .zero)
         #expect(bench.step(at: .zero) == Step(start: 1) && bench.next == .seconds(10))
     }
 
-    @Test func aPathThatChangesAgainWithinASecondIsLeftAloneUntilThen() {
+    @Test func validationsAreOneSecondApart() {
         let bench = Bench.started()
         bench.arrive(1, .validated, at: .milliseconds(10))
         for flap in 1...9 {
@@ -140,7 +140,7 @@ import Testing
         #expect(bench.step(at: .seconds(1)) == Step(start: 2) && bench.next == .seconds(11))
     }
 
-    @Test func whoAsksIsNotMadeToWaitForThatSecond() {
+    @Test func requestSkipsThePause() {
         let bench = Bench.started()
         bench.arrive(1, .validated, at: .milliseconds(10))
         bench.state.request()
@@ -155,7 +155,7 @@ import Testing
         #expect(bench.step(at: .milliseconds(50)) == Step(start: 3))
     }
 
-    @Test func whatTakesTooLongHasFailedAndIsCancelled() {
+    @Test func slowValidationFailsAndIsCancelled() {
         let bench = Bench.started()
         bench.state.advance(to: .milliseconds(9_999))
         #expect(bench.verdict == nil && bench.step(at: .milliseconds(9_999)) == nil)
@@ -166,7 +166,7 @@ import Testing
         #expect(bench.finding == .failed("no answer within 10.0 seconds") && bench.verdict == nil, "too late")
     }
 
-    @Test func aValidatorThatDoesNotEndIsNotCalledAgainAndTheVerdictFails() throws {
+    @Test func hangingValidatorIsNotCalledAgain() throws {
         let bench = Bench.started()
         bench.state.advance(to: .seconds(10))
         #expect(bench.step(at: .seconds(10)) == Step(cancels: true))
@@ -213,7 +213,7 @@ import Testing
         #expect(bench.next == nil)
     }
 
-    @Test func withoutALongestPauseItIsNotLookedAtAgain() {
+    @Test func missingIntervalEndsRetries() {
         let bench = Bench.started(longestPause: nil)
         bench.arrive(1, .failed(""), at: .seconds(1))
         #expect(bench.next == nil)
@@ -221,7 +221,7 @@ import Testing
         #expect(bench.step(at: .longest) == nil)
     }
 
-    @Test func aRequestJoinsWhatRunsAndStartsWhatDoesNot() {
+    @Test func requestJoinsARunningValidation() {
         let bench = Bench.started()
         bench.state.request()
         bench.state.advance(to: .seconds(1))
@@ -237,7 +237,7 @@ import Testing
         #expect(bench.step(at: .seconds(5)) == nil)
     }
 
-    @Test func aRequestEndsWithThePath() {
+    @Test func requestEndsWithThePath() {
         let bench = Bench.started()
         bench.state.request()
         bench.observe(1, false, at: .seconds(1))
@@ -247,7 +247,7 @@ import Testing
         #expect(bench.answer() == nil)
     }
 
-    @Test func findingsOfValidationsThatDoNotRunAreIgnored() {
+    @Test func lateResultIsIgnored() {
         let bench = Bench.started()
         bench.arrive(7, .validated, at: .seconds(1))
         #expect(bench.finding == nil && bench.step(at: .seconds(1)) == nil)

@@ -6,7 +6,7 @@ import Testing
 
 /// Requests that are made, repeated and saved.
 @Suite(.timeLimit(.minutes(10))) struct AskingTests {
-    @Test func askingARunningMonitorMakesNoDump() async throws {
+    @Test func pathOfARunningMonitorNeedsNoDump() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.dumps
             #expect(try monitor.path(to: .internet).isSatisfied)
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func whatTheLiveTableDoesNotKnowIsDumped() async throws {
+    @Test func unknownInterfaceNeedsADump() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.dumps
             // An interface, and an address, that no event has told of yet.
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func aMonitorThatIsNotLiveIsAskedWithADump() async throws {
+    @Test func pathOfAMonitorThatIsNotLiveNeedsADump() async throws {
         let network = SimulatedNetwork.online()
         let monitor = ReachabilityMonitor(network)
         #expect(try monitor.path(to: .internet).isSatisfied && network.dumps == 1)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func anInterruptedDumpForACallerIsMadeAgainAtOnce() throws {
+    @Test func callersInterruptedDumpIsRepeatedAtOnce() throws {
         let network = SimulatedNetwork.online()
         let monitor = ReachabilityMonitor(network)
         network.interruptNextDumps(5)
@@ -58,7 +58,7 @@ import Testing
         #expect(error?.code == .interrupted && network.dumps == 12)
     }
 
-    @Test func anInterruptedDumpOfTheMonitorIsMadeAgainAfterTenMilliseconds() async throws {
+    @Test func monitorsInterruptedDumpIsRepeatedAfterTenMilliseconds() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.dumps
             network.interruptNextDumps(2)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func anInterruptionBeforeTheFirstSnapshotDoesNotBlind() async throws {
+    @Test func earlyInterruptionDoesNotBlind() async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
         network.interruptNextDumps(1)
@@ -91,7 +91,7 @@ import Testing
 
     // MARK: - Blindness
 
-    @Test func aMonitorThatSeesNothingSaysSoAndRecovers() async throws {
+    @Test func blindMonitorRecovers() async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
         network.failNextRequests(2, errno: EMFILE)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func dumpsAloneAreNoSight() async throws {
+    @Test func dumpsWithoutLookupsStayBlind() async throws {
         let clock = ManualClock()
         let source = Unanswered(SimulatedNetwork.online(clock: clock))
         let monitor = ReachabilityMonitor(source)
@@ -156,7 +156,7 @@ import Testing
         await running.value
     }
 
-    @Test func aStreamMadeBeforeAnEarlyEndHasItsBaseline() async throws {
+    @Test func streamBeforeAnEarlyEndHasItsBaseline() async throws {
         let network = SimulatedNetwork.online()
         network.interruptNextDumps(.max)
         let monitor = ReachabilityMonitor(network)
@@ -170,7 +170,7 @@ import Testing
         #expect(transitions.count == 1 && transitions.first?.current == .unknown && transitions.first?.cause.kind == .ended)
     }
 
-    @Test func aMonitorThatHasSeenIsNotBlindedByFailures() async throws {
+    @Test func laterFailuresDoNotBlind() async throws {
         try await withMonitor { monitor, network, clock in
             network.failNextRequests(.max, errno: EMFILE)
             try network.pull("eth0")
@@ -181,7 +181,7 @@ import Testing
 
     // MARK: - After the end
 
-    @Test func aStreamMadeAfterTheEndHasItsBaseline() async throws {
+    @Test func streamAfterTheEndHasItsBaseline() async throws {
         let network = SimulatedNetwork.online()
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct BroadcastScaleTests {
-    @Test func tenThousandSubscribersHearEveryTransitionInOrder() async throws {
+    @Test func tenThousandSubscribersGetEveryTransitionInOrder() async throws {
         try await withMonitor { monitor, network, clock in
             let subscribers = 10_000
             let changes: UInt64 = 20

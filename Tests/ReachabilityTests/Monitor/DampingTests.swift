@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct DampingTests {
-    @Test func aLossIsToldRawAtOnceAndDampedAfterItsGrace() async throws {
+    @Test func rawLossPrecedesTheDampedOne() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             var damped = try await Listener(monitor.transitions)
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func anOutageWithinTheGraceIsAReestablishment() async throws {
+    @Test func shortOutageIsAReestablishment() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             var damped = try await Listener(monitor.transitions)
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func conditionsAndThePathAreRaw() async throws {
+    @Test func conditionsAndPathAreRaw() async throws {
         try await withMonitor { monitor, network, clock in
             let condition = monitor.condition(for: .internet)
             #expect(condition.state == .init(isSatisfied: true, epoch: 1))
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aBlipWithinOneBatchIsSeenByItsCarrierCounter() async throws {
+    @Test func carrierCounterRevealsABlipWithinOneBatch() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             try network.batch { kernel in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func withoutGraceBothKindsOfStreamSayTheSame() async throws {
+    @Test func streamsWithoutGraceAreEqual() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.lossGrace = .zero
         try await withMonitor(configuration) { monitor, network, clock in

@@ -23,7 +23,7 @@ import Testing
         var value: Int { count.load(ordering: .relaxed) }
     }
 
-    @Test func aFlappingPathIsUnsteadyUntilItHasLasted() async throws {
+    @Test func flappingPathIsUnsteadyUntilItLasts() async throws {
         try await withMonitor { monitor, network, clock in
             let condition = monitor.condition(for: .internet)
             try flap(network, times: 5)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func aNewConditionKnowsThatThePathFlaps() async throws {
+    @Test func newConditionOfAFlappingPathIsUnsteady() async throws {
         try await withMonitor { monitor, network, clock in
             try flap(network, times: 6)
             #expect(monitor.condition(for: .internet).storage.reading.isUnsteady)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsTimedWhileAFlappingPathIsDown() async throws {
+    @Test func unsatisfiedFlappingPathNeedsNoTimer() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         (configuration.auditInterval, configuration.auditIntervalWhileUnsatisfied) = (nil, nil)
         try await withMonitor(configuration) { monitor, network, clock in
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func aRequestedEvaluationIsToldOfAlsoIfNothingChanged() async throws {
+    @Test func requestedEvaluationCallsObserversWithoutAChange() async throws {
         try await withMonitor { monitor, network, _ in
             let condition = monitor.condition(for: .internet)
             let (before, counter, lookups) = (condition.storage.reading, observed(condition), network.lookups)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func aRequestThatFailsIsMadeAgain() async throws {
+    @Test func failedRequestedEvaluationIsRepeated() async throws {
         try await withMonitor { monitor, network, clock in
             let condition = monitor.condition(for: .internet)
             let counter = observed(condition)

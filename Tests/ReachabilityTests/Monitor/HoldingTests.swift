@@ -12,7 +12,7 @@ import Testing
         return monitor.condition(holding: source)
     }
 
-    @Test func aSecondCableIsNoLossOfTheFirst() async throws {
+    @Test func secondCableKeepsTheFirst() async throws {
         try await withMonitor { monitor, network, _ in
             let source = try source(monitor)
             let reading = source.storage.reading
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func renewingALeaseIsNoLossAndRemovingTheAddressIs() async throws {
+    @Test func onlyRemovalOfTheAddressIsALoss() async throws {
         try await withMonitor { monitor, network, _ in
             let source = try source(monitor)
             let address = try #require(network.kernel.interfaces.first { $0.name == "eth0" })
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func anAddressThatIsRemovedAndAddedInOneBatchStays() async throws {
+    @Test func addressReaddedInOneBatchStays() async throws {
         try await withMonitor { monitor, network, _ in
             let source = try source(monitor)
             try network.batch { kernel throws(SimulationError) in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func anAddressGoesWithItsInterface() async throws {
+    @Test func addressGoesWithItsInterface() async throws {
         try await withMonitor { monitor, network, _ in
             let source = try source(monitor)
             try network.removeLink("eth0")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func itIsWatchedAsLongAsItIsKept() async throws {
+    @Test func conditionKeepsItsAddressWatched() async throws {
         try await withMonitor { monitor, network, _ in
             let usage = monitor.usage
             do {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func itEndsWithItsMonitor() async throws {
+    @Test func conditionEndsWithItsMonitor() async throws {
         let network = SimulatedNetwork.online()
         let monitor = ReachabilityMonitor(network)
         let address = try #require(IPAddress("192.0.2.10"))

@@ -22,12 +22,12 @@ import Testing
         await running.value
     }
 
-    @Test func aNameThatIsAnAddressMeansTheAddress() throws {
+    @Test func numericHostIsAnAddress() throws {
         #expect(Scope.host("192.0.2.9") == .address(ip("192.0.2.9")) && Scope.host("NAS.example") == nas)
         #expect("\(nas)" == "nas.example" && nas != .host("nas2.example"))
     }
 
-    @Test func anyOfItsAddressesIsEnough() async throws {
+    @Test func oneReachableAddressSatisfiesAHost() async throws {
         try network.addRoute(to: "203.0.113.9/32", type: .unreachable)
         try network.setHost("nas.example", to: "203.0.113.9", "198.51.100.7", "2001:db8:5::1")
         let condition = monitor.condition(for: nas)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func theBaselineWaitsForTheFirstAnswer() async throws {
+    @Test func baselineWaitsForTheFirstAnswer() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
         try await running {
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func aHostWithoutAddressesIsUnresolvedUntilItHasSome() async throws {
+    @Test func hostWithoutAddressesIsUnresolved() async throws {
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
         try await running {
             let baseline = try #require(await transitions.next(isolation: #isolation))
@@ -70,7 +70,7 @@ import Testing
         #expect(monitor.health.missedByEvents == 0)
     }
 
-    @Test func itIsLookedUpAgainWhenTheNetworkIsAnotherOne() async throws {
+    @Test func hostIsLookedUpAgainInAnotherNetwork() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         let condition = monitor.condition(for: nas)
         try await running {
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func whatAnyNetworkLacksIsTheReasonFirst() async throws {
+    @Test func lowerLayerIsTheReasonFirst() async throws {
         try network.pull("eth0")
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
         try await running {
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func addressesOutliveNameServersThatFail() async throws {
+    @Test func addressesOutliveFailingNameServers() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         let condition = monitor.condition(for: nas)
         try await running {
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func aSilentServerFailsALookupAfterItsTime() async throws {
+    @Test func silentServerFailsALookupAfterItsLimit() async throws {
         network.setNameServers(.silent)
         let condition = monitor.condition(for: nas)
         try await running {
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func aSourceWithoutResolverLeavesHostsUnasked() async throws {
+    @Test func sourceWithoutResolverLeavesHostsUnresolved() async throws {
         let deaf = DeafSource(network)
         let monitor = ReachabilityMonitor(deaf)
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
@@ -161,7 +161,7 @@ import Testing
         await running.value
     }
 
-    @Test func aSourceThatNeverAnswersIsWaitedForASecond() async throws {
+    @Test func silentSourceDelaysTheVerdictByOneSecond() async throws {
         let silent = SilentResolver(network)
         let monitor = ReachabilityMonitor(silent)
         let condition = monitor.condition(for: nas)
@@ -176,7 +176,7 @@ import Testing
         await running.value
     }
 
-    @Test func askingAboutAWatchedHostCostsNoLookUpOfItsName() async throws {
+    @Test func pathToAWatchedHostNeedsNoNameLookup() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         let condition = monitor.condition(for: nas)
         try await running {
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func theSourceIsToldOfItsAddresses() async throws {
+    @Test func sourceWatchesTheHostsAddresses() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         let watched = WatchedNetwork(network)
         let monitor = ReachabilityMonitor(watched)
@@ -201,7 +201,7 @@ import Testing
         await running.value
     }
 
-    @Test func whatIsNotWatchedAnyMoreIsNotLookedUp() async throws {
+    @Test func releasedHostIsNotLookedUp() async throws {
         try network.setHost("nas.example", to: "198.51.100.7")
         try await running {
             do {

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func aSuspensionIsToldWithTheNextBatchAndOnce() async throws {
+    @Test func suspensionIsReportedOnceWithTheNextBatch() async throws {
         let machine = Suspender()
         let kernel = KernelNetwork(receiveBuffer: KernelNetwork.receiveBuffer, clock: machine.clock)
         let (batches, running) = kernel.deliveries()

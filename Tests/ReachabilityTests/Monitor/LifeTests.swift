@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct LifeTests {
-    @Test func beforeItRunsNothingIsKnown() throws {
+    @Test func pathIsUnknownBeforeRun() throws {
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         #expect(monitor.path == .unknown && monitor.health.mode == .starting)
@@ -12,7 +12,7 @@ import Testing
         #expect(try monitor.path(to: .internet).status == .satisfied)
     }
 
-    @Test func whoListensEarlyGetsTheBaselineWithTheFirstSnapshot() async throws {
+    @Test func earlyListenerGetsTheBaselineWithTheSnapshot() async throws {
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let stream = monitor.transitions
@@ -24,7 +24,7 @@ import Testing
         try await running.value
     }
 
-    @Test func whoListensLateStartsFromWhatIsSo() async throws {
+    @Test func lateListenerStartsFromThePresentPath() async throws {
         try await withMonitor { monitor, network, clock in
             try network.pull("eth0")
             clock.advance(by: .seconds(1))
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func theEndIsToldAndNothingIsLeft() async throws {
+    @Test func endIsPublishedAndNothingLeaks() async throws {
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
@@ -54,19 +54,19 @@ import Testing
         #expect(monitor.usage == 0)
     }
 
-    @Test func aMonitorThatIsReleasedWithoutRunningEndsItsStreams() async {
+    @Test func releasedMonitorFinishesItsStreams() async {
         let stream = ReachabilityMonitor(SimulatedNetwork.online()).transitions
         for await _ in stream { Issue.record("it never ran") }
     }
 
-    @Test func aMonitorRunsOnce() async throws {
+    @Test func monitorRunsOnce() async throws {
         try await withMonitor { monitor, network, clock in
             let error = await #expect(throws: ReachabilityError.self) { try await monitor.run() }
             #expect(error?.code == .alreadyRun)
         }
     }
 
-    @Test func aSourceThatFailsEndsTheMonitorWithItsError() async throws {
+    @Test func failingSourceEndsTheMonitor() async throws {
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
@@ -77,7 +77,7 @@ import Testing
         #expect(monitor.health.failure == failure && monitor.path == .unknown)
     }
 
-    @Test func waitingEndsWhenTheNetworkComes() async throws {
+    @Test func waitEndsWhenSatisfied() async throws {
         try await withMonitor { monitor, network, clock in
             try network.pull("eth0")
             // Waits already when the network comes.
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func waitingEndsWhenItIsCancelled() async throws {
+    @Test func waitEndsWhenCancelled() async throws {
         try await withMonitor { monitor, network, clock in
             try network.pull("eth0")
             let waiting = Task.immediate { try await monitor.waitUntilSatisfied() }
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func scopesHaveTheirOwnCountsAndAreForgottenWithTheirListeners() async throws {
+    @Test func scopesCountApartAndEndWithTheirListeners() async throws {
         try await withMonitor { monitor, network, clock in
             do {
                 let neighbour = Scope.address(ip("192.0.2.77"))
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func aSlowListenerSeesTheHole() async throws {
+    @Test func slowListenerSeesTheGap() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.bufferedTransitions = 4
         try await withMonitor(configuration) { monitor, network, clock in

@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func anAuditFindsWhatNobodyAnnounced() async throws {
+    @Test func auditFindsUnannouncedChanges() async throws {
         // A loss that is held back is looked at again when its grace ends, and would be found to be over.
         var configuration = ReachabilityMonitor.Configuration()
         configuration.lossGrace = .zero
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func anAuditThatFindsNothingSaysNothing() async throws {
+    @Test func auditWithoutChangesPublishesNothing() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             clock.advance(by: .seconds(300))
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func withoutAuditsNothingIsAskedWhileNothingHappens() async throws {
+    @Test func quietMonitorWithoutAuditsMakesNoLookups() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = nil
         configuration.auditIntervalWhileUnsatisfied = nil
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func routesThatCannotMatterCostNothing() async throws {
+    @Test func irrelevantRoutesCostNoLookups() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.lookups
             for number in 0..<100 { network.announce(.route(RouteChange(prefix("10.\(number).0.0/16")))) }

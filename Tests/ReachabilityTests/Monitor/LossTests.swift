@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct LossTests {
-    @Test func lostEventsAreMadeUpForByAskingAnew() async throws {
+    @Test func resyncMakesUpForLostEvents() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             try network.loseEvents { try $0.setUp("eth0", false) }
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func aRequestThatFailsIsRepeatedAndNeverMeansOffline() async throws {
+    @Test func failedRequestIsRetriedAndNeverMeansOffline() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             network.failNextRequests(3, errno: 16)
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func whileRequestsFailNothingIsAskedInHaste() async throws {
+    @Test func failingRequestsAreRetriedAtTheirPace() async throws {
         try await withMonitor { monitor, network, clock in
             // A loss is held back, and looked at again when its grace ends; then nobody answers any more.
             try network.pull("eth0")
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func aDumpThatFailsNeverMeansOffline() async throws {
+    @Test func failedDumpNeverMeansOffline() async throws {
         try await withMonitor { monitor, network, clock in
             network.failNextRequests(1, errno: 16)
             // Judged by the old links the new route would lead nowhere.
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func theRetryOfADumpSurvivesAnUnrelatedHint() async throws {
+    @Test func dumpRetrySurvivesAnUnrelatedEvent() async throws {
         try await withMonitor { monitor, network, clock in
             network.failNextRequests(1, errno: 16)
             try network.loseEvents { try $0.pull("eth0") }
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func aHeldLossIsToldAlthoughNobodyAnswersAnyMore() async throws {
+    @Test func heldLossIsPublishedWithoutAnswers() async throws {
         try await withMonitor { monitor, network, clock in
             var damped = try await Listener(monitor.transitions)
             try network.pull("eth0")
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func suspensionGrowsTheEpochAndIsTold() async throws {
+    @Test func suspensionGrowsTheEpochAndIsPublished() async throws {
         try await withMonitor { monitor, network, clock in
             var damped = try await Listener(monitor.transitions)
             network.suspend(for: .seconds(3600))

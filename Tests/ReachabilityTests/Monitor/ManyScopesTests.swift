@@ -32,7 +32,7 @@ import Testing
         return network.lookups - before
     }
 
-    @Test func aRouteToOneOfAThousandAddressesAsksAboutThatOneOnly() async throws {
+    @Test func hostRouteLooksUpOneOfAThousandScopes() async throws {
         try await watching(Self.thousand) { conditions in
             #expect(conditions.allSatisfy { $0.state.isSatisfied })
             let one = try lookups { try network.addRoute(to: "\(Self.thousand[499])/32", type: .unreachable) }
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aBatchIsEvaluatedOnceHoweverMuchItHolds() async throws {
+    @Test func largeBatchIsEvaluatedOnce() async throws {
         try await watching(Self.thousand) { _ in
             let asked = try lookups {
                 try network.batch { kernel throws(SimulationError) in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func anAddressConcernsItsFamily() async throws {
+    @Test func addressConcernsItsFamily() async throws {
         try await watching([ip("203.0.113.7"), ip("2001:db8:1::7")]) { _ in
             let address = NetworkInterface.Address(ip("192.0.2.99"), prefixLength: 24)
             let first = lookups { network.announce(.address(address, interface: 2)) }
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func aLinkConcernsEverybody() async throws {
+    @Test func linkConcernsAllScopes() async throws {
         try await watching(Self.thousand) { conditions in
             try network.pull("eth0")
             #expect(conditions.allSatisfy { !$0.state.isSatisfied })
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func aNewScopeIsAskedAboutAlone() async throws {
+    @Test func newScopeIsLookedUpAlone() async throws {
         try await watching(Self.thousand) { _ in
             let before = network.lookups
             let condition = monitor.condition(for: .address(ip("192.0.2.77")))

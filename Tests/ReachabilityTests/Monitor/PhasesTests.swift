@@ -6,7 +6,7 @@ import Testing
 
 /// A verdict is told in two phases: conditions first, and then, with details, streams.
 @Suite(.timeLimit(.minutes(10))) struct PhasesTests {
-    @Test func conditionsAreToldBeforeDetailsAreReadAndStreamsAreTold() async throws {
+    @Test func conditionsPrecedeDetailsAndStreams() async throws {
         try await withMonitor { monitor, network, _ in
             let log = Log()
             let executor = IdleExecutor { log.append("stream") }
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func theSourceHearsWhenConditionsHaveBeenToldAndBeforeItIsAskedForDetails() async throws {
+    @Test func tasksRunBetweenConditionsAndDetails() async throws {
         let log = Log()
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(PhaseLog(network: network, log: log))
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
-    func whatConditionsWereToldHoldsWhenStreamsHaveBeenTold(seed: UInt64) async throws {
+    func conditionsAndStreamsAgree(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         let network = SimulatedNetwork.online(clock: ManualClock(), hasIPv6: true)
         let monitor = ReachabilityMonitor(network)
@@ -100,7 +100,7 @@ import Testing
         if Int.random(in: 0..<8, using: &generator) == 0 { network.announce(.overrun) }
     }
 
-    @Test func aChangeWhoseDetailsCannotBeReadIsToldAllTheSameAndDescribedLater() async throws {
+    @Test func changeWithoutDetailsIsPublishedAndDescribedLater() async throws {
         try await withMonitor { monitor, network, clock in
             var listener = try await Listener(monitor.transitions(to: .internet, raw: true))
             try network.removeRoute(to: "default")

@@ -29,7 +29,7 @@ import Testing
         try network.addAddress("eth1", "198.51.100.10/24")
     }
 
-    @Test func aRuleFromTheSourceIntoATableThatRefusesIsUnreachable() async throws {
+    @Test func refusingSourceRuleIsUnreachable() async throws {
         try await listening { monitor, network, listener in
             try network.addRoute(to: "default", type: .unreachable, table: 100)
             #expect(monitor.path.isSatisfied)
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func aCableThatTheSecondLookupLeadsThroughIsJudged() async throws {
+    @Test func secondLookupsCableIsJudged() async throws {
         try await listening { monitor, network, listener in
             try addSecondCable(network)
             try network.addRoute(to: "default", via: "198.51.100.1", dev: "eth1", table: 100)
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func aRuleOfAnotherSourceChangesNothing() async throws {
+    @Test func ruleOfAnotherSourceChangesNothing() async throws {
         try await listening { monitor, network, listener in
             try network.addRule(Rule(priority: 100, from: prefix("192.0.2.11/32"), .prohibit))
             #expect(monitor.path.isSatisfied)
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func aScopesTransportAndPortSelectRules() async throws {
+    @Test func transportAndPortSelectRules() async throws {
         try await listening { monitor, network, listener in
             var datagrams = Scope.address(ip("203.0.113.1"))
             (datagrams.transport, datagrams.port) = (.udp, 53)
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func aBoundSocketOnATunnelNeedsNoRoute() async throws {
+    @Test func boundSocketOnATunnelNeedsNoRoute() async throws {
         try await listening { monitor, network, listener in
             try network.addLink("tun0", kind: .tunnel)
             try network.addAddress("tun0", "10.8.0.2/24")
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["0.0.0.0", "::"]) func theUnspecifiedAddressIsThisHost(address: String) async throws {
+    @Test(arguments: ["0.0.0.0", "::"]) func unspecifiedAddressIsThisHost(address: String) async throws {
         try await listening { monitor, network, listener in
             let condition = monitor.condition(for: .address(ip(address)))
             #expect(condition.state.isSatisfied)
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func aBridgeDoesNotHideThePulledCable() async throws {
+    @Test func bridgeDoesNotHideThePulledCable() async throws {
         try await listening { monitor, network, listener in
             try network.addLink("docker0", kind: .virtual)
             try network.addAddress("docker0", "172.17.0.1/16")

@@ -60,19 +60,19 @@ import Testing
         }
     }
 
-    @Test func anAuditThatIsDueEarlierComesEarlier() async throws {
+    @Test func earlierAuditComesFirst() async throws {
         try await polling(every: .seconds(7), audit: .seconds(3)) { _, network, clock in
             #expect(firstPoll(network, clock) == .seconds(3))
         }
     }
 
-    @Test(arguments: [Duration.zero, .seconds(-1)]) func theIntervalIsAMillisecondAtLeast(interval: Duration) async throws {
+    @Test(arguments: [Duration.zero, .seconds(-1)]) func intervalIsClampedToOneMillisecond(interval: Duration) async throws {
         try await polling(every: interval) { _, network, clock in
             #expect(firstPoll(network, clock) == .milliseconds(1))
         }
     }
 
-    @Test func aSourceThatHearsEventsIsNotPolled() async throws {
+    @Test func sourceWithEventsIsNotPolled() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.pollInterval = .seconds(1)
         (configuration.auditInterval, configuration.auditIntervalWhileUnsatisfied) = (nil, nil)

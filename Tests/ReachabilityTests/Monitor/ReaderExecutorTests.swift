@@ -18,7 +18,7 @@ import Testing
         Task(executorPreference: executor) { [ran] in ran.add() }
     }
 
-    @Test func whatTheReaderEnqueuesWaitsForItsRoundAndWakesNobody() {
+    @Test func readersJobsWaitForTheirRoundWithoutAWakeUp() {
         executor.open()
         defer { executor.close() }
         for _ in 0..<3 { _ = start() }
@@ -27,7 +27,7 @@ import Testing
         #expect(ran.value == 3 && wakes.value == 0)
     }
 
-    @Test func otherThreadsWakeTheReaderOnceUntilItLooks() {
+    @Test func otherThreadsWakeTheReaderOnce() {
         executor.open()
         defer { executor.close() }
         for round in 1...2 {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func whoIsWokenByTheReaderAndByOthersRunsInOrder() {
+    @Test func jobsOfAllThreadsRunInOrder() {
         let order = Order()
         executor.open()
         defer { executor.close() }
@@ -52,7 +52,7 @@ import Testing
         #expect(order.numbers.withLock { $0 } == [1, 2, 3])
     }
 
-    @Test func aJobThatCallsForAnotherGetsItInALaterRound() {
+    @Test func nestedJobRunsInALaterRound() {
         executor.open()
         defer { executor.close() }
         _ = Task(executorPreference: executor) { [ran] in
@@ -75,7 +75,7 @@ import Testing
         #expect(ran.value == 2 && wakes.value == 0)
     }
 
-    @Test func whatWaitsWhenTheReaderLeavesGoesToTheDefaultPool() async {
+    @Test func waitingJobsMoveToTheDefaultPool() async {
         let tasks = enqueueAndLeave()
         for task in tasks { await task.value }
         #expect(ran.value == 5)
@@ -139,7 +139,7 @@ import Testing
         #expect(empty < 50)
     }
 
-    @Test func tasksThatHopWhileTheReaderComesAndGoesAllEnd() async throws {
+    @Test func hoppingTasksEndWhileTheReaderChanges() async throws {
         let kernel = KernelNetwork()
         let hoppers = (0..<20).map { _ in
             Task(executorPreference: kernel.executor) {

@@ -4,7 +4,7 @@ import Testing
 
 /// A flood that does not end: events are lost again and again.
 @Suite(.timeLimit(.minutes(10))) struct SteadyLossTests {
-    @Test func whileEventsAreLostDumpsAreMadeAtASlowingPace() async throws {
+    @Test func repeatedLossesSlowDumps() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             let (dumps, resyncs) = (network.dumps, monitor.health.resyncs)
             for _ in 0..<10_000 {
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func whatLookUpsTellIsKnownAtOnceAndConfirmedByADump() async throws {
+    @Test func dumpConfirmsChangesThatLookupsFind() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             for _ in 0..<3 { network.loseEvents { _ in } }
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func aChangeThatOldLinksWouldMisjudgeIsJudgedByNewOnes() async throws {
+    @Test func changeIsJudgedByFreshLinks() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             for _ in 0..<3 { network.loseEvents { _ in } }
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func aLostCableIsFoundByTheNextDump() async throws {
+    @Test func nextDumpFindsALostCable() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             for _ in 0..<2 { network.loseEvents { _ in } }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func aDumpThatCannotConfirmAChangeIsNotRepeatedInHaste() async throws {
+    @Test func failedConfirmationIsNotRepeatedAtOnce() async throws {
         try await withMonitor(quiet) { monitor, network, clock in
             for _ in 0..<2 { network.loseEvents { _ in } }
             network.failNextRequests(.max, errno: 105)

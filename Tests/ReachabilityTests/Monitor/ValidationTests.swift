@@ -16,7 +16,7 @@ import Testing
         try await withMonitor(configuration, online: online) { try await body($0, $1, $2, validator) }
     }
 
-    @Test func whatIsFoundIsATransitionAndNoEpoch() async throws {
+    @Test func validationIsATransitionWithoutAnEpoch() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             var damped = try await Listener(monitor.transitions)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func aPortalThatOpensIsFoundAtTheNextLook() async throws {
+    @Test func nextValidationFindsAnOpenedPortal() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.captivePortal(nil))
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func anotherPathIsAnotherValidationAndTheOldOneIsDropped() async throws {
+    @Test func newPathCancelsTheValidation() async throws {
         try await withValidator { monitor, network, clock, validator in
             let condition = monitor.validatedCondition
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func aPathThatWasReplacedIsToldWithoutItsFinding() async throws {
+    @Test func replacedPathLosesItsValidation() async throws {
         try await withValidator { monitor, network, clock, validator in
             var damped = try await Listener(monitor.transitions)
             await validator.nextCall()?.answer(.validated)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func aLinkThatFlapsIsValidatedOnceASecond() async throws {
+    @Test func flappingLinkIsValidatedOncePerSecond() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.validated)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func overAnotherGatewayItIsValidatedAgainAndStandsMeanwhile() async throws {
+    @Test func gatewayChangeKeepsTheValidationUntilTheNext() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             var address = try await Listener(monitor.transitions(to: .address(ip("198.51.100.1")), raw: true))
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func whatTakesTooLongHasFailed() async throws {
+    @Test func slowValidationFails() async throws {
         try await withValidator {
             $0.validationTimeout = .seconds(3)
         } _: { monitor, network, clock, validator in
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func anErrorOfTheValidatorIsAFailure() async throws {
+    @Test func validatorErrorIsAFailure() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.fail(ReachabilityError(.requestFailed, operation: "asking"))
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksIsAnsweredAfterItWasPublished() async throws {
+    @Test func requestIsAnsweredAfterPublication() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.validated)
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksWithoutANetworkIsRefused() async throws {
+    @Test func requestWithoutANetworkThrows() async throws {
         try await withValidator { monitor, network, clock, validator in
             _ = await validator.nextCall()
             let asking = Task { try await monitor.validate() }
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func whoAsksMayLeave() async throws {
+    @Test func requestCanBeCancelled() async throws {
         try await withValidator { monitor, network, clock, validator in
             _ = await validator.nextCall()
             let before = monitor.usage
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func offlineNothingIsSent() async throws {
+    @Test func offlineMonitorDoesNotValidate() async throws {
         try await withValidator(online: false) { monitor, network, clock, validator in
             clock.advance(by: .seconds(86_400))
             #expect(validator.callCount == 0 && monitor.path.validation == nil)
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func withoutAValidatorNobodyValidates() async throws {
+    @Test func requestWithoutAValidatorThrows() async throws {
         try await withMonitor { monitor, network, clock in
             #expect(monitor.path.isSatisfied && monitor.path.validation == nil)
             #expect(monitor.validatedCondition.state == .init(isFinished: true))
@@ -211,7 +211,7 @@ import Testing
     }
 
     /// What it costs those who have none: no state, no wake-up, no effect.
-    @Test func withoutAValidatorTheCoreHasNothingToDo() {
+    @Test func coreWithoutAValidatorHasNoValidation() {
         var core = MonitorCore(ReachabilityMonitor.Configuration())
         let evaluation = core.conclude(core.begin(NetworkEventBatch(now: .zero, wallTime: .zero)))
         #expect(evaluation.validation == nil && core.validation == nil)
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func theEndEndsTheValidationAndThoseWhoWaitForIt() async throws {
+    @Test func endCancelsTheValidationAndItsRequests() async throws {
         let watched = WatchedValidator()
         let validator = watched.scripted
         var configuration = ReachabilityMonitor.Configuration()

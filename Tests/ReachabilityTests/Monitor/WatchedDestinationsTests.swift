@@ -9,7 +9,7 @@ import Testing
         ip("198.41.0.4"), ip("1.1.1.1"), ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b"),
     ]
 
-    @Test func theSourceKnowsThemBeforeItIsAsked() async throws {
+    @Test func sourceWatchesAddressesBeforeTheirLookup() async throws {
         let network = WatchedNetwork()
         let monitor = ReachabilityMonitor(network)
         let early = monitor.condition(for: .address(ip("203.0.113.7")))
@@ -33,7 +33,7 @@ import Testing
         #expect(network.askedUnwatched.isEmpty)
     }
 
-    @Test func addressesThatNobodyAsksAboutAnyMoreAreForgotten() async throws {
+    @Test func releasedAddressesAreForgotten() async throws {
         let network = WatchedNetwork()
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
@@ -48,7 +48,7 @@ import Testing
         try await running.value
     }
 
-    @Test func aLookUpThatRacesWithAnInterfaceThatVanishesIsAskedOnceMore() async throws {
+    @Test func lookupThatRacesWithARemovalIsRepeated() async throws {
         let network = WatchedNetwork()
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
