@@ -25,8 +25,8 @@ public typealias HTTPClientRetryOptions = HTTPRequestRetryOptions<HTTPClientRequ
 extension HTTPClient {
     /// Makes a request, and repeats it until it succeeds; the response is in memory.
     ///
-    /// Each attempt sends the request's body. A body of bytes or of a collection can be sent any number of times; a stream can if its
-    /// sequence can be iterated again, which an `AsyncStream` cannot. For others see
+    /// Each attempt sends the request's body. A body of bytes or of a collection can be sent any number of times; a stream can if
+    /// its sequence can be iterated again, which an `AsyncStream` cannot. For others see
     /// ``AsyncHTTPClient/HTTPClient/upload(_:retrying:on:options:upTo:body:)``.
     ///
     /// - Parameters:
@@ -80,8 +80,8 @@ extension HTTPClient {
     ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     ///   - maxBytes: The longest accepted body of a response. The body of an error status is cut off there.
     /// - Returns: The response, whose body is in memory.
-    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; `CocoaError` at once if the
-    ///   file cannot be read.
+    /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``; `CocoaError` at once if
+    ///   the file cannot be read.
     public func upload(
         _ request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
@@ -92,9 +92,9 @@ extension HTTPClient {
     /// Uploads a body that a function makes for each attempt, and tries again until that succeeds.
     ///
     /// For bodies that stream from a source that can be read once. The job's task calls the function after
-    /// ``HTTPRequestRetryOptions/adapt``, within the attempt's timeout. An error that it throws fails the attempt before anything was
-    /// sent: it is the network's if the path changed or was gone meanwhile, and transient otherwise, unless the policy classifies
-    /// it.
+    /// ``HTTPRequestRetryOptions/adapt``, within the attempt's timeout. An error that it throws fails the attempt before anything
+    /// was sent: it is the network's if the path changed or was gone meanwhile, and transient otherwise, unless the policy
+    /// classifies it.
     ///
     /// - Parameters:
     ///   - request: The request, over `http` or `https`; its own body is not sent. Prefer a method that may be repeated, such as
@@ -118,8 +118,8 @@ extension HTTPClient {
     /// it.
     ///
     /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`. The download
-    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity` unless
-    /// it sets another encoding.
+    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity`
+    /// unless it sets another encoding.
     ///
     /// - Parameters:
     ///   - request: The request, over `http` or `https`.
