@@ -3,10 +3,10 @@ import Glibc
 import Reachability
 import Testing
 
-/// The command on the real kernel.
+/// The commands on the real kernel.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct CommandTests {
-    @Test func watchSaysWithinASecondWhatHappened() async throws {
+    @Test func watchReportsChangesWithinASecond() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let watch = try WatchCommand(network)
@@ -39,19 +39,19 @@ struct CommandTests {
         #expect(await watch.child.exitCode() == 143)
     }
 
-    @Test func waitEndsWithTheReturnOfTheCable() async throws {
+    @Test func waitEndsWhenTheCableReturns() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.pull()
-        // The kernel announces carrier changes at least a second apart (net/core/link_watch.c): let that pass first.
+        // The kernel announces carrier changes at least one second apart (net/core/link_watch.c): let that second pass.
         let impatient = ["wait", "--timeout", "1100ms", "--netns", network.near.name]
         #expect(try await Child.run([WatchCommand.path] + impatient, allowFailure: true).code == 1)
         try await network.watching { watcher in
             let wait = try Child([WatchCommand.path, "wait", "--netns", network.near.name])
-            // It waits as soon as its event socket is there, beside the watcher's.
+            // It waits once its event socket exists, beside the watcher's.
             while try await network.eventPorts().count < 2 {}
             try await network.plug()
-            // That second is shared by all links of the machine, those of other tests too: what counts is when the kernel tells.
+            // All links of the machine share that second, those of other tests too: measure from the announcement.
             while !watcher.path.isSatisfied { try await watcher.next() }
             let clock = ContinuousClock()
             let announced = clock.now
@@ -61,7 +61,7 @@ struct CommandTests {
         }
     }
 
-    @Test func waitGivesUpWithOne() async throws {
+    @Test func waitTimesOutWithOne() async throws {
         let network = try await CabledNetwork()
         let result = try await Child.run(
             [WatchCommand.path, "wait", "--timeout", "50ms", "--netns", network.near.name], allowFailure: true)
@@ -73,7 +73,7 @@ struct CommandTests {
     @Test func aStoppedWatchCatchesUpWithAFlood() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        // With the filter nothing of the flood would reach it.
+        // The filter would drop the whole flood.
         let watch = try WatchCommand(network, "--no-filter")
         #expect(try await watch.next().path.status == "satisfied")
         watch.child.signal(SIGSTOP)
@@ -89,24 +89,24 @@ struct CommandTests {
         #expect(await watch.child.exitCode() == 143)
     }
 
-    @Test func anUnknownNamespaceIsAMistakeOfTheUser() async throws {
+    @Test func anUnknownNamespaceIsAUsageError() async throws {
         let result = try await Child.run([WatchCommand.path, "status", "--netns", "no-such-namespace"], allowFailure: true)
         #expect(result.code == 64 && result.output.contains("no-such-namespace") && result.output.contains("ip netns list"))
     }
 }
 
-/// The README's command lines, run as they stand there.
+/// The command lines of the README, verbatim.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ReadmeCommandTests {
-    @Test(arguments: try examples()) func itsExampleStartsTheCopyWhenTheNetworkIsBack(_ example: String) async throws {
+    @Test(arguments: try examples()) func examplesStartWhenTheNetworkIsBack(_ example: String) async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("link set cable0 down")
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        // Stands in for the real one, which would want a server. Not a script: a child that another test starts meanwhile would
-        // hold it open for writing, and then it cannot be executed.
+        // A stand-in for rsync. Not a script: a child started by another test would hold it open for writing, and execve(2) would
+        // fail with ETXTBSY.
         try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/rsync", withDestinationPath: "/bin/echo")
 
         let bin = URL(fileURLWithPath: WatchCommand.path).deletingLastPathComponent().path
@@ -119,7 +119,7 @@ struct ReadmeCommandTests {
         #expect(await shell.exitCode() == 0)
     }
 
-    /// The lines below "On the command line".
+    /// Returns the examples of the section "On the command line".
     private static func examples() throws -> [String] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// `reachability-watch explain` on the real kernel.
+/// `explain` on the real kernel.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ExplainTests {
-    /// A folder in place of iproute2's.
+    /// A folder that replaces iproute2's.
     private final class Names {
         let folder: URL
 
@@ -21,7 +21,7 @@ struct ExplainTests {
             try Data(bytes).write(to: file)
         }
 
-        /// Runs `explain` where this folder hides iproute2's, in a mount namespace of its own.
+        /// Runs `explain` with this folder mounted over iproute2's, in a mount namespace.
         func explain(_ network: CabledNetwork, _ arguments: String...) async throws -> (code: Int32, output: String) {
             let script = """
                 for folder in /etc/iproute2 /usr/share/iproute2 /usr/lib/iproute2; do
@@ -47,7 +47,7 @@ struct ExplainTests {
         return network
     }
 
-    @Test func routesAreToldWithTheNamesOfTheFiles() async throws {
+    @Test func routesHaveTheNamesOfTheFiles() async throws {
         let (network, names) = (try await network(), try Names())
         try names.write("rt_tables.d/vpn.conf", "66 vpn # of the office\n".utf8)
         try names.write("rt_protos", "16 lease\n".utf8)
@@ -58,13 +58,13 @@ struct ExplainTests {
         #expect(json.output.contains(#""table":66,"tableName":"vpn","metric":100,"protocol":"lease","scope":"global","#))
     }
 
-    @Test func numbersDoWithoutFiles() async throws {
+    @Test func numbersNeedNoFiles() async throws {
         let (network, names) = (try await network(), try Names())
         let text = try await names.explain(network, "--to", "198.41.0.4")
         #expect(text.code == 0 && text.output.contains("table 66, metric 100, protocol dhcp, scope global"))
     }
 
-    @Test func hostileFilesReachNoTerminal() async throws {
+    @Test func hostileFilesAreEscaped() async throws {
         let (network, names) = (try await network(), try Names())
         var bytes: [UInt8] = Array("66 \u{1b}]0;title\u{7}\u{202e}\n".utf8) + [0x31, 0x36, 0x20, 0xff, 0x0a]
         bytes += (0..<2_000_000).map { _ in UInt8.random(in: 0...255) }

@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Testing
 
-/// What the command that `run` starts gets, and what becomes of it.
+/// The environment and the exit codes of the command of `run`.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunChildTests {
-    @Test func codesArePassedOn() async throws {
+    @Test func exitCodesArePassedOn() async throws {
         let network = try await CabledNetwork.online()
         let words: [([String], Int32)] = [
             (["true"], 0), (["sh", "-c", "exit 42"], 42), (["sh", "-c", "kill -9 $$"], 137), (["no-such-command"], 127),
@@ -20,7 +20,7 @@ struct RunChildTests {
         }
     }
 
-    @Test func theCommandStartsWithACleanSlate() async throws {
+    @Test func theCommandInheritsNoSignalStateAndFiles() async throws {
         let network = try await CabledNetwork.online()
         let script = "grep -E 'SigBlk|SigIgn' /proc/self/status; ls /proc/self/fd"
         let result = try await Child.run([WatchCommand.path, "run", "--netns", network.near.name, "--", "sh", "-c", script])
@@ -31,11 +31,11 @@ struct RunChildTests {
             lines.first { $0.hasPrefix("SigIgn") }?.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) })
         // 32 and 33 are glibc's own (nptl(7)).
         #expect(blocked == 0 && ignored & 0x7fff_ffff == 0, "blocked \(blocked), ignored \(ignored)")
-        // Standard input, output and error, and the one that ls reads the folder with.
+        // Standard input, output and error, and the folder that ls reads.
         #expect(lines.filter { Int($0) != nil }.count == 4, "\(lines)")
     }
 
-    @Test func namesNeedNotBeText() async throws {
+    @Test func argumentsNeedNotBeText() async throws {
         let network = try await CabledNetwork.online()
         let script = "\"$0\" run --netns \(network.near.name) -- printf %s \"$(printf 'f\\377o')\" | od -An -tx1"
         let result = try await Child.run(["sh", "-c", script, WatchCommand.path])
@@ -53,7 +53,7 @@ struct RunChildTests {
         let network = try await CabledNetwork.online()
         let folder = network.marker("folder")
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        // Found by its path and, with the same name, on the PATH.
+        // By path, then by name on the PATH.
         let script = """
             mkdir \(folder) && cd \(folder) && name=$(printf 'c\\377') && ln -s /bin/echo "$name" || exit 99
             "$0" run --netns \(network.near.name) -- "./$name" path && \
@@ -93,7 +93,7 @@ struct RunChildTests {
         }
     }
 
-    @Test func aFileThatIsBeingWrittenIsTriedAgain() async throws {
+    @Test func aBusyExecutableIsRetried() async throws {
         let network = try await CabledNetwork.online()
         let program = network.marker("program")
         defer { unlink(program) }
@@ -113,7 +113,7 @@ struct RunChildTests {
         #expect(await child.exitCode() == 0)
     }
 
-    @Test func aSignalEndsTheWaitForTheStart() async throws {
+    @Test func aSignalEndsTheWaitForAStart() async throws {
         let network = try await CabledNetwork.online()
         let program = network.marker("program")
         defer { unlink(program) }
@@ -128,33 +128,33 @@ struct RunChildTests {
         #expect(await child.exitCode() == 143)
     }
 
-    /// An end that was missed would be waited for without end; that takes thousands of short commands to happen.
+    /// A missed end would block forever; provoking it takes thousands of short commands.
     @Test func noEndOfACommandIsMissed() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run("--attempts", "2000", "--backoff", "immediate", "--deadline", "5m", "--", "false")
         #expect(await child.exitCode() == 1)
     }
 
-    @Test func itRunsInTheNamespace() async throws {
+    @Test func theCommandRunsInTheNamespace() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run("--", "readlink", "/proc/self/ns/net")
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == (try await network.near.run("readlink", "/proc/self/ns/net")))
     }
 
-    @Test func nothingIsLeftOfAnAttempt() async throws {
+    @Test func attemptsLeakNothing() async throws {
         let network = try await CabledNetwork.online()
-        // The descriptors of the program, and its children, zombies included: only the one that asks.
+        // The program's descriptors and children, zombies included; the only child is the asking shell.
         let script = "set -- /proc/$PPID/fd/*; echo $# $(cat /proc/$PPID/task/*/children | wc -w); exit 1"
         let child = try network.run("--backoff", "immediate", "--attempts", "30", "--", "sh", "-c", script)
         var counts: [[Int]] = []
         for await line in child.lines { counts.append(line.split(separator: " ").compactMap { Int($0) }) }
         #expect(counts.count == 30 && counts.allSatisfy { $0.count == 2 && $0[1] == 1 }, "\(counts)")
-        // The last attempt's may be closed a moment later.
+        // The last attempt's descriptors may be closed a moment later.
         #expect((counts.last?.first ?? .max) <= (counts.first?.first ?? 0) + 3, "\(counts)")
     }
 
-    @Test func anAttemptThatTakesTooLongIsEndedAndTriedAgain() async throws {
+    @Test func aSlowAttemptIsEndedAndRetried() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run(
             "--attempt-timeout", "200ms", "--attempts", "2", "--backoff", "immediate", "--", "sh", "-c", "echo up; exec sleep 100")
@@ -165,13 +165,14 @@ struct RunChildTests {
     }
 
     @Test(arguments: [
-        ("#!/bin/sh\n", "644", "no permission; try chmod +x"), ("#!/no/such/interpreter\n", "755", "the interpreter"),
-        ("echo\n", "755", "a first line such as #!/bin/sh"),
-    ]) func whatCannotBeExecutedIsExplained(text: String, permissions: String, reason: String) async throws {
+        ("#!/bin/sh\n", "644", "permission denied; next: chmod +x"), ("#!/no/such/interpreter\n", "755", "the interpreter"),
+        ("echo\n", "755", "a line such as #!/bin/sh"),
+    ]) func unexecutableFilesAreExplained(text: String, permissions: String, reason: String) async throws {
         let network = try await CabledNetwork.online()
         let script = network.marker("script")
         defer { unlink(script) }
-        // Not by this process: what another test forks meanwhile would hold the file open for writing, and nobody could execute it.
+        // Written by another process: a child forked by another test would inherit a descriptor open for writing, and execve(2)
+        // would fail with ETXTBSY.
         try await Child.run(["sh", "-c", "cat >\(script) && chmod \(permissions) \(script)"], input: text)
         let result = try await Child.run(
             [WatchCommand.path, "run", "--netns", network.near.name, "--", script], allowFailure: true)

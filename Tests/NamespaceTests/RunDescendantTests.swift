@@ -2,18 +2,18 @@ import Foundation
 import Glibc
 import Testing
 
-/// What becomes of the processes that a command starts.
+/// The processes that a command starts.
 ///
-/// They hold standard output open: its lines end when the last one is gone.
+/// They hold standard output open: the lines end with the last process.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunDescendantTests {
-    /// Ways to be out of reach of a signal to the command's process group, or not to heed it.
+    /// Processes that ignore a signal to the command's group, or are outside of it.
     private static let escapes = [
-        // In the group, deaf to SIGTERM, and its parent is gone.
+        // In the group, ignores SIGTERM, and its parent is gone.
         "(trap '' TERM; sh -c 'echo up; sleep 100; :') & exec sleep 0.2",
         // In a session of its own.
         "setsid sh -c 'echo up; exec sleep 100' & wait",
-        // In a session of its own, and nobody's child.
+        // In a session of its own, and an orphan.
         "(setsid sh -c 'sh -c \"echo up; exec sleep 100\" &') & exec sleep 100",
         // Stopped.
         "(echo up; kill -STOP $(exec sh -c 'echo $PPID')) & exec sleep 100",
@@ -29,7 +29,7 @@ struct RunDescendantTests {
         #expect(await lines.next(isolation: #isolation) == nil)
     }
 
-    @Test(arguments: escapes) func anAttemptsTimeoutEndsAllDescendants(script: String) async throws {
+    @Test(arguments: escapes) func theAttemptTimeoutEndsAllDescendants(script: String) async throws {
         let network = try await CabledNetwork.online()
         let script = script.replacing("exec sleep 0.2", with: "exec sleep 100")
         let child = try network.run(
@@ -37,12 +37,12 @@ struct RunDescendantTests {
             "pgrep -P $PPID | grep -vx $$ >&2 && exit 77; \(script)")
         var ups = 0
         for await line in child.lines where line == "up" { ups += 1 }
-        // The second attempt found nothing that the first one had left.
+        // The second attempt found no process of the first one.
         #expect(ups == 2)
         #expect(await child.exitCode() == 124)
     }
 
-    @Test func aHandlerMayStartOtherProcesses() async throws {
+    @Test func aHandlerMayStartProcesses() async throws {
         let network = try await CabledNetwork.online()
         let script = "trap 'sh -c \"sleep 0.3; echo cleaned\"; exit 3' TERM; echo up; while :; do sleep 0.05; done"
         let child = try network.run("--deadline", "500ms", "--", "sh", "-c", script)
@@ -52,7 +52,7 @@ struct RunDescendantTests {
         #expect(await child.exitCode() == 124)
     }
 
-    @Test(arguments: [0, 3]) func whatACommandLeavesRunningIsLeftAlone(code: Int32) async throws {
+    @Test(arguments: [0, 3]) func backgroundProcessesKeepRunning(code: Int32) async throws {
         let network = try await CabledNetwork.online()
         let script = "sleep 100 >/dev/null 2>&1 & echo $!; exit \(code)"
         let child = try network.run("--attempts", "1", "--", "sh", "-c", script)
@@ -66,7 +66,7 @@ struct RunDescendantTests {
         let network = try await CabledNetwork.online()
         let marker = network.marker("orphan")
         defer { unlink(marker) }
-        // The orphan is told to end when it is this program's child, and is gone from /proc then.
+        // The orphan ends once this program is its parent, and then disappears from /proc.
         let script = """
             (sh -c 'echo $$; until [ -e \(marker) ]; do sleep 0.01; done' &)
             read pid <\(marker).pid; until grep -q "^PPid:.$PPID\\$" /proc/$pid/status; do sleep 0.01; done
@@ -81,7 +81,7 @@ struct RunDescendantTests {
         #expect(await child.exitCode() == 0)
     }
 
-    @Test func childrenFromBeforeItsStartAreNotTouched() async throws {
+    @Test func earlierChildrenAreNotTouched() async throws {
         let network = try await CabledNetwork.online()
         let words = "--quiet --netns \(network.near.name) --deadline 500ms -- sleep 100"
         let child = try Child(

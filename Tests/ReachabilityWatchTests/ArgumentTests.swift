@@ -5,19 +5,19 @@ import Testing
 @testable import reachability_watch
 
 struct ArgumentTests {
-    @Test func readsAddressesOfBothFamilies() throws {
+    @Test func parsesAddressesOfBothFamilies() throws {
         #expect(try DestinationArgument("192.0.2.1").address == Samples.address("192.0.2.1"))
         #expect(try DestinationArgument("2001:DB8::1").address == Samples.address("2001:db8::1"))
         #expect(try DestinationArgument("192.0.2.1").interface == nil)
     }
 
     @Test(arguments: ["nas", "nas.example.org", "nas.example.org.", "NAS_2.example", "3com.com", "xn--grn-hoa.example"])
-    func readsNamesOfHosts(_ text: String) throws {
+    func parsesHostNames(_ text: String) throws {
         let argument = try DestinationArgument(text)
         #expect(argument.scope == .host(text) && argument.address == nil && argument.interface == nil)
     }
 
-    @Test func readsTheInterfaceBehindThePercentSign() throws {
+    @Test func parsesTheInterfaceAfterThePercentSign() throws {
         let argument = try DestinationArgument("fe80::1%eth0")
         #expect(argument.address == Samples.address("fe80::1"))
         #expect(argument.interface == "eth0")
@@ -27,18 +27,18 @@ struct ArgumentTests {
         "", "192.0.2", "192.0.2.300", "192.0.2.1:80", "nas:80", "nas example", "-nas", "nas-", "a..b", ".", "nas%eth0",
         "grün.example", "[::1]", "::1%", "%eth0", "::1%a/b", "::1%a b", "192.0.2.1/24", "1.2.3.4 ",
     ])
-    func refusesWhatIsNoDestination(_ text: String) {
+    func rejectsOtherDestinations(_ text: String) {
         #expect(throws: InvalidArgument.self) { try DestinationArgument(text) }
     }
 
     @Test(arguments: ["e\u{1b}[31m0", "a\u{202e}b", #"q"uote"#, #"raw\xff\x5c"#, "bell\u{7}", "grün", "line\u{85}break"])
-    func takesAnInterfaceNameAsItWasPrinted(_ name: String) throws {
+    func acceptsInterfaceNamesAsPrinted(_ name: String) throws {
         #expect(try InterfaceArgument(escapedForTerminal(name)).name == name)
         #expect(try InterfaceArgument(name).name == name)
     }
 
     @Test(arguments: ["fifteen-letters", "größe-größe", #"\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c\xff\xfe\x5c"#])
-    func takesAnInterfaceNameOf15Bytes(_ name: String) throws {
+    func acceptsInterfaceNamesOf15Bytes(_ name: String) throws {
         #expect(try InterfaceArgument(name).name == name)
         #expect(throws: InvalidArgument.self) { try InterfaceArgument(name + "x") }
         #expect(throws: InvalidArgument.self) { try DestinationArgument("fe80::1%\(name)x") }
@@ -47,17 +47,17 @@ struct ArgumentTests {
     @Test(
         arguments: [("0", 0), ("42", 42), ("0x2a", 42), ("0XFF", 255), ("4294967295", .max), ("0xffffffff", .max)]
             as [(String, UInt32)])
-    func readsDecimalAndHexadecimalNumbers(_ text: String, _ expected: UInt32) throws {
+    func parsesDecimalAndHexadecimalNumbers(_ text: String, _ expected: UInt32) throws {
         #expect(try NumberArgument(text).value == expected)
     }
 
     @Test(arguments: ["", "-1", "+1", "4294967296", "0x", "0x+1", "ff", "1.0", " 1", "0x100000000"])
-    func refusesOtherNumbers(_ text: String) {
+    func rejectsOtherNumbers(_ text: String) {
         #expect(throws: InvalidArgument.self) { try NumberArgument(text) }
     }
 
     @Test(arguments: [7, 99] as [UInt64])
-    func neverTrapsOnAnyText(_ seed: UInt64) {
+    func randomTextNeverTraps(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<20_000 {
             let text = random.text(of: #"0123456789abcdefx:.%/\u{}+-"#, length: 40)
@@ -77,7 +77,7 @@ struct DurationArgumentTests {
         ("1h", .seconds(3600)), ("0s", .zero), ("007s", .seconds(7)), ("0.5m", .seconds(30)), ("1.25h", .seconds(4500)),
         ("0.000000001s", .nanoseconds(1)), ("0.0000000019s", .nanoseconds(1)), ("0.1ms", .microseconds(100)),
     ])
-    func readsANumberWithAUnit(_ text: String, _ expected: Duration) throws {
+    func parsesANumberWithAUnit(_ text: String, _ expected: Duration) throws {
         #expect(try DurationArgument(text).duration == expected)
     }
 
@@ -86,24 +86,24 @@ struct DurationArgumentTests {
         "1,5s", ".",
         "5s\0",
     ])
-    func refusesEverythingElseAndSaysWhatItTakes(_ text: String) {
+    func rejectsOtherDurationsWithExamples(_ text: String) {
         let error = #expect(throws: InvalidArgument.self) { try DurationArgument(text) }
         #expect(error?.description.contains("250ms, 2s, 1.5s, 5m or 1h") == true)
     }
 
     @Test(arguments: ["99999999999999999999h", "9223372036854775807s", "9223372036854775807.999h", "876001h", "1000000h"])
-    func countsWhatIsVeryLongAsACentury(_ text: String) throws {
+    func clampsLongDurationsToACentury(_ text: String) throws {
         #expect(try DurationArgument(text).duration == DurationArgument.longest)
     }
 
-    @Test func readsManyDigitsBehindThePoint() throws {
+    @Test func parsesManyDecimalDigits() throws {
         let text = "1." + String(repeating: "9", count: 10_000) + "h"
         #expect(try DurationArgument(text).duration < .seconds(7200))
         #expect(try DurationArgument(text).duration > .seconds(7199))
     }
 
     @Test(arguments: [1, 20_260_131, 0xdead_beef] as [UInt64])
-    func neverTrapsAndStaysWithinBounds(_ seed: UInt64) {
+    func randomDurationsStayWithinBounds(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var understood = 0
         for _ in 0..<20_000 {

@@ -5,16 +5,16 @@ import Testing
 @testable import reachability_watch
 
 struct CommandLineTests {
-    @Test func asksAboutTheInternetByDefault() throws {
+    @Test func theDefaultScopeIsTheInternet() throws {
         #expect(try ScopeOptions.parse([]).scopes == [.internet])
     }
 
-    @Test func asksAboutEachAddressOnceInTheirOrder() throws {
+    @Test func scopesAreUniqueAndInOrder() throws {
         let options = try ScopeOptions.parse(["--to", "192.0.2.7", "--to", "2001:db8::7", "--to", "192.0.2.7"])
         #expect(options.scopes.map(\.description) == ["192.0.2.7", "2001:db8::7"])
     }
 
-    @Test func qualifiesEveryScope() throws {
+    @Test func optionsApplyToEveryScope() throws {
         let options = try ScopeOptions.parse([
             "--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0",
         ])
@@ -22,17 +22,17 @@ struct CommandLineTests {
         #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 1"])
     }
 
-    @Test func takesTheInterfaceOfALinkLocalAddress() throws {
+    @Test func linkLocalAddressesNameTheirInterface() throws {
         #expect(try ScopeOptions.parse(["--to", "fe80::1%eth0"]).scopes.map(\.interface) == ["eth0"])
         #expect(try ScopeOptions.parse(["--to", "fe80::1", "--interface", "eth1"]).scopes.map(\.interface) == ["eth1"])
     }
 
     @Test(arguments: [("lab", "/run/netns/lab"), ("/proc/7/ns/net", "/proc/7/ns/net"), ("./here", "./here")])
-    func findsTheFileOfANamespace(_ name: String, _ path: String) throws {
+    func namespacesHaveAFile(_ name: String, _ path: String) throws {
         #expect(try ScopeOptions.parse(["--netns", name]).namespacePath == path)
     }
 
-    @Test func watchesByDefault() throws {
+    @Test func watchIsTheDefaultCommand() throws {
         let command = try #require(try ReachabilityWatch.parseAsRoot(["--count", "3", "--format", "json"]) as? WatchCommand)
         #expect(command.count == 3)
         #expect(command.format == .json)
@@ -40,7 +40,7 @@ struct CommandLineTests {
         #expect(try #require(try ReachabilityWatch.parseAsRoot([]) as? WatchCommand).format == .text)
     }
 
-    @Test func readsTheOptionsOfWait() throws {
+    @Test func parsesTheOptionsOfWait() throws {
         let words = ["wait", "--until", "unsatisfied", "--timeout", "2s", "-v"]
         let command = try #require(try ReachabilityWatch.parseAsRoot(words) as? WaitCommand)
         #expect(command.until == .unsatisfied)
@@ -54,7 +54,7 @@ struct CommandLineTests {
         ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "192.0.2.300"], ["status", "--count", "1"], ["frobnicate"],
         ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
     ])
-    func refusesWhatMakesNoSense(_ words: [String]) {
+    func rejectsContradictoryOptions(_ words: [String]) {
         let error = #expect(throws: (any Error).self) { try ReachabilityWatch.parseAsRoot(words) }
         #expect(error.map { ReachabilityWatch.exitCode(for: $0).rawValue } == ExitStatus.usage.rawValue)
     }
@@ -63,7 +63,7 @@ struct CommandLineTests {
         arguments: [
             WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RecordCommand.self, ReplayCommand.self,
         ] as [any ParsableCommand.Type])
-    func explainsEveryOption(_ command: any ParsableCommand.Type) {
+    func everyOptionHasHelp(_ command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 400)
         for line in help.split(separator: "\n") where line.hasPrefix("  --") {
             #expect(line.split(separator: "  ", omittingEmptySubsequences: true).count >= 2, "no help in: \(line)")
@@ -79,16 +79,16 @@ struct CommandSuggestionTests {
         ("staus", "status"), ("STATUS", "status"), ("wiat", "wait"), ("wtach", "watch"), ("explan", "explain"), ("expl", "explain"),
         ("recrod", "record"), ("rply", "replay"), ("runn", "run"), ("hlep", "help"), ("stauts", "status"),
     ])
-    func findsTheNearestCommand(_ word: String, _ name: String) {
+    func suggestsTheNearestName(_ word: String, _ name: String) {
         #expect(suggestion.nearest(to: word) == name)
     }
 
     @Test(arguments: ["", "x", "frobnicate", "nas.example.org", "192.0.2.1", "re", "r", String(repeating: "w", count: 10_000)])
-    func suggestsNothingThatIsFarAway(_ word: String) {
+    func suggestsNoDistantName(_ word: String) {
         #expect(suggestion.nearest(to: word) == nil)
     }
 
-    @Test func namesTheWordInFrontOfTheOptions() {
+    @Test func findsTheWordBeforeTheOptions() {
         #expect(suggestion.unknownCommand(in: ["staus", "--to", "x"]) == "staus")
         for words in [[], ["status"], ["--to", "x"], ["help", "run"], ["-h"], ["run", "--", "x"]] {
             #expect(suggestion.unknownCommand(in: words) == nil)

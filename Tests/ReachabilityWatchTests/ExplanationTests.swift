@@ -29,7 +29,7 @@ struct ExplanationTests {
             ], layers: [2: .noCarrier, 3: .adminDown])
     }
 
-    @Test func tellsEveryStepToPeople() {
+    @Test func textShowsEveryStep() {
         #expect(
             ExplanationText(explanation: cableOut, style: TextStyle()).lines == [
                 "internet: unsatisfied: no carrier",
@@ -41,7 +41,7 @@ struct ExplanationTests {
                 "  2 eth0: wired, up, no carrier, operational state down, 192.0.2.10/24 2001:db8::10/64 (tentative)"
                     + " -- stops here: no carrier",
                 "",
-                "look-ups",
+                "lookups",
                 "  198.41.0.4 mark 7 -> ENETUNREACH (Network is unreachable)",
                 "  1.1.1.1 -> dev eth0, gateway 192.0.2.1, source 192.0.2.10, table main, metric 100, protocol dhcp,"
                     + " scope link, matched 1.1.1.1/32: not usable: no carrier",
@@ -55,7 +55,7 @@ struct ExplanationTests {
             ])
     }
 
-    @Test func tellsEveryStepToPrograms() {
+    @Test func jsonShowsEveryStep() {
         let line = JSONValue.explanation(cableOut).description
         #expect(line.hasPrefix(#"{"scope":"internet","path":{"status":"unsatisfied","reason":"noCarrier","#))
         #expect(
@@ -71,7 +71,7 @@ struct ExplanationTests {
         #expect(line.hasSuffix(#""next":"ip -details link show dev eth0"}"#))
     }
 
-    @Test func numbersWithoutANameStayNumbers() {
+    @Test func unnamedNumbersStayNumbers() {
         var explanation = cableOut
         let route = RouteVerdict.Route(interface: 2, table: 123_456_789, metric: 0, routingProtocol: 254, scope: 77)
         explanation.lookups[1].verdict = .route(route)
@@ -90,13 +90,13 @@ struct ExplanationTests {
         (.prohibited, "ip -4 route show table all type prohibit; ip -4 rule show"),
         (.blackhole, "ip -4 route show table all type blackhole; ip -4 rule show"), (.noInterface, "ip link show"),
     ])
-    func proposesACommand(_ reason: OfflineReason, _ command: String) {
+    func everyReasonHasACommand(_ reason: OfflineReason, _ command: String) {
         let explanation = Explanation(
             scope: .internet, path: Samples.offline(reason), interfaces: [Samples.cable], lookups: [], layers: [2: reason])
         #expect(Remedy(explanation)?.command == command)
     }
 
-    @Test func looksAtTheFamilyThatIsToBlame() {
+    @Test func commandsUseTheFailingFamily() {
         var path = Samples.offline(.prohibited)
         path.ipv4.reason = .noRoute
         let explanation = Explanation(scope: .internet, path: path, interfaces: [], lookups: [], layers: [:])
@@ -118,7 +118,7 @@ struct ExplanationTests {
         return Remedy(explanation)
     }
 
-    @Test func proposesCommandsForTheFamilyOfTheDestination() {
+    @Test func commandsUseTheDestinationsFamily() {
         let destination = Scope.address(Samples.address("2001:db8::7"))
         #expect(remedy(destination, .noRoute)?.command == "ip -6 route show table all")
         #expect(remedy(destination, .noAddress)?.command == "ip -6 address show dev eth0")
@@ -128,7 +128,7 @@ struct ExplanationTests {
         #expect(remedy(.address(Samples.address("192.0.2.7")), .noAddress)?.command == "ip -4 address show dev eth0")
     }
 
-    @Test func proposesCommandsWithTheInterfaceMarkAndUserOfTheScope() {
+    @Test func commandsUseInterfaceMarkAndUser() {
         var scope = Scope.address(Samples.address("2001:db8::7"))
         scope.interface = "eth0"
         #expect(remedy(scope, .noRoute, asking: "2001:db8::7")?.command == "ip -6 route show table all dev eth0")
@@ -153,14 +153,14 @@ struct ExplanationTests {
             (.refused, "refuses", "cat /etc/resolv.conf; getent ahosts nas.example"),
             (.notAsked, "was not looked up yet", "getent ahosts nas.example"),
         ] as [(NameLookupFailure?, String, String)])
-    func talksOfTheNameThatHasNoAddress(_ failure: NameLookupFailure?, _ words: String, _ command: String) {
+    func unresolvedNamesHaveTheirOwnAdvice(_ failure: NameLookupFailure?, _ words: String, _ command: String) {
         let remedy = remedy(.host("nas.example"), .unresolved, failure)
         #expect(remedy?.missing.contains(words) == true && remedy?.missing.contains("nas.example") == true)
         #expect(remedy?.command == command)
     }
 
     @Test(arguments: [NameLookupFailure.notFound, .noAnswer, .refused, .notAsked])
-    func talksOfTheNameInsteadOfRoutes(_ failure: NameLookupFailure) {
+    func unresolvedNamesHideRoutes(_ failure: NameLookupFailure) {
         var path = Samples.offline(.unresolved)
         path.nameLookupFailure = failure
         let explanation = Explanation(
@@ -173,7 +173,7 @@ struct ExplanationTests {
     }
 
     @Test(arguments: ["a;reboot", "$(id)", "-rf", "e\u{1b}[31m", "quo'te", #"x\xff"#])
-    func proposesNoCommandWithANameThatAShellWouldObey(_ name: String) {
+    func commandsOmitNamesUnsafeInAShell(_ name: String) {
         let interface = NetworkInterface(index: 2, name: name, isUp: false)
         let explanation = Explanation(
             scope: .internet, path: Samples.offline(.adminDown), interfaces: [interface], lookups: [], layers: [2: .adminDown])
@@ -182,7 +182,7 @@ struct ExplanationTests {
         #expect(isHarmless(text))
     }
 
-    @Test func proposesNothingWhileAllIsWell() {
+    @Test func satisfiedScopesHaveNoAdvice() {
         let explanation = Explanation(scope: .internet, path: Samples.online(), interfaces: [], lookups: [], layers: [:])
         #expect(Remedy(explanation) == nil)
         #expect(JSONValue.explanation(explanation).description.hasSuffix(#""missing":null,"next":null}"#))

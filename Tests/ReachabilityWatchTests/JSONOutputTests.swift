@@ -4,7 +4,7 @@ import Testing
 @testable import reachability_watch
 
 struct TransitionJSONTests {
-    @Test func writesABaselineWithTheDocumentedKeysInOrder() {
+    @Test func baselinesHaveTheDocumentedKeysInOrder() {
         let line = JSONValue.transition(Samples.baseline(Samples.online()), of: .internet).description
         #expect(
             line == """
@@ -15,7 +15,7 @@ struct TransitionJSONTests {
                 """)
     }
 
-    @Test func writesATransitionWithWhatWasAndWhy() {
+    @Test func transitionsHavePreviousPathAndCause() {
         let transition = Samples.transition(
             from: Samples.online(hasIPv6: true), to: Samples.offline(), [.offline, .resynced], Samples.cableCut)
         #expect(
@@ -31,7 +31,7 @@ struct TransitionJSONTests {
                 """)
     }
 
-    @Test func keepsHostileNamesWholeAndOnOneLine() {
+    @Test func hostileNamesStayOnOneLine() {
         let name = "e\u{1b}[31m\"\n\u{202e}\\xff"
         let interface = NetworkInterface(index: 3, name: name)
         let line = JSONValue.status(Samples.online(interface), of: .internet).description
@@ -39,7 +39,7 @@ struct TransitionJSONTests {
         #expect(isHarmless(line))
     }
 
-    @Test func writesAStatus() {
+    @Test func statusLinesHaveScopeAndPath() {
         #expect(
             JSONValue.status(.unknown, of: .internet).description == """
                 {"scope":"internet","path":{"status":"unknown","reason":null,"interface":null,\
@@ -49,7 +49,7 @@ struct TransitionJSONTests {
 }
 
 struct JSONValueTests {
-    @Test func writesValuesInOneLineAndInOrder() {
+    @Test func membersKeepTheirOrder() {
         let value = JSONValue.object([
             .init("z", .null), .init("a", .array([.bool(true), .bool(false), .integer(-3)])), .init("m", .object([])),
             .init("d", .double(0.25)), .init("s", .string("text")),
@@ -62,7 +62,7 @@ struct JSONValueTests {
         ("a\nb", #""a\u000ab""#), ("\u{7f}", #""\u007f""#), ("\u{85}", #""\u0085""#), ("\u{202e}", #""\u202e""#),
         ("\u{e0041}", #""\udb40\udc41""#), ("grün", #""grün""#), ("\0", #""\u0000""#),
     ])
-    func escapesStringsWithoutLosingAnything(_ text: String, _ expected: String) {
+    func stringsAreEscapedWithoutLoss(_ text: String, _ expected: String) {
         #expect(JSONValue.string(text).description == expected)
     }
 
@@ -71,12 +71,12 @@ struct JSONValueTests {
         (.nanoseconds(7), "0.000000007"),
         (.milliseconds(-1500), "-1.500000000"), (.nanoseconds(-1), "-0.000000001"),
     ])
-    func writesSecondsToTheNanosecond(_ duration: Duration, _ expected: String) {
+    func secondsHaveNineDecimals(_ duration: Duration, _ expected: String) {
         #expect(JSONValue.seconds(duration).description == expected)
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity])
-    func writesNullForWhatJSONCannotSay(_ number: Double) {
+    func nonFiniteNumbersAreNull(_ number: Double) {
         #expect(JSONValue.double(number).description == "null")
     }
 }

@@ -11,24 +11,24 @@ struct QuotingTests {
         ("", ""), ("eth0", "eth0"), ("\u{1b}[31m", #"\x1b[31m"#), (String(long.prefix(64)), String(long.prefix(64))),
         (long, String(repeating: "a", count: 39) + "…" + String(repeating: "b", count: 24)),
     ])
-    func leavesOutTheMiddleOfALongText(_ text: String, _ expected: String) {
+    func quotationsOmitTheMiddle(_ text: String, _ expected: String) {
         #expect(quotation(text) == expected)
     }
 
-    @Test func replacesTheWordsOfTheCommandLine() {
+    @Test func commandLineWordsAreQuoted() {
         let text = "Error: The value '\(Self.long)' is invalid for '--to'.\nUsage: x"
         let expected = "Error: The value '\(quotation(Self.long))' is invalid for '--to'.\nUsage: x"
         #expect(quotingInput(in: text, words: ["--to", Self.long]) == expected)
         #expect(quotingInput(in: text, words: ["--to=\(Self.long)"]) == expected)
     }
 
-    @Test func keepsItsOwnLineBreaksAndEscapesThoseOfTheInput() {
+    @Test func onlyLineBreaksOfInputAreEscaped() {
         #expect(quotingInput(in: "bad 'a\nb'\nnext", words: ["a\nb"]) == "bad 'a\\x0ab'\nnext")
         #expect(quotingInput(in: "bad '\n'\nnext", words: ["\n"]) == "bad '\\x0a'\nnext")
     }
 
     @Test(arguments: [5, 77] as [UInt64])
-    func isShortAndHarmlessForAnyText(_ seed: UInt64) {
+    func randomQuotationsAreShortAndHarmless(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<2_000 {
             let text = random.text(of: "ab\u{1b}[\n\u{202e}\u{301}…'=\\", length: 100)
@@ -51,12 +51,12 @@ struct EscapingTests {
         ("\u{e0041}", #"\u{e0041}"#),
         ("nul\0", #"nul\x00"#), ("", ""),
     ])
-    func showsWhatIsInvisible(_ text: String, _ expected: String) {
+    func invisibleCharactersAreEscaped(_ text: String, _ expected: String) {
         #expect(escapedForTerminal(text) == expected)
     }
 
     @Test(arguments: [3, 1414] as [UInt64])
-    func leavesNothingThatATerminalObeys(_ seed: UInt64) {
+    func randomTextIsHarmlessOnTerminals(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<5_000 {
             let text = random.text(of: "ab\u{1b}[\n\r\u{7f}\u{9b}\u{202e}\u{200f}\\\"", length: 30)

@@ -3,16 +3,16 @@ import Testing
 
 @testable import reachability_watch
 
-/// The built command, as a shell meets it.
+/// The built command, run from a shell.
 ///
-/// What it says about this machine's network does not matter here.
+/// The verdicts about this machine's network do not matter here.
 @Suite(.timeLimit(.minutes(10)))
 struct ProgramTests {
     @Test(arguments: [
         ["--to", "192.0.2.300"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],
         ["status", "--netns", "/no/such/file"], ["status", "--interface", "sixteen-letters-"],
     ])
-    func endsWith64OnAWrongCommandLine(_ arguments: [String]) throws {
+    func aWrongCommandLineExits64(_ arguments: [String]) throws {
         let process = try WatchProcess(arguments)
         #expect(process.output.readAll().isEmpty)
         #expect(!process.errors.readAll().isEmpty)
@@ -24,10 +24,10 @@ struct ProgramTests {
         (["wiat", "--timeout", "5s"], "'wiat' is not a command; did you mean 'wait'?\nUsage: reachability-watch <subcommand>"),
         (["recrod", "x.reach"], "'recrod' is not a command; did you mean 'record'?"),
         (["--format", "json", "expalin"], "'expalin' is not a command; did you mean 'explain'?"),
-        (["nas.example.org"], "'nas.example.org' is not a command; next: reachability-watch --help lists them."),
+        (["nas.example.org"], "'nas.example.org' is not a command; next: reachability-watch --help lists the commands"),
         (["status", "--fromat", "json"], "Did you mean '--format'?"),
     ])
-    func suggestsTheNearestCommand(_ arguments: [String], _ text: String) throws {
+    func misspeltCommandsGetASuggestion(_ arguments: [String], _ text: String) throws {
         let process = try WatchProcess(arguments)
         #expect(process.errors.readAll().contains(text))
         #expect(process.output.readAll().isEmpty)
@@ -39,7 +39,7 @@ struct ProgramTests {
             { ["--to", $0] }, { ["--to=\($0)"] }, { ["--netns", $0] }, { [$0] }, { ["--\($0)"] }, { ["replay", $0] },
             { ["record", "/no/such/folder/\($0)"] }, { ["wait", "--until", $0] }, { ["status", $0] },
         ] as [@Sendable (String) -> [String]])
-    func quotesAtMost64CharactersOfItsInput(_ arguments: @Sendable (String) -> [String]) throws {
+    func messagesQuoteAtMost64Characters(_ arguments: @Sendable (String) -> [String]) throws {
         let process = try WatchProcess(arguments("a\u{1b}[31m" + String(repeating: "x", count: 2000)))
         let text = process.errors.readAll()
         #expect(!text.isEmpty && text.split(separator: "\n").allSatisfy { isHarmless(String($0)) }, "\(text)")
@@ -47,7 +47,7 @@ struct ProgramTests {
         #expect([64, 66, 73].contains(process.end()))
     }
 
-    @Test func showsItsVersionAndHelp() throws {
+    @Test func versionAndHelpExit0() throws {
         let version = try WatchProcess(["--version"])
         #expect(version.output.readAll() == "0.1.0\n")
         #expect(version.end() == 0)
@@ -58,7 +58,7 @@ struct ProgramTests {
     }
 
     @Test(arguments: [(SIGTERM, 143), (SIGINT, 130)] as [(Int32, Int32)])
-    func endsAtOnceOnASignal(_ signal: Int32, _ code: Int32) throws {
+    func aSignalEndsWatchAtOnce(_ signal: Int32, _ code: Int32) throws {
         let process = try WatchProcess(["--format", "json", "--for", "30s"])
         #expect(process.output.readLine().hasPrefix(#"{"event":"baseline""#))
         kill(process.pid, signal)
@@ -68,8 +68,8 @@ struct ProgramTests {
     @Test(arguments: [
         ["--for", "30s"], ["wait", "--interface", "no-such-cable", "--timeout", "30s", "--verbose"], ["record", "-"],
         ["run", "--connectivity", "ignore", "--", "sh", "-c", "echo ready >&2; exec sleep 1"],
-    ]) func quitEndsItByItsDefaultAction(_ arguments: [String]) throws {
-        // A core dump would be left in the working directory.
+    ]) func sigquitHasItsDefaultAction(_ arguments: [String]) throws {
+        // Prevents a core dump in the working directory.
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         limit.rlim_cur = 0
@@ -82,9 +82,9 @@ struct ProgramTests {
         #expect(!process.errors.readAll().contains("Signal"), "no backtrace")
     }
 
-    @Test func saysThatTheNameOfAnInterfaceIsTooLong() throws {
+    @Test func longInterfaceNamesAreReported() throws {
         let process = try WatchProcess(["status", "--interface", "sixteen-letters-"])
-        #expect(process.errors.readAll().contains("the name of an interface has at most 15 bytes"))
+        #expect(process.errors.readAll().contains("an interface name has at most 15 bytes"))
         #expect(process.end() == 64)
     }
 
@@ -93,7 +93,7 @@ struct ProgramTests {
         ["record", "-", "--for", "10ms"], ["replay", "/dev/null"], ["status", "--to", "localhost"],
         ["run", "--", "true"],
     ])
-    func saysWhatIsMissingWhenDescriptorsAreShort(_ arguments: [String]) throws {
+    func aShortageOfDescriptorsIsReported(_ arguments: [String]) throws {
         for limit in [4, 5, 7, 10, 13, 16] {
             let process = try WatchProcess(arguments, after: "ulimit -n \(limit)")
             #expect(process.output.readAll().isEmpty)
@@ -103,7 +103,7 @@ struct ProgramTests {
         }
     }
 
-    @Test func endsQuietlyWhenItsReaderLeaves() throws {
+    @Test func watchEndsQuietlyWithoutAReader() throws {
         let process = try WatchProcess(["--for", "45s"])
         #expect(!process.output.readLine().isEmpty)
         let elapsed = ContinuousClock().measure {
@@ -114,7 +114,7 @@ struct ProgramTests {
         #expect(process.errors.readAll().isEmpty)
     }
 
-    @Test func endsAfterItsCountOrItsTime() throws {
+    @Test func watchEndsAfterItsCountOrTime() throws {
         let counted = try WatchProcess(["--count", "1", "--for", "30s"])
         #expect(counted.output.readAll().split(separator: "\n").count == 1)
         #expect(counted.end() == 0)
@@ -124,13 +124,13 @@ struct ProgramTests {
     }
 
     @Test(arguments: [["--count", "1"], ["status"], ["explain"]])
-    func complainsAboutAFullDisk(_ arguments: [String]) throws {
+    func aFullDiskIsReported(_ arguments: [String]) throws {
         let process = try WatchProcess(arguments, outputPath: "/dev/full")
         #expect(process.errors.readAll().contains("No space left on device"))
         #expect(process.end() == 74)
     }
 
-    @Test func aFileThatMayNotGrowIsAnErrorOfWriting() throws {
+    @Test func aFileSizeLimitIsAWriteError() throws {
         let file = "/tmp/reachability-watch-test-\(getpid())-limited"
         defer { unlink(file) }
         let terminal = try PseudoTerminal(script: "ulimit -f 0; \"$0\" --count 1 >\(file); echo \"ended $?\"")
@@ -139,7 +139,7 @@ struct ProgramTests {
         #expect(terminal.end() == 0)
     }
 
-    @Test func waitsInSilence() throws {
+    @Test func waitIsSilent() throws {
         let process = try WatchProcess(["wait", "--interface", "no-such-cable", "--timeout", "10ms"])
         #expect(process.output.readAll().isEmpty)
         #expect(process.errors.readAll().isEmpty)
@@ -148,7 +148,7 @@ struct ProgramTests {
         #expect(opposite.end() == 0)
     }
 
-    @Test func answersWithItsExitCode() throws {
+    @Test func statusAnswersWithItsExitCode() throws {
         let process = try WatchProcess(["status", "--interface", "no-such-cable"])
         #expect(process.output.readAll() == "internet%no-such-cable: unsatisfied: there is no interface named no-such-cable\n")
         #expect(process.end() == 1)

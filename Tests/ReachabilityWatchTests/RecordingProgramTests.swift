@@ -3,7 +3,7 @@ import Testing
 
 @testable import reachability_watch
 
-/// `record` and `replay`, as a shell meets them.
+/// `record` and `replay`, run from a shell.
 @Suite(.timeLimit(.minutes(10)))
 final class RecordingProgramTests {
     private let folder: String
@@ -38,11 +38,11 @@ final class RecordingProgramTests {
         #expect(replay.output.hasPrefix(#"{"event":"baseline","sequence":0,"#) && replay.output.contains(#""scope":"127.0.0.1""#))
         #expect(try run("replay", "--speed", "1000", "--format", "json", file).output == replay.output)
         let again = try run("record", file)
-        #expect(again.code == 73 && again.errors.contains("exists: choose another name"))
+        #expect(again.code == 73 && again.errors.contains("exists already; next: choose another name"))
     }
 
     @Test(arguments: [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)])
-    func aSignalEndsARecordingInOrder(_ signal: Int32, _ code: Int32) throws {
+    func signalsEndRecordingsInOrder(_ signal: Int32, _ code: Int32) throws {
         let file = "\(folder)/ended.reach"
         let record = try WatchProcess(["record", file, "--to", "127.0.0.1"])
         while try run("replay", file).output.isEmpty {}
@@ -54,28 +54,28 @@ final class RecordingProgramTests {
         #expect(finished.code == 0 && finished.errors.isEmpty && finished.output == unfinished.output)
     }
 
-    @Test func aRecordingIgnoresTheSignalsThatItInheritedAsIgnored() throws {
+    @Test func inheritedIgnoredSignalsStayIgnored() throws {
         let file = "\(folder)/nohup.reach"
         let record = try WatchProcess(["record", file, "--to", "127.0.0.1"], after: "trap '' HUP INT")
         while try run("replay", file).output.isEmpty {}
-        // The first signal that is heard decides about the code.
+        // The first signal that is not ignored makes the exit code.
         for signal in [SIGHUP, SIGINT, SIGTERM] { kill(record.pid, signal) }
         #expect(record.end() == 143)
         let replay = try run("replay", file)
         #expect(replay.code == 0 && replay.errors.isEmpty && !replay.output.isEmpty)
     }
 
-    @Test func aRecordingSaysThatItsFileHasReachedItsLimit() throws {
+    @Test func aFileSizeLimitEndsTheRecording() throws {
         let file = "\(folder)/limited.reach"
         let record = try WatchProcess(["record", file, "--for", "60s"], after: "ulimit -f 1")
         let text = record.errors.readAll()
-        #expect(text.contains("has reached the limit on the size of files") && text.contains("next: raise the limit"), "\(text)")
+        #expect(text.contains("has reached the file size limit") && text.contains("next: raise the limit"), "\(text)")
         #expect(record.end() == 74)
         let replay = try run("replay", file)
         #expect(replay.code == 0 && replay.errors.contains("in the middle of an entry at byte "), "\(replay.errors)")
     }
 
-    @Test func aKilledRecordingIsReplayedUpToThere() throws {
+    @Test func aKilledRecordingIsReplayedToItsEnd() throws {
         let file = "\(folder)/killed.reach"
         let record = try WatchProcess(["record", file, "--to", "127.0.0.1"])
         while try run("replay", file).output.isEmpty {}
@@ -85,14 +85,14 @@ final class RecordingProgramTests {
         #expect(replay.code == 0 && replay.output.contains("online") && replay.errors.contains("has no end"))
     }
 
-    @Test func whatCannotBeReadIsRefused() throws {
+    @Test func unreadableFilesAreRejected() throws {
         let missing = try run("replay", "\(folder)/none")
         #expect(missing.code == 66 && missing.errors.contains("No such file"))
         let other = try run("replay", "/proc/self/status")
         #expect(other.code == 65 && other.output.isEmpty && other.errors.contains("reachability-watch record"))
     }
 
-    @Test(arguments: ["", "\u{89}", "RCHS"]) func aFileWithoutAHeaderIsRefused(_ text: String) throws {
+    @Test(arguments: ["", "\u{89}", "RCHS"]) func aFileWithoutAHeaderIsRejected(_ text: String) throws {
         let file = try make(Array(text.unicodeScalars.map { UInt8($0.value) }))
         for arguments in [["replay", file], ["replay", file, "--speed", "10"]] {
             let process = try WatchProcess(arguments)
@@ -101,7 +101,7 @@ final class RecordingProgramTests {
         }
     }
 
-    /// The first bytes of what these programs make of `abc`.
+    /// The first bytes of `abc`, compressed by these programs.
     @Test(
         arguments: [
             ("gzip", [0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 3, 0x4b, 0x4c]), ("xz", [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 4]),
@@ -113,7 +113,7 @@ final class RecordingProgramTests {
         #expect(replay.errors.contains("is compressed with \(program); next: "), "\(replay.errors)")
     }
 
-    /// Makes a file in the test's folder.
+    /// Creates a file in the test's folder.
     private func make(_ bytes: [UInt8]) throws -> String {
         let path = "\(folder)/made"
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -122,7 +122,7 @@ final class RecordingProgramTests {
         return path
     }
 
-    @Test func whatCannotBeWrittenIsToldAtOnce() throws {
+    @Test func unwritableFilesAreReportedAtOnce() throws {
         let missing = try run("record", "\(folder)/none/file")
         #expect(missing.code == 73 && missing.errors.contains("No such file"))
         let full = try WatchProcess(["record", "-"], outputPath: "/dev/full")
@@ -131,7 +131,7 @@ final class RecordingProgramTests {
     }
 
     @Test(arguments: [["record"], ["replay"], ["record", "x", "--for", "5"], ["replay", "x", "--speed", "fast"]])
-    func anIncompleteCommandIsExplained(_ arguments: [String]) throws {
+    func incompleteCommandsShowTheirUsage(_ arguments: [String]) throws {
         let process = try WatchProcess(arguments)
         #expect(process.errors.readAll().contains("Usage:"))
         #expect(process.end() == 64)

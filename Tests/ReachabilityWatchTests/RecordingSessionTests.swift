@@ -27,7 +27,7 @@ struct RecordingSessionTests {
         RecordSession(source: network, scopes: scopes, timeLimit: timeLimit, clock: clock, sink: sink)
     }
 
-    /// Records until the time is up, while `body` changes the network.
+    /// Records for a minute while `body` changes the network.
     private func record(_ scopes: [Scope], _ body: () throws -> Void) async throws -> [UInt8] {
         let bytes = Bytes()
         let session = recordSession({ bytes.take($0) }, scopes: scopes, timeLimit: .seconds(60))
@@ -46,7 +46,7 @@ struct RecordingSessionTests {
         ReplaySession(network: network, isRaw: true, output: output, notes: notes)
     }
 
-    @Test func whatWasRecordedIsToldInTheOrderOfItsTimes() async throws {
+    @Test func replayFollowsTheOrderOfTimes() async throws {
         let scopes = ["192.0.2.99", "198.51.100.9"].map { Scope.address(Samples.address($0)) }
         let bytes = try await record(scopes) {
             for _ in 0..<2 {
@@ -66,7 +66,7 @@ struct RecordingSessionTests {
         #expect(notes.lines.isEmpty)
     }
 
-    @Test func aPacedReplayTellsTheSameLines() async throws {
+    @Test func aPacedReplayWritesTheSameLines() async throws {
         let bytes = try await record([.internet]) {
             try network.pull("eth0")
             clock.advance(by: .seconds(3))
@@ -78,16 +78,16 @@ struct RecordingSessionTests {
         slow.isPaced = true
         #expect(await slow.run() == .done)
         #expect(fast.lines.count == 3 && paced.lines == fast.lines)
-        #expect(fast.lines[2].contains("after 3.0 s"))
+        #expect(fast.lines[2].contains("after 3s"))
     }
 
-    @Test func aSinkThatFailsEndsTheRecordingWithItsError() async throws {
+    @Test func aFailedWriteEndsTheRecording() async throws {
         let error = ReachabilityError(.fileFailed, errno: 28, operation: "write(x)")
         let session = recordSession { _ throws(ReachabilityError) in throw error }
         #expect(await session.run(until: Self.noInterruption).end == .writingFailed(error))
     }
 
-    @Test func anInterruptionEndsTheRecordingInOrder() async throws {
+    @Test func anInterruptionCompletesTheRecording() async throws {
         let bytes = Bytes()
         let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
         let session = recordSession { bytes.take($0) }
@@ -100,7 +100,7 @@ struct RecordingSessionTests {
         #expect(network.report.isComplete && !network.report.isTorn)
     }
 
-    @Test func theEndOfTheSourceEndsTheRecordingAndIsTold() async throws {
+    @Test func theSourcesErrorEndsTheRecording() async throws {
         let bytes = Bytes()
         let session = recordSession { bytes.take($0) }
         async let outcome = session.run(until: Self.noInterruption)
@@ -114,7 +114,7 @@ struct RecordingSessionTests {
         #expect(notes.lines.contains { $0.contains("ended by an error") })
     }
 
-    @Test func whatIsWrongWithARecordingIsNoted() async throws {
+    @Test func damageInARecordingIsReported() async throws {
         let bytes = try await record([.internet]) { try network.pull("eth0") }
         var damaged = Array(bytes.dropLast(5))
         damaged[damaged.count / 2] ^= 1
@@ -134,12 +134,12 @@ struct RecordingSessionTests {
     }
 
     @Test(arguments: [("max", nil), ("1", 1), ("0.5", 0.5), ("1000000", 1_000_000)] as [(String, Double?)])
-    func readsSpeeds(_ text: String, _ factor: Double?) throws {
+    func parsesSpeeds(_ text: String, _ factor: Double?) throws {
         #expect(try SpeedArgument(text).factor == factor)
     }
 
     @Test(arguments: ["", "0", "-1", "fast", "inf", "nan", "1e3", "1x", "1000001", ".", "0x2"])
-    func refusesWhatIsNoSpeed(_ text: String) {
+    func rejectsOtherSpeeds(_ text: String) {
         #expect(throws: InvalidArgument.self) { try SpeedArgument(text) }
     }
 }

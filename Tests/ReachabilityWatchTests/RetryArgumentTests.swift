@@ -5,7 +5,7 @@ import Testing
 
 @testable import reachability_watch
 
-/// How a retry policy is written on the command line.
+/// The options of a retry policy on the command line.
 struct RetryArgumentTests {
     private func delays(_ text: String, _ count: Int = 4) throws -> [Duration] {
         var generator = SeededGenerator(seed: 1)
@@ -13,7 +13,7 @@ struct RetryArgumentTests {
         return (1...count).map { backoff.delay(afterFailure: $0, using: &generator) }
     }
 
-    @Test func readsTheCurves() throws {
+    @Test func parsesBackoffs() throws {
         #expect(try delays("immediate") == [.zero, .zero, .zero, .zero])
         #expect(try delays("constant:2s") == [.seconds(2), .seconds(2), .seconds(2), .seconds(2)])
         #expect(try delays("linear:1s+500ms") == [1000, 1500, 2000, 2500].map { .milliseconds($0) })
@@ -29,21 +29,21 @@ struct RetryArgumentTests {
         "quadratic:1s",
         "constant: 2s", "CONSTANT:2s",
     ])
-    func refusesWhatIsNoCurve(_ text: String) {
+    func rejectsOtherBackoffs(_ text: String) {
         #expect(throws: InvalidArgument.self) { try BackoffArgument(text) }
     }
 
-    @Test func readsExitCodes() throws {
+    @Test func parsesExitCodes() throws {
         let codes = try ExitCodesArgument("2,64-66,255")
         #expect((0...256).filter { codes.contains(Int32($0)) } == [2, 64, 65, 66, 255])
     }
 
     @Test(arguments: ["", ",", "0", "256", "-1", "2,", "5-2", "1-2-3", "a", "+2", " 2", "99999999999"])
-    func refusesWhatIsNoExitCode(_ text: String) {
+    func rejectsOtherExitCodes(_ text: String) {
         #expect(throws: InvalidArgument.self) { try ExitCodesArgument(text) }
     }
 
-    @Test(arguments: [3, 8] as [UInt64]) func neverTrapsOnAnyText(_ seed: UInt64) {
+    @Test(arguments: [3, 8] as [UInt64]) func randomTextNeverTraps(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var generator = random
         for _ in 0..<20_000 {
@@ -68,7 +68,7 @@ struct RetryArgumentTests {
         #expect(rules.backoff.delay(afterFailure: 9, using: &generator) == .seconds(1))
     }
 
-    @Test func byDefaultItNeverGivesUp() throws {
+    @Test func theDefaultNeverGivesUp() throws {
         let rules = try RunCommand.parse(["--", "true"]).retry.policy.rules
         #expect(rules.maxAttempts == nil && rules.elapsed == nil && rules.connectivity == .wait(upTo: nil))
         #expect(rules.backoff.maximum == .seconds(30))
@@ -78,7 +78,7 @@ struct RetryArgumentTests {
         [], ["--"], ["true"], ["--attempts", "0", "--", "true"], ["--backoff", "x", "--", "true"], ["--", ""],
         ["--attempt-timeout", "0s", "--", "true"],
     ])
-    func refusesAWrongCommandLine(_ words: [String]) {
+    func rejectsAWrongCommandLine(_ words: [String]) {
         #expect(throws: (any Error).self) { try RunCommand.parse(words) }
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import reachability_watch
 
-/// What `run --summary` makes of when things happened.
+/// The figures of `run --summary`.
 struct RunRecordTests {
     private func record(_ steps: (inout RunRecord) -> Void) -> RunSummary {
         var record = RunRecord()
@@ -10,7 +10,7 @@ struct RunRecordTests {
         return record.summary
     }
 
-    @Test func aReconnectIsTimedUntilTheAttemptThatItStarted() {
+    @Test func aReconnectIsTimedToItsAttempt() {
         let summary = record {
             $0.note(isSatisfied: false, at: .seconds(1))
             $0.note(isSatisfied: true, at: .seconds(5))
@@ -20,7 +20,7 @@ struct RunRecordTests {
         #expect(summary.reconnectToAttempt == .milliseconds(1) && summary.startedOffline == 0)
     }
 
-    @Test(arguments: [true, false]) func anAttemptMayStartBeforeItsReconnectIsNoted(isNotedAtAll: Bool) {
+    @Test(arguments: [true, false]) func anAttemptMayPrecedeItsReconnect(isNotedAtAll: Bool) {
         let summary = record {
             $0.note(isSatisfied: false, at: .seconds(1))
             $0.noteStart(isSatisfied: true, at: .milliseconds(4999))
@@ -30,7 +30,7 @@ struct RunRecordTests {
         #expect(summary.reconnectToAttempt == .zero)
     }
 
-    @Test func whatWasThereFromTheBeginningIsNoReconnect() {
+    @Test func anInitialSatisfactionIsNoReconnect() {
         let summary = record {
             $0.note(isSatisfied: true, at: .seconds(1))
             $0.noteStart(isSatisfied: true, at: .seconds(2))
@@ -38,7 +38,7 @@ struct RunRecordTests {
         #expect(summary.reconnectToAttempt == nil)
     }
 
-    @Test func aReconnectThatDidNotLastStartedNothing() {
+    @Test func aShortReconnectIsNotTimed() {
         let summary = record {
             $0.note(isSatisfied: false, at: .seconds(1))
             $0.note(isSatisfied: true, at: .seconds(2))
@@ -48,7 +48,7 @@ struct RunRecordTests {
         #expect(summary.reconnectToAttempt == nil && summary.startedOffline == 1)
     }
 
-    @Test func aReconnectDuringAnAttemptIsTimedFromItsEnd() {
+    @Test func aReconnectCountsFromTheAttemptsEnd() {
         let summary = record {
             $0.note(isSatisfied: false, at: .seconds(1))
             $0.noteStart(isSatisfied: false, at: .seconds(2))

@@ -279,15 +279,6 @@ import Testing
         #expect(lines.count { $0.contains("without waiting for the network") } == 1)
         #expect(lines.contains("next attempt in 1s"))
     }
-
-    @Test func aDurationIsWrittenAsPeopleDo() {
-        let texts: [(Duration, String)] = [
-            (.milliseconds(0), "0ms"), (.milliseconds(999), "999ms"), (.milliseconds(1000), "1s"), (.milliseconds(1590), "1.5s"),
-            (.seconds(60), "1m"), (.seconds(125), "2m 5s"), (.seconds(3780), "1h 3m"), (.seconds(7200), "2h"),
-            (Duration(attoseconds: .max), "2562047788015h 12m"),
-        ]
-        for (duration, text) in texts { #expect(RunNarrator.text(duration) == text) }
-    }
 }
 
 /// A manual clock on which a timer that is set late fires at once, as on a real one.

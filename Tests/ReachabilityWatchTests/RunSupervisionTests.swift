@@ -3,7 +3,7 @@ import Testing
 
 @testable import reachability_watch
 
-/// Which process gets which signal, and when.
+/// The signals for a command and its descendants.
 struct RunSupervisionTests {
     private typealias Effect = ChildSupervision.Effect
 
@@ -25,7 +25,7 @@ struct RunSupervisionTests {
     }
 
     @Test(arguments: [.exited(0), .exited(3), .signaled(9)] as [ChildEnd.Status])
-    func aCommandThatEndsByItselfIsTheEnd(status: ChildEnd.Status) {
+    func anExitFinishesTheAttempt(status: ChildEnd.Status) {
         var supervision = supervision()
         supervision.childEnded(30, .exited(1))
         #expect(supervision.step(nil, at: .zero) == [])
@@ -35,13 +35,13 @@ struct RunSupervisionTests {
         #expect(supervision.nextStep(after: .zero) == nil)
     }
 
-    @Test func withoutACommandASignalIsTheEnd() {
+    @Test func withoutACommandASignalExits() {
         var supervision = ChildSupervision(parent: Self.own, sharedGroup: nil)
         #expect(supervision.take(SIGTERM, isFromTerminal: false, at: .zero) == [.exit(143)])
         #expect(supervision.cut(at: .zero) == [])
     }
 
-    @Test func aCutCommandGetsTermAndThenKillWithItsDescendants() {
+    @Test func aTimeLimitSendsTermThenKill() {
         var supervision = supervision()
         let (inside, outside) = (process(21, child: 20), process(22, child: 21, group: 22))
         let all = [process(20), inside, outside]
@@ -59,7 +59,7 @@ struct RunSupervisionTests {
         #expect(supervision.step([], at: .seconds(8)) == end(.exited(0), cut: true))
     }
 
-    @Test func aProcessThatComesLaterIsToldOnlyAsAnOrphan() {
+    @Test func laterProcessesGetTermOnlyAsOrphans() {
         var supervision = supervision()
         _ = supervision.cut(at: .zero)
         #expect(supervision.step([process(20)], at: .zero) == [])
@@ -71,7 +71,7 @@ struct RunSupervisionTests {
         #expect(supervision.step([process(21, start: 2)], at: .seconds(3)) == [.send(SIGTERM, to: 21)])
     }
 
-    @Test func anotherSignalIsPassedOnToTheGroup() {
+    @Test func signalsAreForwardedToTheGroup() {
         var supervision = supervision()
         let (inside, outside) = (process(21, child: 20), process(22, child: 20, group: 22))
         #expect(supervision.take(SIGHUP, isFromTerminal: false, at: .zero) == [.sendToGroup(SIGHUP, 20)])
@@ -83,7 +83,7 @@ struct RunSupervisionTests {
         #expect(supervision.step([], at: .seconds(2)) == end(.exited(7), toldToEnd: true))
     }
 
-    @Test func onATerminalASignalIsPassedOnToTheDescendants() {
+    @Test func onATerminalSignalsReachTheDescendants() {
         var supervision = supervision(onTerminal: true)
         let all = [process(20, group: 10), process(21, child: 20, group: 10), process(22, child: 20, group: 22)]
         #expect(supervision.take(SIGINT, isFromTerminal: false, at: .zero) == [.send(SIGINT, to: 20)])
@@ -91,7 +91,7 @@ struct RunSupervisionTests {
         #expect(supervision.step(all, at: .seconds(5)) == all.map { .send(SIGKILL, to: $0.pid) })
     }
 
-    @Test func aKeyIsNotPassedOn() {
+    @Test func ctrlCIsNotForwarded() {
         var supervision = supervision(onTerminal: true)
         #expect(supervision.take(SIGINT, isFromTerminal: true, at: .zero) == [])
         #expect(supervision.nextStep(after: .zero) == nil, "the command has all the time that it wants")
@@ -101,24 +101,24 @@ struct RunSupervisionTests {
         #expect(supervision.step([], at: .seconds(61)) == end(.signaled(SIGINT), toldToEnd: true))
     }
 
-    @Test func aCommandThatTakesAKeyForItselfLeavesItsDescendantsAlone() {
+    @Test func aHandledCtrlCSparesTheDescendants() {
         var supervision = supervision(onTerminal: true)
         _ = supervision.take(SIGINT, isFromTerminal: true, at: .zero)
         supervision.childEnded(20, .exited(0))
         #expect(supervision.step([process(21, group: 10)], at: .zero) == end(.exited(0), toldToEnd: true))
     }
 
-    @Test func aHangUpIsPassedOn() {
+    @Test func aHangupIsForwarded() {
         var supervision = supervision(onTerminal: true)
         #expect(supervision.take(SIGHUP, isFromTerminal: true, at: .zero) == [.send(SIGHUP, to: 20)])
     }
 
-    @Test func aSignalOfTheKernelIsPassedOnWithoutATerminal() {
+    @Test func withoutATerminalKernelSignalsAreForwarded() {
         var supervision = supervision()
         #expect(supervision.take(SIGHUP, isFromTerminal: true, at: .zero) == [.sendToGroup(SIGHUP, 20)])
     }
 
-    @Test func onATerminalItStopsWithItsCommand() {
+    @Test func onATerminalRunStopsWithItsCommand() {
         var supervision = supervision(onTerminal: true)
         supervision.childStopped(30, at: .zero)
         #expect(supervision.nextStep(after: .zero) == nil)
@@ -129,14 +129,14 @@ struct RunSupervisionTests {
         #expect(supervision.step(nil, at: .seconds(9)) == [])
     }
 
-    @Test func aStopThatIsOverStopsNothing() {
+    @Test func aFinishedStopHasNoEffect() {
         var supervision = supervision(onTerminal: true)
         supervision.childStopped(20, at: .zero)
         supervision.childContinued(20)
         #expect(supervision.nextStep(after: .zero) == nil && supervision.step(nil, at: .seconds(1)) == [])
     }
 
-    @Test func aStopThatIsLookedAtLateIsWaitedForAgain() {
+    @Test func aStopSeenLateIsTimedAgain() {
         var supervision = supervision(onTerminal: true)
         supervision.childStopped(20, at: .zero)
         #expect(supervision.step(nil, at: .seconds(60)) == [])
@@ -144,13 +144,13 @@ struct RunSupervisionTests {
         #expect(supervision.step(nil, at: .milliseconds(60_100)) == [.stop(with: 20)])
     }
 
-    @Test func withoutATerminalItDoesNotStop() {
+    @Test func withoutATerminalRunDoesNotStop() {
         var supervision = supervision()
         supervision.childStopped(20, at: .zero)
         #expect(supervision.step(nil, at: .milliseconds(100)) == [])
     }
 
-    @Test func whatCannotBeKilledIsLeftBehind() {
+    @Test func unkillableProcessesAreLeft() {
         var supervision = supervision()
         _ = supervision.cut(at: .zero)
         #expect(supervision.step([process(20)], at: .milliseconds(9999)).contains(.send(SIGKILL, to: 20)))
@@ -161,7 +161,7 @@ struct RunSupervisionTests {
         #expect(supervision.step(nil, at: .seconds(11)) == [])
     }
 
-    @Test func withoutProcTheGroupIsAllThereIs() {
+    @Test func withoutProcOnlyTheGroupIsSignalled() {
         var supervision = supervision()
         #expect(supervision.cut(at: .zero) == [.sendToGroup(SIGTERM, 20)])
         #expect(supervision.step(nil, at: .seconds(1)) == [])
@@ -177,7 +177,7 @@ struct RunSupervisionTests {
         Array("\(pid) (\(name)) \(state) 1 2 3 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 \(threads) 0 4711 0 0 18446744073709551615\n".utf8)
     }
 
-    @Test(arguments: ["sh", "a b", ") S 7 (", "", ")))", "ÿ"]) func readsProcessesOfAnyName(name: String) throws {
+    @Test(arguments: ["sh", "a b", ") S 7 (", "", ")))", "ÿ"]) func parsesProcessesOfAnyName(name: String) throws {
         let entry = try #require(ProcessEntry(stat: Self.stat(42, name, "S")))
         #expect(entry == ProcessEntry(identity: .init(pid: 42, start: 4711), parent: 1, group: 2))
     }
@@ -187,7 +187,7 @@ struct RunSupervisionTests {
         #expect(try !#require(ProcessEntry(stat: Self.stat(1, "x", "Z", threads: 2))).isZombie)
     }
 
-    @Test(arguments: ["", "1", "1 (x)", "1 (x) S 1 2", "x (x) S", ")", "1 )"]) func refusesWhatIsNoProcess(line: String) {
+    @Test(arguments: ["", "1", "1 (x)", "1 (x) S 1 2", "x (x) S", ")", "1 )"]) func rejectsOtherLines(line: String) {
         #expect(ProcessEntry(stat: Array(line.utf8)) == nil)
         #expect(ProcessEntry(stat: Self.stat(42, "x", "S").prefix(40)) == nil)
     }
@@ -198,14 +198,14 @@ struct RunSupervisionTests {
         let all = [
             process(1, child: 0), process(10, child: 1), process(20, child: 10), process(21, child: 20), process(22, child: 21),
             zombie, process(24, child: 10), process(25, child: 24), process(30, child: 1),
-            // Numbers that were used again while the table was read.
+            // Numbers reused while the table was being read.
             process(40, child: 41), process(41, child: 40), process(10, child: 22),
         ]
         let found = ProcessTable.descendants(of: 10, among: all, excluding: [process(24).identity])
         #expect(Set(found.map(\.pid)) == [20, 21, 22])
     }
 
-    @Test func thisProcessKnowsItsDescendants() throws {
+    @Test func childrenOfThisProcessAreFound() throws {
         let process = try WatchProcess(["wait", "--interface", "no-such-cable", "--timeout", "30s"])
         #expect(try #require(ProcessTable.descendants()).contains { $0.pid == process.pid && $0.parent == getpid() })
         kill(process.pid, SIGKILL)
@@ -236,13 +236,13 @@ struct RunFailureTests {
         #expect(failure.code == code && failure.isFinal && !failure.isPassing)
     }
 
-    @Test func aMissingCommandIsNamedAsItWasTyped() {
-        #expect(failure(ENOENT, file: nil).description == "make was not found; is it installed, and on the PATH?")
+    @Test func aMissingCommandIsNamedAsTyped() {
+        #expect(failure(ENOENT, file: nil).description == "make was not found; next: install it, or correct the PATH")
         let bytes = ChildFailure(cause: .starting([0x66, 0xff], nil, ENOENT))
-        #expect(bytes.description == #"f\xff was not found; is it installed, and on the PATH?"#)
+        #expect(bytes.description == #"f\xff was not found; next: install it, or correct the PATH"#)
     }
 
-    @Test func aFolderIsCalledOne() {
-        #expect(failure(EACCES, file: "/etc").description == "/etc cannot be executed: it is a folder")
+    @Test func aDirectoryIsNamedAsOne() {
+        #expect(failure(EACCES, file: "/etc").description == "/etc cannot be executed: it is a directory")
     }
 }

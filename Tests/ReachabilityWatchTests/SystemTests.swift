@@ -5,14 +5,14 @@ import Testing
 @testable import reachability_watch
 
 struct DescriptorOutputTests {
-    @Test func writesALineAtOnce() throws {
+    @Test func aLineIsWrittenAtOnce() throws {
         let pipe = try Pipe()
         try DescriptorOutput(descriptor: pipe.writeEnd).write("grün")
         #expect(pipe.available() == "grün\n")
     }
 
-    /// A pipe holds 64 KiB (pipe(7)): the rest must wait for room, here on a descriptor that refuses to wait.
-    @Test func writesMoreThanAPipeHoldsToANonBlockingDescriptor() async throws {
+    /// A pipe holds 64 KiB (pipe(7)): the rest waits for room, here on a non-blocking descriptor.
+    @Test func longLinesWaitForANonBlockingPipe() async throws {
         let pipe = try Pipe()
         #expect(fcntl(pipe.writeEnd, F_SETFL, O_NONBLOCK) == 0)
         let line = String(repeating: "x", count: 300_000)
@@ -21,7 +21,7 @@ struct DescriptorOutputTests {
         #expect(await text == line)
     }
 
-    @Test func tellsAReaderThatLeftFromAnError() throws {
+    @Test func aMissingReaderIsNoError() throws {
         signal(SIGPIPE, SIG_IGN)
         let pipe = try Pipe()
         pipe.closeReadEnd()
@@ -34,24 +34,24 @@ struct DescriptorOutputTests {
 }
 
 struct StartConditionsTests {
-    @Test func asksForProcFirst() {
-        let complaint = StartConditions.complaint(hasProc: false, descriptors: (0, EMFILE))
-        #expect(complaint?.0.contains("/proc is not mounted") == true && complaint?.1 == .unavailable)
+    @Test func procIsCheckedFirst() {
+        let problem = StartConditions.problem(hasProc: false, descriptors: (0, EMFILE))
+        #expect(problem?.0.contains("/proc is not mounted") == true && problem?.1 == .unavailable)
     }
 
     @Test(
         arguments: [
             (0, EMFILE, "only 0 file descriptors are free, and 20 are needed; next: raise the limit, e.g. `ulimit -n 64`"),
             (1, EMFILE, "only 1 file descriptor is free"), (19, ENFILE, "raise the machine's limit"),
-            (3, ENOMEM, "make room (Cannot allocate memory)"),
+            (3, ENOMEM, "free resources (Cannot allocate memory)"),
         ] as [(Int, Int32, String)])
-    func saysHowManyDescriptorsAreMissing(_ free: Int, _ errno: Int32, _ text: String) {
-        let complaint = StartConditions.complaint(hasProc: true, descriptors: (free, errno))
-        #expect(complaint?.0.contains(text) == true && complaint?.1 == .unknown)
+    func missingDescriptorsAreCounted(_ free: Int, _ errno: Int32, _ text: String) {
+        let problem = StartConditions.problem(hasProc: true, descriptors: (free, errno))
+        #expect(problem?.0.contains(text) == true && problem?.1 == .unknown)
     }
 
-    @Test func isSilentWhenAllIsThere() {
-        #expect(StartConditions.complaint(hasProc: true, descriptors: (StartConditions.neededDescriptors, nil)) == nil)
+    @Test func aCompleteSystemHasNoProblem() {
+        #expect(StartConditions.problem(hasProc: true, descriptors: (StartConditions.neededDescriptors, nil)) == nil)
     }
 }
 
@@ -62,11 +62,11 @@ struct ExitStatusTests {
             (.requestFailed, 2), (.invalidRecording, 65), (.fileFailed, 66),
             (.alreadyRun, 2), (.ended, 2), (.init(rawValue: "new"), 2),
         ] as [(ReachabilityError.Code, Int32)])
-    func tellsErrorsApart(_ code: ReachabilityError.Code, _ expected: Int32) {
+    func everyErrorHasAStatus(_ code: ReachabilityError.Code, _ expected: Int32) {
         #expect(ExitStatus(ReachabilityError(code, operation: "test")).rawValue == expected)
     }
 
-    @Test func saysYesOnlyIfEverythingIsSatisfied() {
+    @Test func yesRequiresEveryScope() {
         #expect(ExitStatus([Samples.online(), Samples.online()]) == .yes)
         #expect(ExitStatus([Samples.online(), Samples.offline()]) == .no)
         #expect(ExitStatus([Samples.online(), .unknown]) == .unknown)

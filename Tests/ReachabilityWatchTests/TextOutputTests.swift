@@ -8,7 +8,7 @@ struct TransitionTextTests {
         TransitionText(style: style, scope: scope) { _ in 3600 }
     }
 
-    @Test func tellsTheStoryOfAnOutage() {
+    @Test func anOutageIsWrittenLineByLine() {
         var writer = writer()
         let (online, offline) = (Samples.online(hasIPv6: true), Samples.offline())
         let lines = [
@@ -24,15 +24,15 @@ struct TransitionTextTests {
         #expect(
             lines == [
                 "2026-01-31 11:00:00.123  ● online   via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4+IPv6",
-                "2026-01-31 11:00:00.123  ○ offline  after at least 5.0 s: no carrier (eth0 lost carrier)",
+                "2026-01-31 11:00:00.123  ○ offline  after at least 5s: no carrier (eth0 lost carrier)",
                 "2026-01-31 11:00:00.123  ○ offline  reason changed: no route (eth0 got carrier)",
-                "2026-01-31 11:00:00.123  ● online   after 4.2 s: via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4 "
+                "2026-01-31 11:00:00.123  ● online   after 4.2s: via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4 "
                     + "(route default was set)",
-                "2026-01-31 11:00:00.123  ○ offline  after 1 min 0 s: no carrier (eth0 lost carrier)",
+                "2026-01-31 11:00:00.123  ○ offline  after 1m: no carrier (eth0 lost carrier)",
             ])
     }
 
-    @Test func namesWhatChangedWhileOnline() {
+    @Test func changesWhileOnlineAreNamed() {
         var writer = writer()
         _ = writer.line(for: Samples.baseline(Samples.online()))
         let transition = Samples.transition(
@@ -41,7 +41,7 @@ struct TransitionTextTests {
         #expect(writer.line(for: transition).contains("  ● online   IPv6 gained, gateway changed, lost and regained: via eth0"))
     }
 
-    @Test func saysNothingAboutTimeThatItDidNotSee() {
+    @Test func lostTransitionsHideTheElapsedTime() {
         var writer = writer()
         _ = writer.line(for: Samples.baseline(Samples.offline()))
         writer.forget()
@@ -49,20 +49,20 @@ struct TransitionTextTests {
         #expect(!writer.line(for: transition).contains("after"))
     }
 
-    @Test func namesTheScopeWhereThereAreSeveral() {
+    @Test func severalScopesAreNamed() {
         var writer = writer(scope: "192.0.2.7%\u{1b}0", TextStyle(hasUnicode: false))
         #expect(
             writer.line(for: Samples.baseline(Samples.offline()))
                 == #"2026-01-31 11:00:00.123  - offline  192.0.2.7%\x1b0  no carrier"#)
     }
 
-    @Test func tellsTheEndOfTheMonitor() {
+    @Test func theEndOfTheMonitorIsWritten() {
         var writer = writer()
         let end = Samples.transition(from: Samples.online(), to: .unknown, [], Cause(.ended, "the monitor ended"))
         #expect(writer.line(for: end) == "2026-01-31 11:00:00.123  ◌ unknown  the monitor ended")
     }
 
-    @Test func writesNoTimeThatIsNotKnown() {
+    @Test func anUnknownTimeIsOmitted() {
         var writer = writer()
         var end = Samples.transition(from: .unknown, to: .unknown, [], Cause(.ended, "the monitor ended"))
         end.wallTime = .zero
@@ -70,7 +70,7 @@ struct TransitionTextTests {
         #expect(JSONValue.transition(end, of: .internet).description.contains(#""time":null,"#))
     }
 
-    @Test func letsNoNameOntoTheTerminalAsItIs() {
+    @Test func namesAreEscapedForTheTerminal() {
         var writer = writer()
         let interface = NetworkInterface(index: 3, name: "e\u{1b}[31m\n")
         let cause = Cause(.linkUp, "e\u{1b}[31m\n got carrier")
@@ -81,7 +81,7 @@ struct TransitionTextTests {
         #expect(line.contains(#"(e\x1b[31m\x0a got carrier)"#))
     }
 
-    @Test func coloursWordsWithoutReplacingThem() {
+    @Test func colourKeepsTheWords() {
         var writer = writer(TextStyle(hasColor: true))
         let line = writer.line(for: Samples.baseline(Samples.offline()))
         #expect(line.contains("\u{1b}[31m○ offline\u{1b}[0m"))
@@ -98,7 +98,7 @@ struct TextStyleTests {
             (["TERM": "xterm", "NO_COLOR": "1"], true, false), (["TERM": "xterm", "NO_COLOR": ""], true, true),
             (["TERM": "xterm", "NO_COLOR": "0"], true, false), (["NO_COLOR": ""], true, false),
         ] as [([String: String], Bool, Bool)])
-    func coloursOnlyOnATerminalThatWantsIt(_ environment: [String: String], _ isTerminal: Bool, _ expected: Bool) {
+    func colourNeedsACapableTerminal(_ environment: [String: String], _ isTerminal: Bool, _ expected: Bool) {
         #expect(TextStyle(environment: { environment[$0] }, isTerminal: isTerminal).hasColor == expected)
     }
 
@@ -108,7 +108,7 @@ struct TextStyleTests {
             (["LANG": "de_DE.UTF-8", "LC_ALL": "C"], false),
             (["LANG": "C", "LC_CTYPE": "C.UTF-8"], true), (["LANG": "en_US.UTF-8", "LC_ALL": ""], true),
         ] as [([String: String], Bool)])
-    func showsSignsThatTheLocaleHas(_ environment: [String: String], _ expected: Bool) {
+    func signsFollowTheLocale(_ environment: [String: String], _ expected: Bool) {
         #expect(TextStyle(environment: { environment[$0] }, isTerminal: false).hasUnicode == expected)
     }
 }
@@ -121,23 +121,24 @@ struct TimeTextTests {
         (.nanoseconds(-1), "1969-12-31T23:59:59.999999Z"), (.seconds(Int64.max), "9999-12-31T23:59:59.000000Z"),
         (.seconds(Int64.min), "0000-01-01T00:00:00.000000Z"),
     ])
-    func writesRFC3339(_ time: Duration, _ expected: String) {
+    func timesFollowRFC3339(_ time: Duration, _ expected: String) {
         #expect(CalendarTime(time).rfc3339 == expected)
     }
 
-    @Test func showsPeopleTheirOwnClock() {
+    @Test func plainTimesAreLocal() {
         #expect(CalendarTime(Samples.morning, offset: 3600).plain == "2026-01-31 11:00:00.123")
         #expect(CalendarTime(Samples.morning, offset: -36_001).plain == "2026-01-30 23:59:59.123")
         #expect(CalendarTime(.seconds(Int64.max), offset: .max).plain.hasPrefix("9999-12-31"))
     }
 
     @Test(arguments: [
-        (Duration.zero, "0 ms"), (.milliseconds(250), "250 ms"), (.microseconds(999_999), "999 ms"), (.milliseconds(4299), "4.2 s"),
-        (.milliseconds(59_999), "59.9 s"), (.seconds(125), "2 min 5 s"), (.seconds(11_059), "3 h 4 min"),
-        (.seconds(183_600), "2 d 3 h"),
-        (.seconds(-5), "0 ms"),
+        (Duration.zero, "0ms"), (.microseconds(4579), "4.57ms"), (.microseconds(10_999), "10ms"), (.milliseconds(250), "250ms"),
+        (.microseconds(999_999), "999ms"), (.milliseconds(1000), "1s"), (.milliseconds(4299), "4.2s"),
+        (.milliseconds(59_999), "59.9s"), (.seconds(60), "1m"), (.seconds(125), "2m 5s"), (.seconds(7200), "2h"),
+        (.seconds(11_059), "3h 4m"), (.seconds(183_600), "2d 3h"), (.seconds(-5), "0ms"),
+        (Duration(attoseconds: .max), "1067519911d 16h"),
     ])
-    func roundsElapsedTimeDown(_ duration: Duration, _ expected: String) {
-        #expect(elapsedText(duration) == expected)
+    func durationsAreRoundedDown(_ duration: Duration, _ expected: String) {
+        #expect(durationText(duration) == expected)
     }
 }

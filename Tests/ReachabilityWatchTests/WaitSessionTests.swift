@@ -20,12 +20,12 @@ struct WaitSessionTests {
         WaitSession(monitor: monitor, scopes: scopes, clock: clock)
     }
 
-    /// Returns when the monitor has had its first snapshot.
+    /// Waits for the monitor's first snapshot.
     private func monitorRuns() async {
         for await health in monitor.healthUpdates where health.mode == .live { return }
     }
 
-    /// Each of the scopes can be reached for a while, but never both at the same time.
+    /// Makes the scopes reachable alternately, never both at once.
     private func openByTurns(_ count: Int) throws {
         var (open, closed) = ("198.51.100.1/32", "198.51.100.2/32")
         try network.addRoute(to: open, dev: "eth0")
@@ -38,12 +38,12 @@ struct WaitSessionTests {
         }
     }
 
-    @Test func answersAtOnceWithoutAMonitorIfAllIsThere() async {
+    @Test func aSatisfiedScopeNeedsNoMonitor() async {
         #expect(await session().run().status == .yes)
         #expect(monitor.health.mode == .starting)
     }
 
-    @Test func asksOnceIfThereIsNoTimeToWait() async throws {
+    @Test func aZeroTimeoutChecksOnce() async throws {
         try network.removeRoute(to: "default")
         var session = session()
         session.timeout = .zero
@@ -51,7 +51,7 @@ struct WaitSessionTests {
         #expect(monitor.health.mode == .starting)
     }
 
-    @Test func returnsWhenTheNetworkComes() async throws {
+    @Test func waitReturnsWhenTheNetworkComes() async throws {
         try network.removeRoute(to: "default")
         async let outcome = session().run()
         await monitorRuns()
@@ -59,7 +59,7 @@ struct WaitSessionTests {
         #expect(await outcome.status == .yes)
     }
 
-    @Test func waitsForAllScopesAtTheSameTime() async throws {
+    @Test func allScopesMustBeSatisfiedAtOnce() async throws {
         try network.removeRoute(to: "default")
         async let outcome = session(scopes).run()
         await monitorRuns()
@@ -71,7 +71,7 @@ struct WaitSessionTests {
     }
 
     @Test(arguments: 1...10)
-    func doesNotAddUpWhatWasTrueAtDifferentTimes(_ round: Int) async throws {
+    func alternatingScopesNeverSatisfyWait(_ round: Int) async throws {
         try network.removeRoute(to: "default")
         var session = session(scopes)
         session.timeout = .seconds(5)
@@ -83,7 +83,7 @@ struct WaitSessionTests {
         #expect(await outcome.status == .no)
     }
 
-    @Test func waitsForTheEndOfTheNetwork() async throws {
+    @Test func waitReturnsWhenTheNetworkGoes() async throws {
         var session = session()
         session.target = .unsatisfied
         async let outcome = session.run()
@@ -92,7 +92,7 @@ struct WaitSessionTests {
         #expect(await outcome.status == .yes)
     }
 
-    @Test func givesUpWhenTheTimeIsUpAndKnowsWhatIsMissing() async throws {
+    @Test func aTimeoutReportsTheMissingPaths() async throws {
         try network.removeRoute(to: "default")
         var session = session(scopes)
         session.timeout = .seconds(5)
@@ -103,11 +103,11 @@ struct WaitSessionTests {
         let end = await outcome
         #expect(end.status == .no)
         #expect(
-            session.report(of: end)
+            session.summary(of: end)
                 == "timed out: 198.51.100.1: unsatisfied: no route; 198.51.100.2: unsatisfied: no route")
     }
 
-    @Test func saysThatItIsBlind() async throws {
+    @Test func aFailedMonitorReportsItsError() async throws {
         try network.removeRoute(to: "default")
         let error = ReachabilityError(.netlinkUnavailable, operation: "recvmsg")
         async let outcome = session().run()
@@ -118,19 +118,19 @@ struct WaitSessionTests {
         #expect(end.error == error)
     }
 
-    @Test func treatsAMonitorThatEndsWithoutAnErrorAsBlind() async throws {
+    @Test func anEndedMonitorIsUnknown() async throws {
         try network.removeRoute(to: "default")
         let running = Task { try await monitor.run() }
         await monitorRuns()
         running.cancel()
         _ = await running.result
-        // It has ended: this session's own attempt to run it is refused.
+        // The session's own attempt to run the ended monitor is refused.
         let outcome = await session().run()
         #expect(outcome.status == .unknown)
         #expect(outcome.error?.code == .alreadyRun)
     }
 
-    @Test func goesOnWhenOneRequestFails() async throws {
+    @Test func aSingleFailedRequestIsRepeated() async throws {
         try network.removeRoute(to: "default")
         network.failNextRequests(1, errno: 16)
         async let outcome = session().run()

@@ -21,7 +21,7 @@ struct WatchSessionTests {
             output: output, notes: notes)
     }
 
-    @Test func writesTheBaselineThenEachChangeAndEndsWithItsCount() async throws {
+    @Test func baselineThenChangesUpToTheCount() async throws {
         let output = LineCollector()
         var session = session(output)
         session.count = 3
@@ -29,16 +29,16 @@ struct WatchSessionTests {
         #expect(await output.next().contains("● online   via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4"))
         clock.advance(by: .seconds(1))
         try network.pull("eth0")
-        #expect(await output.next().contains("○ offline  after at least 1.0 s: no carrier (eth0 lost carrier)"))
+        #expect(await output.next().contains("○ offline  after at least 1s: no carrier (eth0 lost carrier)"))
         clock.advance(by: .milliseconds(4250))
         try network.plug("eth0")
-        #expect(await output.next().contains("● online   after 4.2 s: via eth0"))
+        #expect(await output.next().contains("● online   after 4.2s: via eth0"))
         #expect(await end == .done)
         #expect(output.lines.count == 3)
         #expect(notes.lines.isEmpty)
     }
 
-    @Test func beginsWithTheBaselinesInTheOrderOfTheScopes() async throws {
+    @Test func baselinesComeInTheOrderOfScopes() async throws {
         let output = LineCollector()
         let addresses = (1...9).map { Samples.address("198.51.100.\($0)") }
         var session = session(output, scopes: addresses.map(Scope.address))
@@ -56,7 +56,7 @@ struct WatchSessionTests {
         #expect(await end == .done)
     }
 
-    @Test func tellsAShortLossOnlyIfAskedForEverything() async throws {
+    @Test func shortLossesNeedRaw() async throws {
         let (damped, raw) = (LineCollector(), LineCollector())
         var sessions = [damped, raw].map {
             WatchSession(monitor: ReachabilityMonitor(network), scopes: [.internet], count: 2, output: $0, notes: notes)
@@ -70,10 +70,10 @@ struct WatchSessionTests {
             _ = await end
         }
         #expect(damped.lines.last?.contains("● online   lost and regained: via eth0") == true)
-        #expect(raw.lines.last?.contains("○ offline  after at least 0 ms: no carrier") == true)
+        #expect(raw.lines.last?.contains("○ offline  after at least 0ms: no carrier") == true)
     }
 
-    @Test func endsWhenItsTimeIsUp() async throws {
+    @Test func theTimeLimitEndsWatch() async throws {
         let output = LineCollector()
         var session = session(output)
         session.timeLimit = .seconds(5)
@@ -86,12 +86,12 @@ struct WatchSessionTests {
     }
 
     @Test(arguments: [OutputFailure.readerGone, .refused(errno: 28)])
-    func endsWhenItsOutputFails(_ failure: OutputFailure) async {
+    func aFailedOutputEndsWatch(_ failure: OutputFailure) async {
         let output = LineCollector { _ throws(OutputFailure) in throw failure }
         #expect(await session(output).run() == .outputFailed(failure))
     }
 
-    @Test func tellsTheEndOfTheMonitorAndItsError() async {
+    @Test func theMonitorsErrorEndsWatch() async {
         let output = LineCollector()
         let session = session(output)
         let error = ReachabilityError(.netlinkUnavailable, errno: 97, operation: "socket(AF_NETLINK)")
@@ -102,10 +102,10 @@ struct WatchSessionTests {
         #expect(output.lines.last?.contains("◌ unknown") == true)
     }
 
-    @Test func notesWhatItWasTooSlowFor() async {
+    @Test func droppedTransitionsAreNoted() async {
         let output = LineCollector { [network] count throws(OutputFailure) in
             guard count == 0 else { return }
-            // While the first line is being written three changes come, and the stream keeps one.
+            // Three changes come during the first write, and the stream keeps one.
             try? network.pull("eth0")
             try? network.plug("eth0")
             try? network.pull("eth0")
@@ -115,7 +115,7 @@ struct WatchSessionTests {
         session.outputHasReader = true
         #expect(await session.run() == .done)
         #expect(output.lines.last?.contains("○ offline  no carrier") == true)
-        #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: standard output is read too slowly."])
+        #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: the reader of standard output is too slow"])
     }
 }
 
@@ -124,7 +124,7 @@ struct SequenceCheckTests {
         Samples.transition(sequence, from: Samples.offline(), to: Samples.online(), .online, Samples.cableBack)
     }
 
-    @Test func countsWhatIsMissing() {
+    @Test func gapsAreCounted() {
         var check = SequenceCheck()
         #expect(check.missed(before: Samples.baseline(Samples.offline())) == 0)
         #expect(check.missed(before: transition(1)) == 0)
@@ -132,7 +132,7 @@ struct SequenceCheckTests {
         #expect(check.missed(before: transition(6)) == 0)
     }
 
-    @Test func knowsNothingBeforeTheFirstOne() {
+    @Test func theFirstTransitionHasNoGap() {
         var check = SequenceCheck()
         #expect(check.missed(before: transition(.max)) == 0)
         #expect(check.missed(before: transition(1)) == 0)
@@ -140,18 +140,18 @@ struct SequenceCheckTests {
 }
 
 struct DropNoticeTests {
-    @Test func blamesAReaderOnlyIfThereIsOne() {
+    @Test func onlyExistingReadersAreBlamed() {
         var pipe = DropNotice(hasReader: true)
         #expect(
             pipe.dropped(1, of: "internet", now: .zero)
-                == ["1 transition of internet dropped: standard output is read too slowly."])
+                == ["1 transition of internet dropped: the reader of standard output is too slow"])
         var terminal = DropNotice(hasReader: false)
         #expect(
             terminal.dropped(2, of: "internet", now: .zero)
-                == ["2 transitions of internet dropped: they came faster than lines could be written."])
+                == ["2 transitions of internet dropped: they came faster than lines could be written"])
     }
 
-    @Test func speaksAtMostOnceASecond() {
+    @Test func noticesComeAtMostOnceASecond() {
         var notice = DropNotice(hasReader: true)
         #expect(notice.dropped(1, of: "a", now: .seconds(10)).count == 1)
         #expect(notice.dropped(2, of: "a", now: .milliseconds(10_500)).isEmpty)

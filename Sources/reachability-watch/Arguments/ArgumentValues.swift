@@ -1,17 +1,17 @@
 import ReachableRetry
 
-/// A length of time as it is written on the command line: `250ms`, `2s`, `1.5s`, `5m`, `1h`.
+/// A duration on the command line: `250ms`, `2s`, `1.5s`, `5m`, `1h`.
 struct DurationArgument: Hashable {
-    /// Whatever is longer counts as this long, so that no later sum can overflow.
+    /// The upper limit of durations, a century: sums of two never overflow.
     static let longest = Duration.seconds(100 * 365 * 86_400)
 
-    /// The length.
+    /// The parsed duration.
     let duration: Duration
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         guard let duration = Self.parse(text) else {
-            throw InvalidArgument("a duration is a number and a unit, without a space: 250ms, 2s, 1.5s, 5m or 1h")
+            throw InvalidArgument("not a duration; next: write a number and a unit without a space: 250ms, 2s, 1.5s, 5m or 1h")
         }
         self.duration = duration
     }
@@ -41,7 +41,7 @@ struct DurationArgument: Hashable {
         }
     }
 
-    /// The number that the digits make, at most `Int64.max`.
+    /// Returns the value of decimal digits, at most `Int64.max`.
     private static func integer(_ digits: some Sequence<UInt8>) -> Int64 {
         var value: Int64 = 0
         for digit in digits {
@@ -53,9 +53,7 @@ struct DurationArgument: Hashable {
         return value
     }
 
-    /// The nanoseconds that the digits behind the point make.
-    ///
-    /// What is below a nanosecond is dropped.
+    /// Returns the nanoseconds of the digits after the decimal point, rounded down.
     private static func fraction(_ digits: some Sequence<UInt8>, of unit: Int64) -> Int64 {
         var numerator: Int128 = 0
         var denominator: Int128 = 1
@@ -69,29 +67,29 @@ struct DurationArgument: Hashable {
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }
 
-/// A 32-bit number as it is written on the command line: decimal, or hexadecimal behind `0x` as ip-rule(8) prints marks.
+/// A 32-bit number on the command line: decimal, or hexadecimal after `0x` as ip-rule(8) prints marks.
 struct NumberArgument: Hashable {
-    /// The number.
+    /// The parsed number.
     let value: UInt32
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
         let digits = isHexadecimal ? text.dropFirst(2) : Substring(text)
-        // UInt32.init accepts a sign, which is none of a mark's or a user's.
+        // UInt32.init accepts a sign; marks and users have none.
         guard digits.utf8.first != UInt8(ascii: "+"), let value = UInt32(digits, radix: isHexadecimal ? 16 : 10) else {
-            throw InvalidArgument("it takes a number from 0 to 4294967295, or a hexadecimal one such as 0x2a")
+            throw InvalidArgument("not a 32-bit number; next: write 0 to 4294967295, or hexadecimal such as 0x2a")
         }
         self.value = value
     }
 }
 
-/// The speed of a replay as it is written on the command line: `1` as it happened, `10`, `0.5`, or `max`.
+/// The speed of a replay on the command line: `1` for real time, `10`, `0.5`, or `max`.
 struct SpeedArgument: Hashable {
-    /// How many recorded seconds pass in a second; `nil` for as fast as possible.
+    /// The recorded seconds replayed in one second; `nil` for unlimited speed.
     let factor: Double?
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         guard text != "max" else {
             factor = nil
@@ -99,25 +97,25 @@ struct SpeedArgument: Hashable {
         }
         let isNumber = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: ".") }
         guard isNumber, let factor = Double(text), (0.001...1_000_000).contains(factor) else {
-            throw InvalidArgument("a speed is a number from 0.001 to 1000000, such as 1, 10 or 0.5, or the word max")
+            throw InvalidArgument("not a speed; next: write a number from 0.001 to 1000000, such as 1, 10 or 0.5, or max")
         }
         self.factor = factor
     }
 }
 
-/// A backoff as it is written on the command line: `immediate`, `constant:2s`, `linear:1s+1s`, `exponential:500ms..30s` or
+/// A backoff on the command line: `immediate`, `constant:2s`, `linear:1s+1s`, `exponential:500ms..30s` or
 /// `fibonacci:1s..60s`.
 ///
-/// The part behind the two dots is the longest delay; without it there is none.
+/// The duration after `..` is the maximum; without it delays grow without limit.
 struct BackoffArgument: Sendable {
-    /// The backoff, without jitter.
+    /// The parsed backoff, without jitter.
     let backoff: Backoff
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         guard let backoff = Self.parse(text) else {
             throw InvalidArgument(
-                "a backoff is written like immediate, constant:2s, linear:1s+1s, exponential:500ms..30s or fibonacci:1s..60s")
+                "not a backoff; next: write immediate, constant:2s, linear:1s+1s, exponential:500ms..30s or fibonacci:1s..60s")
         }
         self.backoff = backoff
     }
@@ -148,23 +146,23 @@ struct BackoffArgument: Sendable {
     private static func duration(_ text: String) -> Duration? { (try? DurationArgument(text))?.duration }
 }
 
-/// Exit codes as they are written on the command line: `2`, `2,64` or `2,64,70-79`.
+/// A set of exit codes on the command line: `2`, `2,64` or `2,64,70-79`.
 struct ExitCodesArgument: Hashable, Sendable {
     private let ranges: [ClosedRange<Int32>]
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         var ranges: [ClosedRange<Int32>] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let range = Self.range(part) else {
-                throw InvalidArgument("exit codes are numbers from 1 to 255, as in 2,64,70-79")
+                throw InvalidArgument("not a list of exit codes; next: write numbers from 1 to 255, as in 2,64,70-79")
             }
             ranges.append(range)
         }
         self.ranges = ranges
     }
 
-    /// Whether a code is among them.
+    /// Returns `true` if the set contains a code.
     func contains(_ code: Int32) -> Bool { ranges.contains { $0.contains(code) } }
 
     private static func range(_ text: Substring) -> ClosedRange<Int32>? {
@@ -185,9 +183,9 @@ struct ExitCodesArgument: Hashable, Sendable {
     }
 }
 
-/// An argument that cannot be understood, and how to write it.
+/// The error of an argument that cannot be parsed.
 struct InvalidArgument: Error, Hashable, CustomStringConvertible {
-    /// What is wrong, and what would be right.
+    /// The mistake and, after `next:`, the correct form.
     let description: String
 
     init(_ description: String) { self.description = description }

@@ -1,9 +1,9 @@
 import Glibc
 import Reachability
 
-/// The words of this program's command line as the system hands them over: file names need not be text.
+/// The words of the command line as bytes: file names need not be UTF-8.
 enum RawArguments {
-    /// The words behind the first `--`.
+    /// The words after the first `--`.
     static var behindTerminator: [[UInt8]] {
         var words: [[UInt8]] = []
         var isBehind = false
@@ -19,7 +19,7 @@ enum RawArguments {
 
     /// The words as texts, without the program's name.
     ///
-    /// Words that are not UTF-8 are written as the library writes names of interfaces, so that an interface can have any name.
+    /// Words that are not UTF-8 are encoded like interface names in the library, so that every interface can be named.
     static var texts: [String] {
         var texts: [String] = []
         var pointer = CommandLine.unsafeArgv
@@ -31,7 +31,7 @@ enum RawArguments {
         return Array(texts.dropFirst())
     }
 
-    /// The bytes of a C string.
+    /// Returns the bytes of a C string.
     static func bytes(_ string: UnsafePointer<CChar>) -> [UInt8] {
         UnsafeBufferPointer(start: string, count: strlen(string)).map(UInt8.init(bitPattern:))
     }

@@ -1,9 +1,9 @@
 import ArgumentParser
 import ReachableRetry
 
-/// The options of the retry policy.
+/// The options that make a retry policy.
 struct RetryOptions: ParsableArguments {
-    /// The names of jitters.
+    /// The jitters by name.
     enum JitterName: String, CaseIterable, ExpressibleByArgument {
         case none
         case full
@@ -20,7 +20,7 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
-    /// The names of the behaviours while offline.
+    /// The behaviours while offline by name.
     enum ConnectivityName: String, CaseIterable, ExpressibleByArgument {
         case wait
         case accelerate
@@ -35,7 +35,7 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
-    @Option(help: ArgumentHelp("Give up after this many attempts; those that an outage broke off do not count.", valueName: "n"))
+    @Option(help: ArgumentHelp("Give up after this many attempts; attempts broken off by an outage do not count.", valueName: "n"))
     var attempts: Int?
 
     @Option(
@@ -49,36 +49,38 @@ struct RetryOptions: ParsableArguments {
     var jitter = JitterName.full
 
     @Option(
-        help: ArgumentHelp("Give up after this time, such as 2s, 5m or 1h; waiting and suspension count.", valueName: "duration"),
+        help: ArgumentHelp("Give up after this time, such as 2s, 5m or 1h; includes waiting and suspend.", valueName: "duration"),
         transform: { try DurationArgument($0) })
     var deadline: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "End an attempt that takes longer than this, with all its processes; it counts as failed, and the last one makes 124.",
+            "End an attempt and all its processes after this time; it counts as failed. Exit code 124 if it was the last attempt.",
             valueName: "duration"),
         transform: { try DurationArgument($0) })
     var attemptTimeout: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "While offline: wait for the network; accelerate (start attempts, and one at once on a reconnect); or ignore it.",
+            "While offline: wait for the network; accelerate (keep trying, and retry at once on a reconnect); or ignore it.",
             valueName: "rule"))
     var connectivity = ConnectivityName.wait
 
     @Option(
-        help: ArgumentHelp("Exit codes after which there is no further attempt, such as 2,64,70-79.", valueName: "codes"),
+        help: ArgumentHelp("Exit codes that end the retries, such as 2,64,70-79.", valueName: "codes"),
         transform: { try ExitCodesArgument($0) })
     var giveUpOn: ExitCodesArgument?
 
     func validate() throws {
-        if let attempts, attempts < 1 { throw ValidationError("--attempts takes a number of at least 1.") }
-        if attemptTimeout?.duration == .zero { throw ValidationError("--attempt-timeout takes a time above zero, such as 30s.") }
+        if let attempts, attempts < 1 { throw ValidationError("--attempts is below 1; next: use 1 or more") }
+        if attemptTimeout?.duration == .zero {
+            throw ValidationError("--attempt-timeout is zero; next: use a longer time, such as 30s")
+        }
     }
 
-    /// The policy.
+    /// The retry policy.
     ///
-    /// By default it never gives up: only the user knows when the command has failed for good.
+    /// Without limits it never gives up: only the user knows which failures are final.
     var policy: RetryPolicy {
         let curve = backoff?.backoff ?? .exponential(initial: .milliseconds(500), maximum: .seconds(30))
         return RetryPolicy(curve.jitter(jitter.jitter))

@@ -1,35 +1,35 @@
 import ArgumentParser
 import Reachability
 
-/// What is to be reached, and from where it is looked at.
+/// The options that select scopes: destinations, and the socket properties and namespace to use.
 struct ScopeOptions: ParsableArguments {
     @Option(
         name: .customLong("to"),
         help: ArgumentHelp(
             """
-            What to reach: an IPv4 or IPv6 address, with %IFNAME if it is link-local, or a host's name. May be repeated. Default: \
-            the internet.
+            The destination: an IPv4 or IPv6 address, with %IFNAME if it is link-local, or a host name. May be repeated. \
+            Default: the internet.
             """,
             valueName: "addr|host"),
         transform: { try DestinationArgument($0) })
     var destinations: [DestinationArgument] = []
 
     @Option(
-        help: ArgumentHelp("Ask as a socket with this firewall mark would (SO_MARK).", valueName: "n"),
+        help: ArgumentHelp("Look up routes for sockets with this firewall mark (SO_MARK).", valueName: "n"),
         transform: { try NumberArgument($0).value })
     var mark: UInt32?
 
     @Option(
-        help: ArgumentHelp("Ask as a socket of this user would.", valueName: "n"), transform: { try NumberArgument($0).value })
+        help: ArgumentHelp("Look up routes for sockets of this user.", valueName: "n"), transform: { try NumberArgument($0).value })
     var uid: UInt32?
 
     @Option(
-        help: ArgumentHelp("Ask as a socket bound to this interface would (SO_BINDTODEVICE).", valueName: "name"),
+        help: ArgumentHelp("Look up routes for sockets bound to this interface (SO_BINDTODEVICE).", valueName: "name"),
         transform: { try InterfaceArgument($0).name })
     var interface: String?
 
     @Option(
-        help: ArgumentHelp("Look at this network namespace: a name under /run/netns, or a path. Needs root.", valueName: "name"))
+        help: ArgumentHelp("Use this network namespace: a name under /run/netns, or a path. Needs root.", valueName: "name"))
     var netns: String?
 
     func validate() throws {
@@ -37,18 +37,18 @@ struct ScopeOptions: ParsableArguments {
             let text = quotation("\(destination.scope)")
             if let own = destination.interface, let interface, own != interface {
                 throw ValidationError(
-                    "--to \(text)%\(quotation(own)) contradicts --interface \(quotation(interface)): leave one of them out.")
+                    "--to \(text)%\(quotation(own)) contradicts --interface \(quotation(interface)); next: omit one of them")
             }
             if let address = destination.address, address.family == .ipv6, address.isLinkLocal,
                 destination.interface ?? interface == nil
             {
-                throw ValidationError("\(text) exists on every link: name the interface, as in --to \(text)%eth0.")
+                throw ValidationError("\(text) exists on every link; next: add the interface, as in --to \(text)%eth0")
             }
         }
-        if netns == "" { throw ValidationError("--netns takes a name; `ip netns list` shows those that exist.") }
+        if netns == "" { throw ValidationError("--netns is empty; next: choose a name from `ip netns list`") }
     }
 
-    /// What is to be reached, each once, in the order of the command line.
+    /// The scopes without duplicates, in the order of the command line.
     var scopes: [Scope] {
         guard !destinations.isEmpty else { return [qualified(.internet, interface: interface)] }
         var seen: Set<Scope> = []
@@ -56,7 +56,7 @@ struct ScopeOptions: ParsableArguments {
             .filter { seen.insert($0).inserted }
     }
 
-    /// The file of the namespace to enter.
+    /// The file of the namespace to enter; `nil` to stay.
     var namespacePath: String? {
         netns.map { $0.contains("/") ? $0 : "/run/netns/\($0)" }
     }
@@ -70,16 +70,16 @@ struct ScopeOptions: ParsableArguments {
     }
 }
 
-/// A destination as it is written on the command line: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.
+/// A destination on the command line: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.
 struct DestinationArgument: Hashable {
-    /// What is to be reached.
+    /// The destination as a scope.
     let scope: Scope
-    /// The address, if it is one.
+    /// The address; `nil` for a host name.
     let address: IPAddress?
-    /// The interface named behind the percent sign.
+    /// The interface after the percent sign.
     let interface: String?
 
-    /// Reads the text.
+    /// Parses the text.
     init(_ text: String) throws(InvalidArgument) {
         let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0])
@@ -89,15 +89,15 @@ struct DestinationArgument: Hashable {
             scope = .address(address)
         } else {
             guard interface == nil, Self.isHostName(name) else {
-                throw InvalidArgument("a destination is written like 192.0.2.1, 2001:db8::1, fe80::1%eth0 or nas.example.org")
+                throw InvalidArgument("not a destination; next: write 192.0.2.1, 2001:db8::1, fe80::1%eth0 or nas.example.org")
             }
             scope = .host(name)
         }
     }
 
-    /// Whether a name server, or /etc/hosts, could know such a name (RFC 1123 §2.1, with the underscores that are in use).
+    /// Returns `true` for a valid host name (RFC 1123 §2.1, with the underscores in common use).
     ///
-    /// What consists of digits and dots is a mistyped address: inet_aton(3) takes it for one, and so does the resolver.
+    /// Digits and dots alone are a mistyped address: inet_aton(3), and so the resolver, would accept them as one.
     private static func isHostName(_ text: String) -> Bool {
         let name = text.hasSuffix(".") ? text.dropLast() : text[...]
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
@@ -113,27 +113,27 @@ struct DestinationArgument: Hashable {
     }
 }
 
-/// The name of an interface as it is written on the command line, and as this program prints it.
+/// The name of an interface on the command line, plain or as this program prints it.
 struct InterfaceArgument: Hashable {
-    /// The name, encoded as the library encodes names.
+    /// The name in the library's encoding.
     let name: String
 
-    /// Reads the text.
+    /// Parses the text.
     ///
-    /// What the kernel refuses in a name (net/core/dev.c, dev_valid_name) cannot be meant.
+    /// Rejects the names that the kernel rejects (net/core/dev.c, dev_valid_name).
     init(_ text: String) throws(InvalidArgument) {
         name = unescapedFromTerminal(text)
         let isValid = !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(where: Self.isRefused)
-        guard isValid else { throw InvalidArgument("an interface has a name like eth0; `ip link` lists those that exist") }
+        guard isValid else { throw InvalidArgument("not an interface name; next: choose one from `ip link`, such as eth0") }
         guard Self.length(name) <= Self.longest else {
-            throw InvalidArgument("the name of an interface has at most \(Self.longest) bytes; `ip link` lists those that exist")
+            throw InvalidArgument("an interface name has at most \(Self.longest) bytes; next: choose one from `ip link`")
         }
     }
 
     /// IFNAMSIZ without the final zero byte (netdevice(7)).
     private static let longest = 15
 
-    /// The bytes of a name that is encoded as the library encodes names.
+    /// Returns the number of bytes of a name in the library's encoding.
     private static func length(_ name: String) -> Int {
         let parts = name.split(separator: "\\x", omittingEmptySubsequences: false)
         let escapes = parts.dropFirst().count { $0.utf8.prefix(2).count(where: \.isHexadecimal) == 2 }

@@ -1,25 +1,25 @@
 import Reachability
 
-/// A monitor at work for one command: it runs until the command has seen enough, time is up, or it ends by itself.
+/// A running monitor for one command; ends when the command has seen enough, time is up, or the monitor ends.
 struct MonitorSession {
-    /// Why a session ended.
+    /// The reason why a session ended.
     enum End: Hashable {
-        /// The command had seen enough.
+        /// The command stopped it.
         case stopped(ExitStatus)
-        /// The time was up.
+        /// The time limit passed.
         case timeUp
-        /// The monitor ended, by this error if there was one.
+        /// The monitor ended, with an error if there was one.
         case monitorEnded(ReachabilityError?)
     }
 
-    /// Takes a transition of the scope with the given position; returns how to end, or `nil` to go on.
+    /// Consumes a transition of the scope at an index; returns an exit status to end the session.
     typealias Consumer = @Sendable (Int, Transition) async -> ExitStatus?
 
     let monitor: ReachabilityMonitor
     let scopes: [Scope]
     let isRaw: Bool
     let timeLimit: Duration?
-    /// Measures the time limit.
+    /// The clock of the time limit.
     let clock: any Clock<Duration>
 
     private enum Event {
@@ -28,9 +28,9 @@ struct MonitorSession {
         case ended(ReachabilityError?)
     }
 
-    /// Runs the monitor and hands every transition to `consume`: first the baselines in the order of the scopes, then what comes.
+    /// Runs the monitor and passes every transition to `consume`: baselines first, in the order of the scopes.
     func run(_ consume: @escaping Consumer) async -> End {
-        // Subscribed before the monitor runs, so that nothing can be missed.
+        // Subscribe before the monitor runs: no transition is missed.
         let streams = scopes.map { monitor.transitions(to: $0, raw: isRaw) }
         return await withTaskGroup(of: Event.self) { group in
             group.addTask { .consumed(await Self.consume(streams, consume)) }
@@ -50,7 +50,7 @@ struct MonitorSession {
                 case .consumed(.none): hasConsumed = true
                 case .ended(let cause): (hasEnded, error) = (true, cause)
                 }
-                // The last transitions are still to be consumed when the monitor ends.
+                // After the monitor's end the streams still hold its last transitions.
                 if hasConsumed, hasEnded { break }
             }
             return .monitorEnded(error)

@@ -5,23 +5,23 @@ import ArgumentParser
 struct ReachabilityWatch: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reachability-watch",
-        abstract: "Tells whether and how this machine can reach the network, and what changed, as the kernel says it.",
+        abstract: "Shows whether this machine can reach the network, what changed and why, as the kernel reports it.",
         discussion: """
-            It listens to the kernel and asks its routing tables; it sends no packets.
+            Listens to kernel events and looks up routes; sends no packets.
 
             EXAMPLES
-              Watch the connection come and go, for people or for programs:
+              Watch every change, as text or as JSON:
                 reachability-watch
                 reachability-watch --format json --to 192.0.2.7
 
-              Start as soon as the network is there, or give up:
+              Start once the network is there, or give up:
                 reachability-watch wait --timeout 5m && rsync -a photos/ nas:photos/
 
-              Take an outage home, to look at it in peace:
+              Record an outage and replay it elsewhere:
                 reachability-watch record --for 1h outage.reach
                 reachability-watch replay outage.reach
 
-              Repeat a command until it succeeds, and start again the moment the network is back:
+              Repeat a command until it succeeds, and retry the moment the network is back:
                 reachability-watch run -- rsync -a photos/ nas:photos/
 
             EXIT CODES
@@ -29,10 +29,10 @@ struct ReachabilityWatch: ParsableCommand {
               1   no, or timed out         65  not a recording
               2   unknown                  66  input cannot be read
                                            69  netlink not available
-                                           73  output cannot be made
+                                           73  output cannot be created
                                            74  output failed
                                            77  no permission
-              run ends with the command's code; 124 deadline or --attempt-timeout, 126 not executable, 127 not found.
+              run exits with the command's code; 124 deadline or --attempt-timeout, 126 not executable, 127 not found.
             """,
         version: "0.1.0",
         subcommands: [
@@ -41,7 +41,7 @@ struct ReachabilityWatch: ParsableCommand {
         ],
         defaultSubcommand: WatchCommand.self)
 
-    /// Synchronous, so that a namespace can be entered while there is only this thread.
+    /// Runs synchronously: a namespace must be entered while there is only one thread.
     static func main() {
         ProcessSetup.perform()
         StartConditions.check()
@@ -53,46 +53,46 @@ struct ReachabilityWatch: ParsableCommand {
             guard exitCode(for: error) != .success else { exit(withError: error) }
             let text = quotingInput(in: fullMessage(for: error), words: words)
             try? DescriptorOutput.diagnostics.write(text)
-            // Writes nothing more.
+            // The text is out already: this only ends the process.
             exit(withError: exitCode(for: error))
         }
     }
 
-    /// The names of the commands, for words that are none.
+    /// The suggestions for misspelt commands.
     static var suggestion: CommandSuggestion {
         CommandSuggestion(names: configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"])
     }
 
-    /// Reads the words of the command line behind the program's name.
+    /// Parses the words of the command line after the program's name.
     ///
-    /// A misspelt command is named before its options, which the default command may not have.
+    /// A misspelt command is reported before its options, which the default command may not have.
     static func parse(_ words: [String]) throws -> any ParsableCommand {
         if let word = suggestion.unknownCommand(in: words) { throw ValidationError(suggestion.error(for: word)) }
         return try parseAsRoot(words)
     }
 }
 
-/// The command that a word was probably meant to be.
+/// The nearest command to a misspelt one.
 struct CommandSuggestion {
     /// The names of all commands.
     let names: [String]
 
-    /// Returns the error text for a word that stands where a command may stand, and is none.
+    /// Returns the error text for a word in the place of a command.
     func error(for word: String) -> String {
         let beginning = "'\(quotation(word))' is not a command; "
         if let name = nearest(to: word) { return beginning + "did you mean '\(name)'?" }
-        return beginning + "next: reachability-watch --help lists them. A destination is named with --to."
+        return beginning + "next: reachability-watch --help lists the commands; --to names a destination"
     }
 
-    /// Returns the word that is no command although it stands in its place: in front of all options.
+    /// Returns the first word if it stands before all options and is not a command.
     func unknownCommand(in words: [String]) -> String? {
         guard let first = words.first, !first.hasPrefix("-"), !names.contains(first) else { return nil }
         return first
     }
 
-    /// Returns the name that takes the fewest changes, at most two and half of the letters; or the only one that begins so.
+    /// Returns the name with the smallest edit distance, at most two and half of the letters, or the only one with this prefix.
     func nearest(to word: String) -> String? {
-        // Longer words are no misspelt command, and would take long to compare.
+        // Longer words are not misspelt commands, and slow to compare.
         guard !word.isEmpty, word.count <= 32 else { return nil }
         let letters = Array(word.lowercased())
         let distances = names.map { (name: $0, distance: Self.distance(letters, Array($0))) }
@@ -103,7 +103,7 @@ struct CommandSuggestion {
         return longer.count == 1 ? longer[0] : nil
     }
 
-    /// Returns how many letters have to be inserted, left out, replaced, or exchanged with their neighbour.
+    /// Returns the number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein).
     private static func distance(_ left: [Character], _ right: [Character]) -> Int {
         var rows = [Array(0...right.count)]
         for (row, letter) in left.enumerated() {

@@ -6,18 +6,17 @@ import Reachability
 struct RecordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "record",
-        abstract: "Writes all that the kernel says to a file, for replay to tell it again on any machine.",
+        abstract: "Saves every kernel event to a file, for replay on any machine.",
         discussion: """
-            It goes on until its time is up or SIGHUP, SIGINT or SIGTERM ends it (not under nohup(1): what was ignored stays \
-            ignored), and writes nothing to standard output. The file holds interface
-            names and addresses, and no traffic.
+            Records until --for has passed or SIGHUP, SIGINT or SIGTERM arrives (signals ignored at the start, as under nohup(1), \
+            stay ignored). The file holds interface names and addresses, and no traffic.
 
             EXAMPLES
               reachability-watch record outage.reach
               reachability-watch record --to 192.0.2.7 --for 1h - | gzip > outage.reach.gz
             """)
 
-    @Argument(help: ArgumentHelp("The file to make, or - for standard output. Nothing is overwritten.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to create, or - for standard output. Existing files are kept.", valueName: "file"))
     var file: String
 
     @OptionGroup var target: ScopeOptions
@@ -42,8 +41,9 @@ struct RecordCommand: ParsableCommand {
                 sink: { bytes throws(ReachabilityError) in try output.write(bytes) })
             let outcome = await session.run(until: interruption)
             if outcome.lost > 0 {
-                DescriptorOutput.complain(
-                    "\(outcome.lost) entries were dropped, and marked in the recording: \(output.path) is written too slowly.")
+                DescriptorOutput.printMessage(
+                    "\(outcome.lost) entries dropped, and marked in the recording: writing \(output.path) is too slow; "
+                        + "next: record to a faster disk")
             }
             return switch outcome.end {
             case .done: .yes
@@ -57,8 +57,8 @@ struct RecordCommand: ParsableCommand {
         switch error.errno {
         case EPIPE: return .yes
         case EFBIG:
-            DescriptorOutput.complain(
-                "\(quotation(file)) has reached the limit on the size of files, and holds everything up to there; "
+            DescriptorOutput.printMessage(
+                "\(quotation(file)) has reached the file size limit and holds everything up to there; "
                     + "next: raise the limit, e.g. `ulimit -f unlimited`, and record to another file")
             return .outputFailed
         default: return Program.report(error, as: .outputFailed)
@@ -67,14 +67,14 @@ struct RecordCommand: ParsableCommand {
 
     private static func report(cannotCreate error: ReachabilityError, _ file: String) -> ExitStatus {
         guard error.errno == EEXIST else { return Program.report(error, as: .cannotCreate) }
-        DescriptorOutput.complain("\(quotation(file)) exists: choose another name, or remove it.")
+        DescriptorOutput.printMessage("\(quotation(file)) exists already; next: choose another name, or remove the file")
         return .cannotCreate
     }
 }
 
-/// What `record` does: it keeps a monitor watching and writes what passes between it and its source.
+/// The work of `record`: runs a monitor and saves the exchange with its source.
 struct RecordSession {
-    /// Why it ended.
+    /// The reason why a recording ended.
     enum End: Hashable {
         /// The time was up, or a signal came.
         case done
@@ -82,7 +82,7 @@ struct RecordSession {
         case monitorEnded(ReachabilityError?)
     }
 
-    /// How it ended, and how many entries were dropped.
+    /// The end of a recording and the number of dropped entries.
     struct Outcome: Hashable {
         var end: End
         var lost: UInt64
@@ -94,9 +94,9 @@ struct RecordSession {
     var clock: any Clock<Duration> = ContinuousClock()
     let sink: @Sendable ([UInt8]) throws(ReachabilityError) -> Void
 
-    /// Records until the time limit or an interruption, until writing fails, or until the monitor ends.
+    /// Records until the time limit, an interruption, a failed write or the end of the monitor.
     ///
-    /// When it returns, all is written.
+    /// Returns after the last entry is written.
     func run(until interruption: AsyncStream<Int32>) async -> Outcome {
         let (failures, failed) = AsyncStream.makeStream(of: ReachabilityError.self)
         let recorder = Self.recorder(source, scopes) { [sink] bytes throws(ReachabilityError) in
@@ -126,7 +126,7 @@ struct RecordSession {
             for await end in group { if let end { return end } }
             return .done
         }
-        // What was left over at the end may have failed, too.
+        // The final flush may have failed, too.
         if let error = recorder.progress.failure as? ReachabilityError {
             return Outcome(end: .writingFailed(error), lost: recorder.progress.entriesLost)
         }

@@ -7,9 +7,9 @@ import Synchronization
 struct ReplayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
-        abstract: "Writes what watch would have written while a recording was made.",
+        abstract: "Writes the lines that watch would have written during a recording.",
         discussion: """
-            It needs no network and no privilege. Of a file of rtmon, which holds events and no verdicts, it writes the events.
+            Needs no network and no privilege. Files of rtmon hold events and no verdicts: their events are written.
 
             EXAMPLES
               reachability-watch replay outage.reach
@@ -19,14 +19,14 @@ struct ReplayCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The file from record or from rtmon, or - for standard input.", valueName: "file"))
     var file: String
 
-    @Option(help: "How to write: text for people, json for one object a line.")
+    @Option(help: "The output format: text for people, json for one object a line.")
     var format = OutputFormat.text
 
-    @Flag(help: "Tell each loss at once, however short.")
+    @Flag(help: "Report every loss at once, however short.")
     var raw = false
 
     @Option(
-        help: ArgumentHelp("How fast: 1 as it happened, 10 for ten times that, or max.", valueName: "n|max"),
+        help: ArgumentHelp("The speed: 1 for real time, 10 for ten times that, or max.", valueName: "n|max"),
         transform: { try SpeedArgument($0) })
     var speed: SpeedArgument?
 
@@ -40,12 +40,12 @@ struct ReplayCommand: ParsableCommand {
                     file == "-" ? RecordingFile(descriptor: STDIN_FILENO, name: "standard input") : try RecordingFile(reading: file)
                 let beginning = try CompressedFormat.beginning(of: input.read)
                 if let format = CompressedFormat(beginning: beginning) {
-                    DescriptorOutput.complain("\(quotation(input.path)) \(format.advice)")
+                    DescriptorOutput.printMessage("\(quotation(input.path)) \(format.advice)")
                     return .invalidData
                 }
                 let rest = Mutex(beginning)
                 network = try RecordedNetwork(pace: pace ?? .unlimited) {
-                    // An empty piece would be the end.
+                    // An empty chunk would mean the end.
                     let first = rest.withLock { bytes in
                         defer { bytes = [] }
                         return bytes
@@ -67,29 +67,29 @@ struct ReplayCommand: ParsableCommand {
     }
 }
 
-/// What `replay` does: it writes a line for each transition that a recording leads to.
+/// The work of `replay`: writes a line for each transition of a recording.
 struct ReplaySession {
     let network: RecordedNetwork
-    /// Whether the replay takes its time, so that lines are to be written as they come.
+    /// `true` to write lines as they come, at the pace of the replay.
     var isPaced = false
     var isRaw = false
     var format = OutputFormat.text
     var style = TextStyle()
     var localOffset: @Sendable (Duration) -> Int = { _ in 0 }
     let output: any LineOutput
-    /// Where remarks about the recording go.
+    /// The output for notes about the recording.
     let notes: any LineOutput
 
-    /// Replays to the end, or until the output fails.
+    /// Replays until the end, or until the output fails.
     func run() async -> WatchSession.End {
         guard network.hasAnswers else {
-            note("this is a file of rtmon: it holds events and no verdicts. For these record with `reachability-watch record`.")
+            note("an rtmon file holds events but no verdicts; next: record verdicts with `reachability-watch record`")
             let end = await EventListing(self).run()
-            noteRemarks()
+            writeRemarks()
             return end
         }
         var configuration = ReachabilityMonitor.Configuration()
-        // A recording of days passes in a moment, and every line of it counts.
+        // A replay of days takes a moment, and no line may be dropped.
         configuration.bufferedTransitions = .max
         let watch = WatchSession(
             monitor: ReachabilityMonitor(network, configuration: configuration),
@@ -106,13 +106,13 @@ struct ReplaySession {
             monitor: watch.monitor, scopes: watch.scopes, isRaw: isRaw, timeLimit: nil, clock: ContinuousClock())
         let end = await session.run { [network] index, transition in
             if Self.isEndOfRecording(transition, network) { return nil }
-            return await printer.isFull(after: transition, ofScopeAt: index) ? .yes : nil
+            return await printer.write(transition, ofScopeAt: index) ? .yes : nil
         }
         if case .monitorEnded(let error) = end { return error }
         return nil
     }
 
-    /// Replays first, then brings the transitions of all scopes into the order of their times.
+    /// Replays the whole recording, then writes the transitions of all scopes in the order of their times.
     private func printInOrder(_ watch: WatchSession, _ printer: TransitionPrinter) async -> ReachabilityError? {
         let streams = watch.scopes.map { watch.monitor.transitions(to: $0, raw: isRaw) }
         var error: ReachabilityError?
@@ -123,33 +123,33 @@ struct ReplaySession {
         while let (index, transition) = Self.earliest(next) {
             next[index] = await iterators[index].next(isolation: #isolation)
             if Self.isEndOfRecording(transition, network) { continue }
-            if await printer.isFull(after: transition, ofScopeAt: index) { break }
+            if await printer.write(transition, ofScopeAt: index) { break }
         }
         return error
     }
 
-    /// Baselines come first, in the order of the scopes.
+    /// Returns the earliest transition; baselines come first, in the order of the scopes.
     private static func earliest(_ transitions: [Transition?]) -> (Int, Transition)? {
         transitions.enumerated().compactMap { index, transition in transition.map { (index, $0) } }
             .min { ($0.1.isBaseline ? 0 : 1, $0.1.at, $0.0) < ($1.1.isBaseline ? 0 : 1, $1.1.at, $1.0) }
     }
 
-    /// Whether the transition says only that the recording is over, which is nothing that happened then.
+    /// Returns `true` if a transition only marks the end of the recording, which was no event then.
     private static func isEndOfRecording(_ transition: Transition, _ network: RecordedNetwork) -> Bool {
         transition.cause.kind == .ended && network.report.failure == nil
     }
 
     private func end(after error: ReachabilityError?) -> WatchSession.End {
-        noteRemarks()
-        // An error that was recorded is part of the report.
+        writeRemarks()
+        // A recorded error belongs to the recording.
         return error == nil || error == network.report.failure ? .done : .monitorEnded(error)
     }
 
-    private func noteRemarks() {
+    private func writeRemarks() {
         let report = network.report
         for remark in report.remarks { note(remark) }
         if network.hasAnswers, !report.isComplete, !report.isTorn {
-            note("the recording has no end: its recorder was killed, or is still at work.")
+            note("the recording has no end: the recorder was killed or is still running")
         }
     }
 
@@ -157,30 +157,30 @@ struct ReplaySession {
 }
 
 extension RecordingReport {
-    /// What is to be said about a recording that is not as it should be.
+    /// The notes about damage and gaps.
     fileprivate var remarks: [String] {
         var remarks: [String] = []
         func count(_ number: some BinaryInteger, _ noun: String) -> String { number == 1 ? "1 \(noun)" : "\(number) \(noun)s" }
         if let failure { remarks.append("the recorded session ended by an error: \(failure)") }
         if malformed > 0 {
-            remarks.append("\(count(malformed, "damaged record")) left out: something may be missing here.")
+            remarks.append("\(count(malformed, "damaged record")) left out: something may be missing here")
         }
-        if skipped > 0 { remarks.append("\(count(skipped, "record")) left out that this version has no use for.") }
-        if lost > 0 { remarks.append("\(count(lost, "record")) missing: the disk was too slow while the recording was made.") }
+        if skipped > 0 { remarks.append("\(count(skipped, "record")) left out: this version does not know their kind") }
+        if lost > 0 { remarks.append("\(count(lost, "record")) missing: the disk was too slow for the recorder") }
         if let tornAt {
-            remarks.append("the recording ends in the middle of an entry at byte \(tornAt); everything before it was replayed.")
+            remarks.append("the recording ends in the middle of an entry at byte \(tornAt); everything before it was replayed")
         }
         return remarks
     }
 }
 
-/// Writes a line for each event of a file that holds nothing else.
+/// The lines of a file that holds events alone.
 struct EventListing {
     private let session: ReplaySession
 
     init(_ session: ReplaySession) { self.session = session }
 
-    /// Writes them until the end, or until the output fails.
+    /// Writes one line for each event until the end, or until the output fails.
     func run() async -> WatchSession.End {
         let (lines, line) = AsyncStream.makeStream(of: String.self)
         async let error = read {
@@ -194,7 +194,7 @@ struct EventListing {
         return await error.map { .monitorEnded($0) } ?? .done
     }
 
-    /// Reads to the end; returns why that failed, if it did.
+    /// Reads to the end; returns the error that ended reading.
     private func read(
         _ line: @escaping @Sendable (String) -> Void, atEnd: @Sendable () -> Void
     ) async -> ReachabilityError? {
@@ -221,30 +221,30 @@ struct EventListing {
     }
 }
 
-/// The interfaces that events tell of, for their names.
+/// The interfaces by index, for the names in the lines.
 private final class EventTable: Sendable {
     private let table = Mutex(InterfaceTable())
 
-    /// What the events mean; those that change nothing mean nothing.
+    /// Returns the causes of events; events without an effect have none.
     func causes(of events: [NetworkEvent]) -> [Cause] {
         table.withLock { table in events.compactMap { table.apply($0.payload)?.cause } }
     }
 }
 
-/// A format of compressed files, for a user who forgot to decompress a recording.
+/// A compression format, to recognize recordings that are still compressed.
 enum CompressedFormat: String, CaseIterable {
     case gzip
     case xz
     case zstd
     case bzip2
 
-    /// Recognizes a file by its first bytes.
+    /// Recognizes the format by a file's first bytes.
     init?(beginning: [UInt8]) {
         guard let format = Self.allCases.first(where: { beginning.starts(with: $0.signature) }) else { return nil }
         self = format
     }
 
-    /// The words behind the file's name.
+    /// The message after the file's name.
     var advice: String {
         let program =
             switch self {
@@ -253,7 +253,7 @@ enum CompressedFormat: String, CaseIterable {
             case .zstd: "unzstd"
             case .bzip2: "bunzip2"
             }
-        return "is compressed with \(rawValue); next: decompress it, as in: \(program) < FILE | reachability-watch replay -"
+        return "is compressed with \(rawValue); next: decompress it: \(program) < FILE | reachability-watch replay -"
     }
 
     /// RFC 1952 §2.3.1; the .xz file format §2.1.1.1; RFC 8878 §3.1.1; "BZh" of bzip2.
@@ -266,7 +266,7 @@ enum CompressedFormat: String, CaseIterable {
         }
     }
 
-    /// Reads until there is enough to recognize a format, or until the end.
+    /// Reads enough bytes to recognize a format, or until the end.
     static func beginning(of read: () throws(ReachabilityError) -> [UInt8]) throws(ReachabilityError) -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < 6, case let more = try read(), !more.isEmpty { bytes += more }

@@ -6,19 +6,19 @@ import ReachableRetry
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
-        abstract: "Runs a command until it succeeds; waits while the network is away, and starts again the moment it is back.",
+        abstract: "Runs a command until it succeeds; waits while offline, and retries the moment the network is back.",
         discussion: """
-            Attempts that an outage broke off do not count. Without --attempts and --deadline it does not give up. \
-            SIGINT, SIGTERM and SIGHUP are passed on to the command, and no further attempt follows. An attempt that a signal or a \
-            limit ends is ended with all its descendants: SIGTERM, and SIGKILL 5 s later.
+            Attempts broken off by an outage do not count. Without --attempts and --deadline, run never gives up. SIGINT, SIGTERM \
+            and SIGHUP are passed on to the command, and no further attempt follows. A signal or a limit ends an attempt with all \
+            its descendants: SIGTERM, and SIGKILL 5 s later.
 
             On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach it.
 
-            With several --to it waits for all of them; only an outage of the first one excuses a failure. The command gets \
+            With several --to, run waits for all of them; only an outage of the first one excuses a failure. The command gets \
             standard input, output and error, and no other open file.
 
-            It ends with the command's last code; with 124 if the deadline has passed or --attempt-timeout ended the last attempt, \
-            126 if the command cannot be executed, 127 if there is none of that name, 128 + n if signal n ended it.
+            Exits with the command's last code; 124 if the deadline passed or --attempt-timeout ended the last attempt, 126 if the \
+            command cannot be executed, 127 if it does not exist, 128 + n if signal n ended it.
 
             EXAMPLES
               reachability-watch run -- rsync -a photos/ nas:photos/
@@ -30,23 +30,24 @@ struct RunCommand: ParsableCommand {
 
     @OptionGroup var retry: RetryOptions
 
-    @Flag(help: "At the end, write a summary to standard error.")
+    @Flag(help: "Write a summary to standard error at the end.")
     var summary = false
 
-    @Flag(name: .shortAndLong, help: "Write no messages about attempts and delays to standard error.")
+    @Flag(name: .shortAndLong, help: "Write no messages about attempts and delays.")
     var quiet = false
 
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments, behind --.", valueName: "command"))
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("The command and its arguments, after --.", valueName: "command"))
     var command: [String] = []
 
     func validate() throws {
         if command.first?.isEmpty != false {
-            throw ValidationError("Name the command behind --, as in: reachability-watch run -- rsync -a photos/ nas:photos/")
+            throw ValidationError(
+                "no command given; next: add it after --, as in: reachability-watch run -- rsync -a photos/ nas:photos/")
         }
     }
 
     func run() {
-        // Two functions, not one: the optimizer of 6.3.1 cannot compile them as one (CopyPropagation finds an ownership error).
+        // Two functions: the optimizer of Swift 6.3.1 fails on a single one (CopyPropagation reports an ownership error).
         switch Result(catching: { [say] () throws(ReachabilityError) in try ChildSupervisor(say: say) }) {
         case .success(let supervisor): run(with: supervisor)
         case .failure(let error): Program.end(with: error)
@@ -59,7 +60,7 @@ struct RunCommand: ParsableCommand {
             let session = RunSession(
                 monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: say, command: child.run)
             let outcome = await session.run()
-            if summary { outcome.summary.lines.forEach(DescriptorOutput.complain) }
+            if summary { outcome.summary.lines.forEach(DescriptorOutput.printMessage) }
             return outcome.code
         } whileMainThread: {
             supervisor.supervise()
@@ -67,6 +68,6 @@ struct RunCommand: ParsableCommand {
     }
 
     private var say: @Sendable (String) -> Void {
-        { [quiet] in if !quiet { DescriptorOutput.complain($0) } }
+        { [quiet] in if !quiet { DescriptorOutput.printMessage($0) } }
     }
 }

@@ -1,46 +1,46 @@
 import Reachability
 import ReachableRetry
 
-/// The messages of `run` about its job, for people.
-struct RunNarrator {
+/// The messages of `run` about its job.
+struct RunMessages {
     /// The state of the network at an event.
     struct Situation {
-        /// The scopes that the job cannot reach, with their paths.
+        /// The unreachable scopes of the job, with their paths.
         var missing: [(scope: Scope, path: NetworkPath)] = []
-        /// Whether a reconnect would start the next attempt early.
+        /// `true` if a reconnect starts the next attempt early.
         var heedsReconnects = true
     }
 
-    /// The shortest wait that is mentioned if its beginning was not.
+    /// The shortest wait to report when its beginning was not reported.
     private static let longWait = Duration.seconds(1)
 
     private var waited = Duration.zero
-    private var hasToldOfWaiting = false
-    /// The shortage that delays the job, as it was told; `nil` if something else happened since.
+    private var hasReportedWait = false
+    /// The reported shortage that delays the job; `nil` after any other event.
     private var shortage: String?
 
-    /// Returns the message about an event; `nil` if there is none.
+    /// Returns the message about an event, if it deserves one.
     ///
     /// - Parameter situation: Called only for the messages that need it.
     mutating func line(for event: RetryEvent, _ situation: () -> Situation) -> String? {
         switch event.kind {
         case .waiting:
-            // The failure before, or the wait for another path, has said so.
-            guard !hasToldOfWaiting else { return nil }
-            (hasToldOfWaiting, shortage) = (true, nil)
+            // The failure before, or the wait for another path, was reported with it.
+            guard !hasReportedWait else { return nil }
+            (hasReportedWait, shortage) = (true, nil)
             return "\(Self.text(situation().missing)): waiting for it"
         case .attemptStarted:
             let wait = event.waited - waited
-            defer { (waited, hasToldOfWaiting) = (event.waited, false) }
-            guard wait > .zero, hasToldOfWaiting || wait >= Self.longWait else { return nil }
-            return "the network is back after \(Self.text(wait)): attempt \(event.attempt) starts"
+            defer { (waited, hasReportedWait) = (event.waited, false) }
+            guard wait > .zero, hasReportedWait || wait >= Self.longWait else { return nil }
+            return "the network is back after \(durationText(wait)): attempt \(event.attempt) starts"
         case .attemptFailed:
             return event.failure.flatMap { line(for: $0, of: event.attempt, situation) }
         case .backingOff:
-            // The message about a shortage holds until something else happens.
+            // The message about the shortage still applies.
             guard shortage == nil else { return nil }
             let reconnect = situation().heedsReconnects ? ", sooner if the network reconnects" : ""
-            return event.delay.map { "next attempt in \(Self.text($0))\(reconnect)" }
+            return event.delay.map { "next attempt in \(durationText($0))\(reconnect)" }
         case .gaveUp:
             guard let report = event.report, report.lastError.map(Self.isExpected) != true else { return nil }
             return "giving up \(Self.count(report.attempts)): \(Self.text(report.reason))"
@@ -51,8 +51,8 @@ struct RunNarrator {
     private mutating func line(
         for failure: RetryEvent.Failure, of attempt: Int, _ situation: () -> Situation
     ) -> String? {
-        // An attempt that the deadline ended did not fail by itself, and the deadline has a message of its own.
-        guard !Self.isExpected(failure.error), (failure.error as? ChildFailure)?.wasCut != true else { return nil }
+        // The sender of a signal needs no message, and the deadline has its own.
+        guard (failure.error as? ChildFailure)?.interruption == nil else { return nil }
         let reason = escapedForTerminal(Self.text(failure.error))
         if failure.fault == .local { return line(forShortage: reason, of: attempt) }
         shortage = nil
@@ -60,7 +60,7 @@ struct RunNarrator {
         guard !failure.isCharged else { return text }
         let missing = situation().missing
         guard !missing.isEmpty else { return "\(text) (during an outage: it does not count)" }
-        hasToldOfWaiting = true
+        hasReportedWait = true
         return "\(text); it does not count: \(Self.text(missing)), waiting for it"
     }
 
@@ -69,7 +69,7 @@ struct RunNarrator {
         return reason == shortage ? nil : "attempt \(attempt): \(reason); it does not count, trying again until it can"
     }
 
-    /// The unreachable scopes and the reasons.
+    /// Returns the unreachable scopes with their reasons.
     private static func text(_ missing: [(scope: Scope, path: NetworkPath)]) -> String {
         let texts = missing.map { scope, path in
             let reason = path.offlineReason.map { " (\($0))" } ?? ""
@@ -78,8 +78,8 @@ struct RunNarrator {
         return texts.isEmpty ? "no network" : texts.joined(separator: ", ")
     }
 
-    /// Whether the user ended the attempt, and knows.
-    private static func isExpected(_ error: any Error) -> Bool { (error as? ChildFailure)?.wasToldToEnd == true }
+    /// Returns `true` if a signal from the user ended the attempt.
+    private static func isExpected(_ error: any Error) -> Bool { (error as? ChildFailure)?.interruption == .signal }
 
     private static func text(_ error: any Error) -> String {
         error as? RetryError == .attemptTimedOut ? "it took too long" : "\(error)"
@@ -100,18 +100,5 @@ struct RunNarrator {
         case 1: "after 1 attempt"
         default: "after \(attempts) attempts"
         }
-    }
-
-    /// A duration as on the command line: `250ms`, `1.5s`, `2m 5s`, `1h 3m`.
-    static func text(_ duration: Duration) -> String {
-        let milliseconds = Int64(clamping: duration.attoseconds / 1_000_000_000_000_000)
-        if milliseconds < 1000 { return "\(milliseconds)ms" }
-        if milliseconds < 60_000 {
-            let tenths = milliseconds % 1000 / 100
-            return "\(milliseconds / 1000)\(tenths == 0 ? "" : ".\(tenths)")s"
-        }
-        let seconds = milliseconds / 1000
-        if seconds < 3600 { return "\(seconds / 60)m\(seconds % 60 == 0 ? "" : " \(seconds % 60)s")" }
-        return "\(seconds / 3600)h\(seconds / 60 % 60 == 0 ? "" : " \(seconds / 60 % 60)m")"
     }
 }

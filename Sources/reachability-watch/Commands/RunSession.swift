@@ -104,15 +104,15 @@ struct RunSession: Sendable {
     }
 
     private func narrate(_ events: AsyncStream<RetryEvent>, _ notebook: Notebook) async {
-        var narrator = RunNarrator()
+        var narrator = RunMessages()
         for await event in events {
             notebook.record.withLock { $0.take(event) }
             if let line = narrator.line(for: event, situation) { say(line) }
         }
     }
 
-    private func situation() -> RunNarrator.Situation {
-        RunNarrator.Situation(
+    private func situation() -> RunMessages.Situation {
+        RunMessages.Situation(
             missing: scopes.compactMap { scope in
                 guard let path = try? monitor.path(to: scope), path.status == .unsatisfied else { return nil }
                 return (scope, path)

@@ -5,9 +5,9 @@ import Reachability
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Writes every step of the verdict: interfaces, addresses, look-ups, what is missing and what to try next.",
+        abstract: "Writes every step of the verdict: interfaces, addresses, lookups, the missing layer and a command to try next.",
         discussion: """
-            It ends like status: with 0 if all is reachable, 1 if not, 2 if that is not known.
+            Exits like status: 0 if every scope is reachable, 1 if not, 2 if unknown.
 
             EXAMPLES
               reachability-watch explain
@@ -17,7 +17,7 @@ struct ExplainCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "How to write: text for people, json for one object a line.")
+    @Option(help: "The output format: text for people, json for one object a line.")
     var format = OutputFormat.text
 
     @OptionGroup var limit: TimeoutOption
@@ -38,7 +38,7 @@ struct ExplainCommand: ParsableCommand {
         switch format {
         case .json: explanations.map { JSONValue.explanation($0).description }
         case .text:
-            // An empty line marks where the next scope begins.
+            // An empty line separates the scopes.
             Array(
                 explanations.map { ExplanationText(explanation: $0, style: Program.outputStyle).lines }.joined(separator: [""]))
         }
@@ -49,7 +49,7 @@ struct ExplainCommand: ParsableCommand {
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Writes one verdict, and ends with 0 if all is reachable, 1 if not, 2 if that is not known.",
+        abstract: "Writes one verdict; exits with 0 if every scope is reachable, 1 if not, 2 if unknown.",
         discussion: """
             EXAMPLES
               reachability-watch status
@@ -59,7 +59,7 @@ struct StatusCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "How to write: text for people, json for one object a line.")
+    @Option(help: "The output format: text for people, json for one object a line.")
     var format = OutputFormat.text
 
     @OptionGroup var limit: TimeoutOption
@@ -78,18 +78,18 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// The time limit of commands that give one answer.
+/// The time limit of `status` and `explain`.
 struct TimeoutOption: ParsableArguments {
-    /// The limit unless one is given.
+    /// The default limit.
     static let standard = Duration.seconds(5)
 
     @Option(
         help: ArgumentHelp(
-            "Do not wait longer than this for name servers, such as 500ms or 2s. Default: 5s.",
+            "Wait at most this long for name servers, such as 500ms or 2s. Default: 5s.",
             valueName: "duration"),
         transform: { try DurationArgument($0) })
     var timeout: DurationArgument?
 
-    /// The limit.
+    /// The limit to use.
     var duration: Duration { timeout?.duration ?? Self.standard }
 }

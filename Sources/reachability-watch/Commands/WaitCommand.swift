@@ -4,7 +4,7 @@ import Synchronization
 
 /// The subcommand `wait`.
 struct WaitCommand: ParsableCommand {
-    /// What to wait for.
+    /// The status to wait for.
     enum Until: String, CaseIterable, ExpressibleByArgument {
         case satisfied
         case unsatisfied
@@ -12,9 +12,9 @@ struct WaitCommand: ParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Ends with 0 as soon as all is reachable, with 1 if the time runs out first, with 2 if nothing can be seen.",
+        abstract: "Exits with 0 once every scope is reachable, 1 after the timeout, 2 if the network cannot be observed.",
         discussion: """
-            It writes nothing to standard output.
+            Writes nothing to standard output.
 
             EXAMPLES
               reachability-watch wait && rsync -a photos/ nas:photos/
@@ -23,15 +23,15 @@ struct WaitCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "What to wait for: satisfied, or unsatisfied.")
+    @Option(help: "The status to wait for: satisfied or unsatisfied.")
     var until = Until.satisfied
 
     @Option(
-        help: ArgumentHelp("Give up after this time, such as 250ms, 2s, 5m or 1h; suspension counts.", valueName: "duration"),
+        help: ArgumentHelp("Give up after this time, such as 250ms, 2s, 5m or 1h; includes suspend.", valueName: "duration"),
         transform: { try DurationArgument($0) })
     var timeout: DurationArgument?
 
-    @Flag(name: .shortAndLong, help: "Say on standard error how it ended.")
+    @Flag(name: .shortAndLong, help: "Write the outcome to standard error.")
     var verbose = false
 
     func run() {
@@ -41,67 +41,67 @@ struct WaitCommand: ParsableCommand {
                 timeout: timeout?.duration)
             let outcome = await session.run()
             if let error = outcome.error { return Program.report(error) }
-            if verbose { DescriptorOutput.complain(session.report(of: outcome)) }
+            if verbose { DescriptorOutput.printMessage(session.summary(of: outcome)) }
             return outcome.status
         }
     }
 }
 
 extension WaitSession {
-    /// How it ended, in one line.
-    func report(of outcome: Outcome) -> String {
+    /// Returns the outcome in one line.
+    func summary(of outcome: Outcome) -> String {
         let verdicts = zip(scopes, outcome.paths).map { statusLine($1, of: $0, .text, TextStyle()) }.joined(separator: "; ")
         return outcome.status == .no ? "timed out: \(verdicts)" : verdicts
     }
 }
 
-/// What `wait` does: it returns as soon as all scopes are as wanted.
+/// The work of `wait`: returns once every scope has the wanted status.
 struct WaitSession {
     let monitor: ReachabilityMonitor
     let scopes: [Scope]
     /// The status to wait for.
     var target = NetworkPath.Status.satisfied
     var timeout: Duration?
-    /// Measures the timeout.
+    /// The clock of the timeout.
     ///
-    /// It must count the time that the machine is suspended.
+    /// It must include the time of suspend.
     var clock: any Clock<Duration> = ContinuousClock()
 
-    /// How it ended.
+    /// The result.
     struct Outcome: Hashable {
         var status: ExitStatus
-        /// The error that ended it.
+        /// The error that ended the wait.
         var error: ReachabilityError?
-        /// What was last known of each scope.
+        /// The last known path of each scope.
         var paths: [NetworkPath]
     }
 
-    /// Waits.
+    /// Waits until every scope has the target status, the timeout passes, or the monitor ends.
     ///
-    /// Losses are not held back.
+    /// Short losses count: transitions are raw.
     func run() async -> Outcome {
         let latest = LatestPaths(count: scopes.count, target: target)
         do throws(ReachabilityError) {
-            // Asked first: an answer that is there already needs no monitor, nor any time. A host's name may take the resolver many
-            // seconds (getaddrinfo(3)): the monitor waits for it elsewhere, within the time limit.
+            // A lookup needs no running monitor and no time. Host names are left to the monitor: getaddrinfo(3) may take many
+            // seconds, and the time limit must hold.
             for (index, scope) in scopes.enumerated() where scope.host == nil { latest.set(try monitor.path(to: scope), at: index) }
         } catch {
-            // One request that failed is no reason to give up: the monitor asks again.
+            // A single failed request is not final: the monitor repeats it.
             guard error.code == .requestFailed else {
                 return Outcome(status: ExitStatus(error), error: error, paths: latest.paths)
             }
         }
-        if latest.areAsWanted { return Outcome(status: .yes, paths: latest.paths) }
+        if latest.allMatch { return Outcome(status: .yes, paths: latest.paths) }
         if let timeout, timeout <= .zero { return Outcome(status: .no, paths: latest.paths) }
         let conditions = scopes.map(monitor.condition(for:))
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: true, timeLimit: timeout, clock: clock)
         let end = await session.run { [target] index, transition in
             latest.set(transition.current, at: index)
             if transition.current.status == .unknown, transition.cause.kind != .ended { return .unknown }
-            // Streams of different scopes are read at their own pace: what they said last need not have been true at the same time.
-            // Conditions change before streams tell, so where they disagree another transition is on its way.
+            // Streams of several scopes advance separately: their last transitions need not describe the same moment.
+            // Conditions change before streams deliver, so a mismatch means that another transition follows.
             let isTrueNow = conditions.allSatisfy { $0.state.isSatisfied == (target == .satisfied) && !$0.state.isFinished }
-            return latest.areAsWanted && isTrueNow ? .yes : nil
+            return latest.allMatch && isTrueNow ? .yes : nil
         }
         switch end {
         case .stopped(let status): return Outcome(status: status, paths: latest.paths)
@@ -112,7 +112,7 @@ struct WaitSession {
     }
 }
 
-/// What is known of each scope, written by one task per scope.
+/// The last known paths, written by one task per scope.
 private final class LatestPaths: Sendable {
     private let values: Mutex<[NetworkPath]>
     private let target: NetworkPath.Status
@@ -124,7 +124,7 @@ private final class LatestPaths: Sendable {
 
     var paths: [NetworkPath] { values.withLock(\.self) }
 
-    var areAsWanted: Bool { values.withLock { $0.allSatisfy { $0.status == target } } }
+    var allMatch: Bool { values.withLock { $0.allSatisfy { $0.status == target } } }
 
     func set(_ path: NetworkPath, at index: Int) {
         values.withLock { $0[index] = path }

@@ -7,7 +7,7 @@ struct WatchCommand: ParsableCommand {
         commandName: "watch",
         abstract: "Writes a line for the present state and for each change.",
         discussion: """
-            A loss that ends within 250 ms is not told as such: the path is then "lost and regained". --raw tells all at once.
+            A loss shorter than 250 ms is reported as "lost and regained". --raw reports every loss at once.
 
             EXAMPLES
               reachability-watch watch --to 192.0.2.7 --to 2001:db8::7
@@ -16,16 +16,16 @@ struct WatchCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "How to write: text for people, json for one object a line.")
+    @Option(help: "The output format: text for people, json for one object a line.")
     var format = OutputFormat.text
 
-    @Flag(help: "Tell each loss at once, however short.")
+    @Flag(help: "Report every loss at once, however short.")
     var raw = false
 
-    @Flag(help: "For diagnosis: have the kernel tell of every route, also of those that cannot matter.")
+    @Flag(help: "For diagnosis: receive all route messages, irrelevant ones included.")
     var noFilter = false
 
-    @Option(help: ArgumentHelp("End after this many lines, the first one included.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many lines, baselines included.", valueName: "n"))
     var count: Int?
 
     @Option(
@@ -33,12 +33,12 @@ struct WatchCommand: ParsableCommand {
         transform: { try DurationArgument($0) })
     var timeLimit: DurationArgument?
 
-    /// A misspelt command lands here, because this command is the default one.
+    /// The place of a misspelt command, because this command is the default one.
     @Argument(help: .hidden) var words: [String] = []
 
     func validate() throws {
         if let word = words.first { throw ValidationError(ReachabilityWatch.suggestion.error(for: word)) }
-        if let count, count < 1 { throw ValidationError("--count takes a number of at least 1.") }
+        if let count, count < 1 { throw ValidationError("--count is below 1; next: use 1 or more") }
     }
 
     func run() {
@@ -58,25 +58,25 @@ struct WatchCommand: ParsableCommand {
     }
 }
 
-/// What `watch` does: it writes a line for each transition.
+/// The work of `watch`: writes a line for each transition.
 struct WatchSession {
     let monitor: ReachabilityMonitor
     let scopes: [Scope]
     var isRaw = false
     var format = OutputFormat.text
     var style = TextStyle()
-    /// How many lines to write; `nil` for as many as come.
+    /// The number of lines to write; `nil` for no limit.
     var count: Int?
     var timeLimit: Duration?
     var clock: any Clock<Duration> = ContinuousClock()
     var localOffset: @Sendable (Duration) -> Int = { _ in 0 }
     let output: any LineOutput
-    /// Whether the output is a pipe or a socket, so that another process reads it.
+    /// `true` if the output is a pipe or a socket, so that another process reads it.
     var outputHasReader = false
-    /// Where remarks go that are no transitions.
+    /// The output for messages that are not transitions.
     let notes: any LineOutput
 
-    /// How it ended.
+    /// The reason why a watch ended.
     enum End: Hashable {
         case done
         case outputFailed(OutputFailure)
@@ -87,11 +87,11 @@ struct WatchSession {
     func run() async -> End {
         let printer = TransitionPrinter(self)
         let remarks = Task { [monitor] in
-            for await health in monitor.healthUpdates { await printer.remark(on: health) }
+            for await health in monitor.healthUpdates { await printer.reportHealth(health) }
         }
         defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
-        let end = await session.run { await printer.isFull(after: $1, ofScopeAt: $0) ? .yes : nil }
+        let end = await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil }
         await printer.finish()
         if let failure = await printer.failure { return .outputFailed(failure) }
         if case .monitorEnded(let error) = end { return .monitorEnded(error) }
@@ -99,7 +99,9 @@ struct WatchSession {
     }
 }
 
-/// Brings the lines of all scopes into one order. A slow reader holds up this actor only; the streams drop what overflows.
+/// Writes the lines of all scopes in one order.
+///
+/// A slow reader blocks only this actor; the bounded streams drop the overflow.
 actor TransitionPrinter {
     private let session: WatchSession
     private var writers: [TransitionText]
@@ -109,7 +111,7 @@ actor TransitionPrinter {
     private var written = 0
     private var knownFailure: ReachabilityError?
     private var knownImpairment: ReachabilityError?
-    /// Why lines can no longer be written.
+    /// The failure of the output.
     private(set) var failure: OutputFailure?
 
     init(_ session: WatchSession) {
@@ -123,11 +125,11 @@ actor TransitionPrinter {
         elapsed = stopwatch(session.clock)
     }
 
-    /// Writes a line, and returns whether it was the last one.
-    func isFull(after transition: Transition, ofScopeAt index: Int) -> Bool {
+    /// Writes a line; returns `true` if no more lines are wanted.
+    func write(_ transition: Transition, ofScopeAt index: Int) -> Bool {
         guard failure == nil, session.count.map({ written < $0 }) ?? true else { return true }
-        // Health is told after transitions, and this may be the last one.
-        remark(on: session.monitor.health)
+        // Health follows transitions, and this transition may be the last one.
+        reportHealth(session.monitor.health)
         let scope = session.scopes[index]
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
@@ -149,13 +151,13 @@ actor TransitionPrinter {
         return written == session.count
     }
 
-    /// Writes notes that concern all lines, each once: no events, and requests that fail.
-    func remark(on health: MonitorHealth) {
+    /// Writes each new problem once: events that cannot be received, and failed requests.
+    func reportHealth(_ health: MonitorHealth) {
         if health.impairment != knownImpairment {
             switch health.impairment {
             case .some(let cause) where health.mode == .blind: note("blind: \(cause)")
             case .some(let cause): note("polling, because events are not available: \(cause)")
-            case nil: note("events are available again.")
+            case nil: note("events are available again")
             }
         }
         knownImpairment = health.impairment
@@ -163,7 +165,7 @@ actor TransitionPrinter {
         knownFailure = health.lastFailure
     }
 
-    /// Says what was held back, at the end.
+    /// Writes the pending notice about dropped transitions.
     func finish() { drops.rest().forEach(note) }
 
     private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
@@ -175,11 +177,11 @@ private func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duratio
     return { start.duration(to: clock.now) }
 }
 
-/// Finds holes in the numbering of a stream: the transitions that its listener was too slow for.
+/// Finds gaps in the sequence numbers of a stream: transitions dropped because the listener was too slow.
 struct SequenceCheck {
     private var last: UInt64?
 
-    /// Returns how many transitions are missing between the one before and this one.
+    /// Returns the number of transitions missing before this one.
     mutating func missed(before transition: Transition) -> UInt64 {
         defer { last = transition.sequence }
         guard let last, !transition.isBaseline, transition.sequence > last else { return 0 }
@@ -187,21 +189,21 @@ struct SequenceCheck {
     }
 }
 
-/// Decides when to say that transitions were dropped: at most once a second, with all that were dropped meanwhile.
+/// The rate limit of notices about dropped transitions: at most one a second, with the sum of all drops.
 struct DropNotice {
     /// The shortest time between two notices.
     static let interval = Duration.seconds(1)
 
-    /// Whether another process reads the lines, so that it can be the slow one.
+    /// `true` if another process reads the lines, and may be too slow.
     let hasReader: Bool
     private var lastNotice: Duration?
-    /// Dropped and not said yet, by scope.
+    /// The drops since the last notice, by scope.
     private var waiting: [(scope: String, count: UInt64)] = []
 
-    /// - Parameter hasReader: whether the output is a pipe or a socket.
+    /// - Parameter hasReader: `true` if the output is a pipe or a socket.
     init(hasReader: Bool) { self.hasReader = hasReader }
 
-    /// Counts transitions that were dropped, and returns the lines to write now.
+    /// Counts dropped transitions and returns the lines to write now.
     mutating func dropped(_ count: UInt64, of scope: String, now: Duration) -> [String] {
         if let index = waiting.firstIndex(where: { $0.scope == scope }) {
             let (sum, overflows) = waiting[index].count.addingReportingOverflow(count)
@@ -214,12 +216,13 @@ struct DropNotice {
         return rest()
     }
 
-    /// Returns the lines that were held back.
+    /// Returns the lines not written yet.
     mutating func rest() -> [String] {
         defer { waiting = [] }
         return waiting.map { scope, count in
             let subject = "\(count) \(count == 1 ? "transition" : "transitions") of \(scope) dropped: "
-            return subject + (hasReader ? "standard output is read too slowly." : "they came faster than lines could be written.")
+            return subject
+                + (hasReader ? "the reader of standard output is too slow" : "they came faster than lines could be written")
         }
     }
 }

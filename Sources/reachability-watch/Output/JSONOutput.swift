@@ -4,7 +4,7 @@ import Reachability
 enum JSONValue: Hashable {
     case null
     case bool(Bool)
-    /// A number in JSON's own notation.
+    /// A number in JSON notation.
     case number(String)
     case string(String)
     case array([JSONValue])
@@ -21,13 +21,13 @@ enum JSONValue: Hashable {
         }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     static func integer(_ value: some BinaryInteger) -> JSONValue { .number("\(value)") }
 
-    /// A number, or `null` for one that JSON cannot say.
+    /// Returns a number, or `null` for NaN and infinities, which JSON lacks.
     static func double(_ value: Double) -> JSONValue { value.isFinite ? .number("\(value)") : .null }
 
-    /// A length of time in seconds, exact to the nanosecond.
+    /// Returns a duration in seconds, exact to the nanosecond.
     static func seconds(_ duration: Duration) -> JSONValue {
         let (seconds, attoseconds) = duration.components
         let nanoseconds = abs(attoseconds / 1_000_000_000)
@@ -35,12 +35,12 @@ enum JSONValue: Hashable {
         return .number("\(sign)\(seconds.magnitude).\(zeroPadded(nanoseconds, 9))")
     }
 
-    /// A string, or `null`.
+    /// Returns a string, or `null`.
     static func optional(_ value: String?) -> JSONValue { value.map(JSONValue.string) ?? .null }
 }
 
 extension JSONValue: CustomStringConvertible {
-    /// The value on one line, without superfluous white space.
+    /// The value on one line, without white space.
     var description: String {
         var text = ""
         // A transition takes some 800 bytes.
@@ -74,14 +74,14 @@ extension JSONValue: CustomStringConvertible {
         }
     }
 
-    /// Whether a byte is a printable character of ASCII that JSON takes as it is.
+    /// Returns `true` for printable ASCII that JSON needs no escape for.
     private static func isPlain(_ byte: UInt8) -> Bool {
         (0x20...0x7e).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// Loses nothing, and is harmless on a terminal: what ``UnicodeScalar/isHarmless`` rules out is written `\u`.
+    /// Appends a string without loss; characters unsafe for terminals (``UnicodeScalar/isHarmless``) are written `\u`.
     private static func write(_ string: String, to text: inout String) {
-        // Nearly all there is to write.
+        // The usual case.
         if string.utf8.allSatisfy({ isPlain($0) }) {
             text += "\""
             text += string
@@ -103,7 +103,7 @@ extension JSONValue: CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// A line of `explain`, with the keys that docs/json.md lists.
+    /// Returns a line of `explain`, with the keys of docs/json.md.
     static func explanation(_ explanation: Explanation) -> JSONValue {
         let remedy = Remedy(explanation)
         return .object([
@@ -183,14 +183,14 @@ extension JSONValue {
         }
     }
 
-    /// An interface's name, or `null` if it is gone.
+    /// Returns an interface's name, or `null` if it is gone.
     private static func name(_ index: UInt32, _ explanation: Explanation) -> JSONValue {
         .optional(explanation.interfaces.first { $0.index == index }?.name)
     }
 }
 
 extension JSONValue {
-    /// A line of `watch`, with the keys that docs/json.md lists.
+    /// Returns a line of `watch`, with the keys of docs/json.md.
     static func transition(_ transition: Transition, of scope: Scope) -> JSONValue {
         var members = [
             Member("event", .string(transition.isBaseline ? "baseline" : "transition")),
@@ -204,7 +204,7 @@ extension JSONValue {
         if let previous = transition.previous {
             members.append(Member("previous", path(previous)))
         }
-        // A baseline is explained if nothing is known.
+        // A baseline has a cause only if nothing is known.
         if !transition.isBaseline || transition.cause.kind != .started {
             members.append(Member("cause", cause(transition.cause)))
         }
@@ -213,12 +213,12 @@ extension JSONValue {
         return .object(members)
     }
 
-    /// A line of `status`.
+    /// Returns a line of `status`.
     static func status(_ path: NetworkPath, of scope: Scope) -> JSONValue {
         .object([Member("scope", .string(scope.description)), Member("path", self.path(path))])
     }
 
-    /// A line of `replay` about a file that holds events alone.
+    /// Returns a line of `replay` for a file that holds events alone.
     static func event(_ cause: Cause, at wallTime: Duration) -> JSONValue {
         .object([
             Member("event", .string("hint")), Member("time", .string(CalendarTime(wallTime).rfc3339)),
@@ -234,7 +234,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// A path, with the keys that docs/json.md lists.
+    /// Returns a path, with the keys of docs/json.md.
     static func path(_ path: NetworkPath) -> JSONValue {
         var members = [
             Member("status", .string(path.status.rawValue)),

@@ -1,32 +1,32 @@
 import Glibc
 import Reachability
 
-/// The greatest number of characters of a user's input that an error text repeats.
+/// The maximum length of user input quoted in messages, in characters.
 let longestQuotation = 64
 
-/// Returns input in a form that an error text can hold: escaped for terminals, at most 64 characters long.
+/// Returns input for a message: escaped for terminals, at most 64 characters long.
 ///
-/// The middle of a longer text is left out, because the end of a path says more than its folders.
+/// Leaves out the middle of a longer text: the end of a path says more than its folders.
 func quotation(_ text: String) -> String {
-    // Escaped first: `\u{202e}` is eight characters on the screen.
+    // Escape first: `\u{202e}` takes eight characters on the screen.
     let escaped = escapedForTerminal(text)
     guard escaped.count > longestQuotation else { return escaped }
     let tail = longestQuotation * 3 / 8
     return "\(escaped.prefix(longestQuotation - 1 - tail))…\(escaped.suffix(tail))"
 }
 
-/// Returns an error text with each word of the command line that it repeats replaced by its quotation.
+/// Returns an error text with the words of the command line replaced by their quotations.
 ///
 /// - Parameters:
-///   - text: the error text; it keeps its line breaks.
-///   - words: the words of the command line. The value of `--option=value` counts as a word, too.
+///   - text: The error text; its line breaks are kept.
+///   - words: The words of the command line. The value of `--option=value` counts as a word, too.
 func quotingInput(in text: String, words: [String]) -> String {
     let values = words.compactMap { word in word.firstIndex(of: "=").map { String(word[word.index(after: $0)...]) } }
-    // Longest first: one word may be a part of another one.
+    // Longest first: a word may be part of another one.
     let ordered = Set(words + values).filter { $0 != quotation($0) }.sorted { ($0.utf8.count, $0) > ($1.utf8.count, $1) }
     var text = text
     for word in ordered {
-        // A short word, such as a lone line break, may occur in the text by chance: it is replaced between quotation marks only.
+        // A short word, such as a line break, may occur in the text by chance: replace it between quotation marks only.
         text =
             word.count > longestQuotation
             ? text.replacing(word, with: quotation(word)) : text.replacing("'\(word)'", with: "'\(quotation(word))'")
@@ -35,7 +35,7 @@ func quotingInput(in text: String, words: [String]) -> String {
         .joined(separator: "\n")
 }
 
-/// The symbol of an error number that a look-up or a request may end with (errno(3)), or its number in words.
+/// Returns the symbol of an error number (errno(3)) that lookups and requests end with, or else the number.
 func errorName(_ number: Int32) -> String {
     switch number {
     case ENETUNREACH: "ENETUNREACH"
@@ -50,12 +50,12 @@ func errorName(_ number: Int32) -> String {
     }
 }
 
-/// What the C library says about an error number.
+/// Returns the C library's description of an error number.
 func errorText(_ number: Int32) -> String { String(cString: strerror(number)) }
 
-/// The text that ``escapedForTerminal(_:)`` made this one of, so that what was printed can be typed.
+/// Returns the original of a text escaped by ``escapedForTerminal(_:)``, so that printed names can be typed.
 ///
-/// What cannot be its work stays as it is: `\x5c` and `\xff` belong to the encoding of names.
+/// Keeps other escapes: `\x5c` and `\xff` belong to the encoding of interface names.
 func unescapedFromTerminal(_ text: String) -> String {
     var result = ""
     var rest = Substring(text)
@@ -70,7 +70,7 @@ func unescapedFromTerminal(_ text: String) -> String {
     return result
 }
 
-/// The scalar that `x` and two digits, or `u` and digits in braces, stand for, and where it ends.
+/// Returns the scalar of an escape, `x` with two digits or `u` with digits in braces, and the escape's end.
 private func escapedScalar(_ text: Substring) -> (Unicode.Scalar, String.Index)? {
     var rest = text.unicodeScalars
     switch rest.popFirst() {
@@ -88,7 +88,7 @@ private func escapedScalar(_ text: Substring) -> (Unicode.Scalar, String.Index)?
     }
 }
 
-/// A number in decimal digits, with leading zeros.
+/// Returns a number in decimal digits, with leading zeros.
 func zeroPadded(_ value: some BinaryInteger, _ digits: Int) -> String {
     let text = "\(value)"
     return String(repeating: "0", count: max(0, digits - text.count)) + text

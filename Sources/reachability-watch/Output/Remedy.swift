@@ -1,10 +1,10 @@
 import Reachability
 
-/// What is missing, and what a person can do or look at next.
+/// The missing layer, and a command for the next step.
 struct Remedy: Hashable {
-    /// The missing thing, in words.
+    /// The missing thing.
     let missing: String
-    /// A command to try; it changes something only where that is harmless to undo.
+    /// A command to try; changes something only where that is easy to undo.
     let command: String
 
     /// Returns the remedy for an unsatisfied scope; `nil` for any other.
@@ -20,7 +20,7 @@ struct Remedy: Hashable {
             missing =
                 switch explanation.path.bindingProblem {
                 case .missing(let name): "an interface named \(name)"
-                case .loopback(let name): "another interface: \(name) is the loopback interface, which leads nowhere else"
+                case .loopback(let name): "another interface: \(name) is the loopback interface and reaches no other host"
                 case nil: "a network interface"
                 }
             command = "ip link show"
@@ -31,7 +31,7 @@ struct Remedy: Hashable {
             missing = "carrier\(on): plug in the cable, or join a wireless network"
             command = "ip -details link show\(device)"
         case .dormant:
-            missing = "the release\(of): it waits for 802.1X, a bond's decision or the device below it"
+            missing = "the release\(of): it waits for 802.1X, a bond or the device below it"
             command = "ip -details link show\(device)"
         case .noAddress:
             missing = "an address\(on): is a DHCP client running?"
@@ -45,28 +45,28 @@ struct Remedy: Hashable {
             missing = "a way around the \(Self.routeType(reason)) route or rule"
             command =
                 "ip \(question.family) route show table all type \(Self.routeType(reason)); ip \(question.family) rule show"
-                + question.asASocketWould
+                + question.routeGet
         default:
             missing = reason == .noRoute ? "a route, such as a default route through a gateway" : reason.description
-            command = "ip \(question.family) route show table all\(question.device)\(question.asASocketWould)"
+            command = "ip \(question.family) route show table all\(question.device)\(question.routeGet)"
         }
     }
 
-    /// Returns what is missing for a name, and how to look it up as this program does (getaddrinfo(3)).
+    /// Returns the missing part of a name lookup, and a command that repeats it with getaddrinfo(3).
     private static func lookingUp(_ host: String?, _ failure: NameLookupFailure?) -> (missing: String, command: String) {
         let name = host ?? "the host"
         let lookUp = host.map { canBeTyped($0) ? "getent ahosts \($0)" : "getent ahosts" } ?? "getent ahosts"
         let servers = "cat /etc/resolv.conf; \(lookUp)"
         switch failure {
-        case .notFound: return ("an address of \(name): the name does not exist; is it spelt right?", lookUp)
-        case .noAnswer: return ("a name server that answers: none did when asked for \(name)", servers)
-        case .refused: return ("a name server that knows \(name): the one that was asked refuses", servers)
+        case .notFound: return ("an address of \(name): the name does not exist; check its spelling", lookUp)
+        case .noAnswer: return ("a name server that answers: no answer about \(name)", servers)
+        case .refused: return ("a name server that knows \(name): the server refuses to answer", servers)
         case .notAsked: return ("an address of \(name): it was not looked up yet", lookUp)
         default: return ("an address of \(name): the name does not exist, or no name server answers", lookUp)
         }
     }
 
-    /// Whether a name means itself in a shell, and to ip(8).
+    /// Returns `true` for a name without a special meaning to shells and ip(8).
     fileprivate static func canBeTyped(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.first != UInt8(ascii: "-")
             && name.utf8.allSatisfy { harmlessBytes.contains($0) }
@@ -84,35 +84,35 @@ struct Remedy: Hashable {
 }
 
 extension Remedy {
-    /// A scope as words of ip(8).
+    /// The scope as arguments of ip(8).
     private struct Question {
-        /// The option for the family to look at.
+        /// The option for the failing family.
         let family: String
         /// The option for the scope's own family; `nil` if it has none.
         let ownFamily: String?
-        /// The words that restrict a list to the scope's interface.
+        /// The arguments that restrict a list to the scope's interface.
         let device: String
-        /// The command that asks with the scope's mark and user, behind a semicolon; rules may select by these.
-        let asASocketWould: String
+        /// The command that repeats the lookup with the scope's mark and user, after a semicolon: rules may select by these.
+        let routeGet: String
 
         init(_ explanation: Explanation, _ reason: OfflineReason) {
             let scope = explanation.scope
             let own: IPAddress.Family? = if case .address(let address) = scope.destination { address.family } else { nil }
-            let toBlame = own ?? explanation.familyToBlame(reason)
-            family = Self.option(toBlame)
+            let failing = own ?? explanation.failingFamily(reason)
+            family = Self.option(failing)
             ownFamily = own.map(Self.option)
             let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
             device = name.map { " dev \($0)" } ?? ""
-            let destination = explanation.lookups.map(\.query.destination).first { $0.family == toBlame }
+            let destination = explanation.lookups.map(\.query.destination).first { $0.family == failing }
             guard let destination, scope.mark != nil || scope.uid != nil else {
-                asASocketWould = ""
+                routeGet = ""
                 return
             }
             var words = "; ip \(family) route get \(destination)"
             if let name { words += " oif \(name)" }
             if let mark = scope.mark { words += " mark 0x\(hexadecimal(mark, digits: 1))" }
             if let uid = scope.uid { words += " uid \(uid)" }
-            asASocketWould = words
+            routeGet = words
         }
 
         private static func option(_ family: IPAddress.Family) -> String { family == .ipv6 ? "-6" : "-4" }
@@ -120,12 +120,12 @@ extension Remedy {
 }
 
 extension Explanation {
-    /// The family whose reason became the path's.
-    func familyToBlame(_ reason: OfflineReason) -> IPAddress.Family {
+    /// Returns the family whose reason became the path's.
+    func failingFamily(_ reason: OfflineReason) -> IPAddress.Family {
         path.ipv4.reason == reason ? .ipv4 : .ipv6
     }
 
-    /// The interface that stops at a layer.
+    /// Returns the interface that stops at a layer.
     func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
         interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
     }

@@ -1,16 +1,16 @@
 import ArgumentParser
 import Reachability
 
-/// Writes every step of a verdict for people.
+/// The text of `explain`: every step of a verdict.
 struct ExplanationText {
     let explanation: Explanation
     let style: TextStyle
 
-    /// The lines, without their ends.
+    /// The lines, without line ends.
     var lines: [String] {
         var lines = ["\(style.strong(escapedForTerminal(explanation.scope.description))): \(style.verdict(explanation.path))"]
         lines += section("interfaces", explanation.interfaces.map(interface), "none")
-        lines += section("look-ups", explanation.lookups.map(lookup), "none: \(obstacleToAsking)")
+        lines += section("lookups", explanation.lookups.map(lookup), "none: \(reasonForNoLookup)")
         lines += section("families", [family("IPv4", explanation.path.ipv4), family("IPv6", explanation.path.ipv6)], "")
         if let remedy = Remedy(explanation) {
             lines += ["", "missing: \(escapedForTerminal(remedy.missing))", "next:    \(remedy.command)"]
@@ -18,8 +18,8 @@ struct ExplanationText {
         return lines
     }
 
-    /// The reason for which there was nothing to look up.
-    private var obstacleToAsking: String {
+    /// The reason why nothing was looked up.
+    private var reasonForNoLookup: String {
         explanation.path.nameLookupFailure?.description ?? explanation.path.bindingProblem?.description
             ?? "there is no address to look up"
     }
@@ -54,7 +54,7 @@ struct ExplanationText {
         case .refused(let errno):
             let reason = lookup.verdict.refusalReason.map { ": \($0)" } ?? ""
             let isLast = lookup.judgement != nil
-            return "\(question) -> \(errorName(errno)) (\(errorText(errno)))\(reason)\(isLast ? "" : "; asked again with a source")"
+            return "\(question) -> \(errorName(errno)) (\(errorText(errno)))\(reason)\(isLast ? "" : "; repeated with a source")"
         case .route(let route):
             var parts = [route.isLocal ? "local" : nil, "dev \(name(route.interface))"].compactMap(\.self)
             parts.append(route.gateway.map { "gateway \($0)" } ?? "on link")
@@ -65,7 +65,7 @@ struct ExplanationText {
         }
     }
 
-    /// What the table's entry tells beyond the resolved route.
+    /// Returns the properties of the matching table entry.
     private func match(_ lookup: Explanation.Lookup) -> [String] {
         guard case .route(let match) = lookup.match else { return [] }
         var parts = ["metric \(match.metric ?? 0)"]
@@ -92,23 +92,23 @@ struct ExplanationText {
         case .usable: "usable"
         case .refused(let reason): "not usable: \(reason)"
         case .noWay: "not usable: \(obstacle(lookup))"
-        case nil: "asked again from that source"
+        case nil: "repeated with that source"
         }
     }
 
-    /// Why a route is of no use, when it is not the kernel that says so.
+    /// Returns the reason why a route is unusable although the kernel returned it.
     private func obstacle(_ lookup: Explanation.Lookup) -> String {
         guard case .route(let route) = lookup.verdict else { return "refused" }
         guard let interface = explanation.interfaces.first(where: { $0.index == route.interface }) else {
             return "the interface is gone"
         }
         if interface.isLoopback, !route.isLocal { return "it leads to the loopback device" }
-        return "without a route the kernel takes the destination to be on the link"
+        return "without a route the kernel assumes that the destination is on the link"
     }
 
     private func family(_ name: String, _ path: FamilyPath) -> String {
         if path.isSatisfied { return "\(name): satisfied" }
-        return path.reason.map { "\(name): unsatisfied: \($0)" } ?? "\(name): not asked about"
+        return path.reason.map { "\(name): unsatisfied: \($0)" } ?? "\(name): not looked up"
     }
 
     private func name(_ index: UInt32) -> String {
@@ -116,17 +116,17 @@ struct ExplanationText {
     }
 }
 
-/// How lines for people look on the terminal or file they go to.
+/// The appearance of text output: colours and signs.
 struct TextStyle: Hashable {
-    /// Whether words are coloured besides being words.
+    /// `true` to colour words.
     var hasColor = false
-    /// Whether signs beyond ASCII can be shown.
+    /// `true` to use signs beyond ASCII.
     var hasUnicode = true
 
-    /// The style for an environment (environ(7)), given whether the output is a terminal.
+    /// Returns the style for an environment (environ(7)).
     ///
-    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale's variables rule
-    /// in the order of locale(7).
+    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale comes from the
+    /// first of the variables in the order of locale(7).
     init(environment: (String) -> String?, isTerminal: Bool) {
         let isPlain = environment("NO_COLOR")?.isEmpty == false || ["", "dumb"].contains(environment("TERM") ?? "")
         hasColor = isTerminal && !isPlain
@@ -135,13 +135,13 @@ struct TextStyle: Hashable {
         hasUnicode = name.contains("utf-8") || name.contains("utf8")
     }
 
-    /// A style without regard to an environment.
+    /// Returns a fixed style.
     init(hasColor: Bool = false, hasUnicode: Bool = true) {
         self.hasColor = hasColor
         self.hasUnicode = hasUnicode
     }
 
-    /// The sign and the word for a status, as wide as that of each other one.
+    /// Returns the sign and the word of a status, all of the same width.
     func label(_ status: NetworkPath.Status) -> String {
         let (sign, plainSign, word) =
             switch status {
@@ -152,7 +152,7 @@ struct TextStyle: Hashable {
         return colored("\(hasUnicode ? sign : plainSign) \(word)", status)
     }
 
-    /// Text in the colour of a status.
+    /// Returns text in the colour of a status.
     func colored(_ text: String, _ status: NetworkPath.Status) -> String {
         switch status {
         case .satisfied: colored(text, "32")
@@ -161,10 +161,10 @@ struct TextStyle: Hashable {
         }
     }
 
-    /// Text that matters less.
+    /// Returns dimmed text.
     func dimmed(_ text: String) -> String { colored(text, "2") }
 
-    /// Text that stands out.
+    /// Returns bold text.
     func strong(_ text: String) -> String { colored(text, "1") }
 
     private func colored(_ text: String, _ code: String) -> String {
@@ -172,45 +172,45 @@ struct TextStyle: Hashable {
     }
 }
 
-/// Writes the transitions of one scope for people.
+/// The text of `watch` for the transitions of one scope.
 ///
-/// It remembers since when the scope is up or down.
+/// Keeps the time of the last status change for "after 4.2s".
 struct TransitionText {
     private let style: TextStyle
-    /// The scope's name on each line; `nil` if there is only one scope.
+    /// The scope's name on each line; `nil` for a single scope.
     private let scope: String?
     private let localOffset: @Sendable (Duration) -> Int
-    /// When the status was last seen to change, and whether that was its beginning rather than the start of the watch.
+    /// The time of the last status change; `isBeginning` is `false` if the status may be older.
     private var since: (at: BootInstant, isBeginning: Bool)?
 
     /// - Parameters:
-    ///   - scope: the scope's name, if lines must tell several apart.
-    ///   - localOffset: the seconds that local clocks are ahead of UTC at a time.
+    ///   - scope: The scope's name; `nil` for a single scope.
+    ///   - localOffset: Returns the offset of local time from UTC in seconds.
     init(style: TextStyle, scope: String?, localOffset: @escaping @Sendable (Duration) -> Int) {
         self.style = style
         self.scope = scope
         self.localOffset = localOffset
     }
 
-    /// Transitions were lost: what was remembered may be wrong.
+    /// Forgets the last status change, because transitions were lost.
     mutating func forget() { since = nil }
 
-    /// One line, without its end.
+    /// Returns one line, without its end.
     mutating func line(for transition: Transition) -> String {
-        // A monitor that ended before its first event knows no time of day.
+        // A monitor that ends before its first event has no wall time.
         let time = transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime, offset: localOffset(transition.wallTime))
         var line = time.map { style.dimmed($0.plain) + "  " } ?? ""
         line += "\(style.label(transition.current.status))  "
         if let scope { line += style.strong(escapedForTerminal(scope)) + "  " }
-        return line + escapedForTerminal(report(of: transition))
+        return line + escapedForTerminal(text(of: transition))
     }
 
-    private mutating func report(of transition: Transition) -> String {
+    private mutating func text(of transition: Transition) -> String {
         let hasFlipped = transition.previous.map { $0.status != transition.current.status } ?? true
         var elapsed: String?
         if hasFlipped {
             if let previous = transition.previous, previous.status != .unknown, let since {
-                elapsed = (since.isBeginning ? "after " : "after at least ") + elapsedText(since.at.duration(to: transition.at))
+                elapsed = (since.isBeginning ? "after " : "after at least ") + durationText(since.at.duration(to: transition.at))
             }
             since = (transition.at, !transition.isBaseline)
         }
@@ -227,7 +227,7 @@ func statusLine(_ path: NetworkPath, of scope: Scope, _ format: OutputFormat, _ 
 }
 
 extension TextStyle {
-    /// A verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
+    /// Returns a verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
     func verdict(_ path: NetworkPath) -> String {
         let summary = escapedForTerminal(path.summary)
         return switch path.status {

@@ -1,29 +1,29 @@
 import Glibc
 import Reachability
 
-/// A command that did not succeed.
+/// The failure of a command.
 struct ChildFailure: Error, Hashable, CustomStringConvertible {
     /// The kind of failure.
     enum Cause: Hashable {
-        /// It ended with this code.
+        /// Exited with this code.
         case exited(Int32)
-        /// This signal ended it.
+        /// Killed by this signal.
         case signaled(Int32)
-        /// There is no such command.
+        /// Does not exist.
         case notFound(String)
-        /// It cannot be executed: which file, and why.
+        /// Cannot be executed: the file and the reason.
         case notExecutable(String, String)
-        /// A passing shortage keeps it from being started: which file, and the error number.
+        /// Cannot be started now, for lack of a resource: the file and the error number.
         case notStarted(String, Int32)
     }
 
     var cause: Cause
-    /// Whether this program was told to end meanwhile, so that there is no further attempt.
+    /// `true` if this program got a signal to end meanwhile: no further attempt follows.
     var wasToldToEnd = false
-    /// Whether this program ended it, because its time was over.
+    /// `true` if this program ended the command at a time limit.
     var wasCut = false
 
-    /// The exit code that a shell would show, and that this program ends with.
+    /// The exit code: a shell shows the same one.
     var code: Int32 {
         switch cause {
         case .exited(let code): code
@@ -33,12 +33,12 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether another attempt would fail the same way, or the user wants none.
+    /// `true` if another attempt is useless or unwanted.
     ///
-    /// A shell that does not find a command, or cannot execute it, ends with the same codes as this program.
+    /// A shell that cannot find or execute a command uses the same codes as this program.
     var isFinal: Bool { wasToldToEnd || !isPassing && (code == 126 || code == 127) }
 
-    /// Whether a passing shortage of this machine kept the command from being started.
+    /// `true` if a temporary shortage of this machine prevented the start.
     var isPassing: Bool { if case .notStarted = cause { true } else { false } }
 
     var description: String {
@@ -46,7 +46,7 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
         case .exited(let code): "exit code \(code)"
         case .signaled(let signal): "ended by signal \(signal) (\(String(cString: strsignal(signal))))"
         case .notFound(let command):
-            "\(command) was not found; " + (command.contains("/") ? "is the path right?" : "is it installed, and on the PATH?")
+            "\(command) was not found; next: " + (command.contains("/") ? "check the path" : "install it, or correct the PATH")
         case .notExecutable(let file, let reason): "\(file) cannot be executed: \(reason)"
         case .notStarted(let file, let number): "\(file) cannot be started now: \(errorText(number)) (errno \(number))"
         }
@@ -54,24 +54,24 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
 }
 
 extension ChildFailure.Cause {
-    /// The cause that an error of fork(2) or execve(2) stands for.
+    /// Returns the cause for an error of fork(2) or execve(2).
     ///
     /// - Parameters:
     ///   - command: The name on the command line.
-    ///   - file: The file that the error is about.
+    ///   - file: The file of the error.
     static func starting(_ command: [UInt8], _ file: [UInt8]?, _ number: Int32) -> Self {
         let name = text(command)
         switch number {
         case EAGAIN, ENOMEM, EMFILE, ENFILE, ETXTBSY:
             return .notStarted(file.map(text) ?? name, number)
         case ENOENT:
-            // The file exists: its interpreter does not.
+            // The file exists, but its interpreter does not.
             guard let file, isThere(file) else { return .notFound(name) }
-            return .notExecutable(text(file), "the interpreter that its first line names is missing")
+            return .notExecutable(text(file), "the interpreter in its first line is missing; next: correct that line")
         case ENOEXEC:
-            return .notExecutable(text(file ?? command), "it is no program; a script needs a first line such as #!/bin/sh")
+            return .notExecutable(text(file ?? command), "not a program; next: begin a script with a line such as #!/bin/sh")
         case EACCES:
-            let reason = isFolder(file ?? command) ? "it is a folder" : "no permission; try chmod +x"
+            let reason = isFolder(file ?? command) ? "it is a directory" : "permission denied; next: chmod +x"
             return .notExecutable(text(file ?? command), reason)
         default:
             return .notExecutable(text(file ?? command), errorText(number))
@@ -90,16 +90,16 @@ extension ChildFailure.Cause {
     }
 }
 
-/// A command that is run once for each attempt.
+/// The command of `run`, executed once for each attempt.
 struct ChildCommand: Sendable {
-    /// The words of the command line, without their final zero bytes; they need not be text.
+    /// The words of the command line as bytes.
     let words: [[UInt8]]
     let supervisor: ChildSupervisor
 
-    /// Runs the command to its end, with this program's standard input, output, error and environment.
+    /// Runs the command with this program's standard input, output, error and environment, until it ends.
     ///
-    /// When the task is cancelled, the command and all its descendants get SIGTERM, and SIGKILL five seconds later; then it counts
-    /// as failed whatever its code.
+    /// Cancellation sends SIGTERM, and SIGKILL five seconds later, to the command and all its descendants; the command then fails
+    /// whatever its code.
     func run() async throws(ChildFailure) {
         let files = Self.files(named: words.first ?? [])
         switch await supervisor.run(ChildSupervisor.Command(files: files, words: words)) {
@@ -116,7 +116,7 @@ struct ChildCommand: Sendable {
         }
     }
 
-    /// The files that a name may stand for, as execvp(3) looks for them.
+    /// Returns the files that a name may stand for, in the order of execvp(3).
     private static func files(named name: [UInt8]) -> [[UInt8]] {
         guard !name.contains(UInt8(ascii: "/")) else { return [name] }
         let path = getenv("PATH").map { RawArguments.bytes($0) } ?? Array("/bin:/usr/bin".utf8)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// How a command ended.
+/// The end of a command.
 struct ChildEnd: Hashable {
     enum Status: Hashable {
         case exited(Int32)
@@ -8,39 +8,39 @@ struct ChildEnd: Hashable {
     }
 
     var status: Status
-    /// Whether a signal told this program to end meanwhile.
+    /// `true` if this program got a signal to end meanwhile.
     var wasToldToEnd = false
-    /// Whether this program ended the command because its time was over.
+    /// `true` if this program ended the command at a time limit.
     var wasCut = false
 }
 
-/// The state of one command: which signals it and its descendants get, and when it has ended.
+/// The state machine of one command: signals for it and its descendants, and its end.
 ///
-/// A limit or a signal ends an attempt with all its descendants: SIGTERM, and SIGKILL five seconds later. A command that ends by
-/// itself leaves its background processes running, as under a shell.
+/// A limit or a signal ends an attempt with all its descendants: SIGTERM, and SIGKILL five seconds later. A command that exits
+/// by itself leaves its background processes running, as under a shell.
 ///
-/// A command that shares the terminal with this program is in its process group: the terminal sends Ctrl-C and Ctrl-Z to both.
+/// On a terminal the command is in this program's process group: the terminal sends Ctrl-C and Ctrl-Z to both.
 struct ChildSupervision {
     enum Effect: Hashable {
-        /// End this program with a code.
+        /// Exit with a code.
         case exit(Int32)
         /// Send a signal to a process, and continue it if it is stopped.
         case send(Int32, to: pid_t)
         /// Send a signal to a process group, and continue its stopped processes.
         case sendToGroup(Int32, pid_t)
-        /// Stop this program; continue the command when this program is continued.
+        /// Stop this program; once continued, continue the command.
         case stop(with: pid_t)
-        /// Report the end of the attempt. The survivors could not be killed.
+        /// Report the end of the attempt; the survivors could not be killed.
         case finish(ChildEnd, survivors: [pid_t])
     }
 
     /// The time between SIGTERM and SIGKILL.
     static let graceBeforeKill = Duration.seconds(5)
-    /// The time until the attempt ends without processes that SIGKILL does not end: another user's, or one in a dead disk's driver.
+    /// The time after which survivors of SIGKILL are left: processes of another user, or stuck in a driver.
     static let patience = graceBeforeKill + .seconds(5)
-    /// The time that a stop of the command has to last: Ctrl-Z stops this program as well, and `fg` continues both.
+    /// The time that a stop must last: Ctrl-Z stops this program as well, and `fg` continues both.
     static let timeToStop = Duration.milliseconds(100)
-    /// The time between two looks for new orphans: adopting one is not announced.
+    /// The time between two searches for orphans: the kernel does not announce adoptions.
     private static let interval = Duration.milliseconds(100)
     private static let intervalOfKilling = Duration.milliseconds(20)
 
@@ -55,8 +55,8 @@ struct ChildSupervision {
     private struct Ending {
         let signal: Int32
         let since: Duration
-        /// The last signal sent to each process; `nil` before the first look.
-        var told: [ProcessEntry.Identity: Int32]?
+        /// The last signal sent to each process; `nil` before the first search.
+        var sent: [ProcessEntry.Identity: Int32]?
     }
 
     private enum Phase {
@@ -65,9 +65,9 @@ struct ChildSupervision {
         case ending(Run, Ending)
     }
 
-    /// The number of this program.
+    /// This program's process number.
     let parent: pid_t
-    /// The process group that commands run in; `nil` if each has one of its own.
+    /// The process group of all commands; `nil` if each has its own.
     let sharedGroup: pid_t?
     private var phase = Phase.idle
 
@@ -76,7 +76,7 @@ struct ChildSupervision {
         self.sharedGroup = sharedGroup
     }
 
-    /// Whether ``step(_:at:)`` needs the descendants.
+    /// `true` if ``step(_:at:)`` needs the descendants.
     var needsDescendants: Bool {
         switch phase {
         case .idle: false
@@ -85,7 +85,7 @@ struct ChildSupervision {
         }
     }
 
-    /// The latest time of the next call of ``step(_:at:)``; `nil` if only an event calls for one.
+    /// Returns the latest time of the next ``step(_:at:)``; `nil` to wait for an event.
     func nextStep(after now: Duration) -> Duration? {
         switch phase {
         case .idle: nil
@@ -96,12 +96,12 @@ struct ChildSupervision {
         }
     }
 
-    /// Notes that a command was started.
+    /// Records the start of a command.
     mutating func start(_ pid: pid_t) { phase = .running(Run(pid: pid)) }
 
     /// Handles SIGHUP, SIGINT or SIGTERM to this program.
     mutating func take(_ signal: Int32, isFromTerminal: Bool, at now: Duration) -> [Effect] {
-        // A terminal sends SIGINT to its foreground group, but SIGHUP to the leader of the session alone (tty_io.c, __tty_hangup).
+        // Ctrl-C reaches the whole foreground group, but a hangup only the session leader (tty_io.c, __tty_hangup).
         let wasSentToGroup = signal == SIGINT && isFromTerminal && sharedGroup != nil
         switch phase {
         case .idle:
@@ -118,7 +118,7 @@ struct ChildSupervision {
         }
     }
 
-    /// Ends the attempt because its time is over.
+    /// Ends the attempt at a time limit.
     mutating func cut(at now: Duration) -> [Effect] {
         switch phase {
         case .idle: return []
@@ -132,30 +132,30 @@ struct ChildSupervision {
         }
     }
 
-    /// Notes that a child has ended: the command, or an adopted orphan.
+    /// Records the end of a child: the command or an adopted orphan.
     mutating func childEnded(_ pid: pid_t, _ status: ChildEnd.Status) { change(pid) { $0.status = status } }
 
-    /// Notes that a child was stopped.
+    /// Records the stop of a child.
     mutating func childStopped(_ pid: pid_t, at now: Duration) { change(pid) { $0.stoppedAt = now } }
 
-    /// Notes that a child was continued.
+    /// Records the continuation of a child.
     mutating func childContinued(_ pid: pid_t) { change(pid) { $0.stoppedAt = nil } }
 
     /// Takes the steps that are due.
     ///
-    /// - Parameter descendants: the living descendants; `nil` if they are not known.
+    /// - Parameter descendants: The living descendants; `nil` if unknown.
     mutating func step(_ descendants: [ProcessEntry]?, at now: Duration) -> [Effect] {
         switch phase {
         case .idle:
             return []
         case .running(var run):
             if let status = run.status {
-                // A program that uses Ctrl-C as a key, such as a pager, has ended by itself.
+                // A pager, for example, handles Ctrl-C as a key and exits by itself.
                 guard run.wasToldToEnd, status != .exited(0) else { return finish(run, status) }
                 return end(run, SIGTERM, at: now) + step(descendants, at: now)
             }
             guard let stoppedAt = run.stoppedAt, now >= stoppedAt + Self.timeToStop else { return [] }
-            // Looked at so late, this program was stopped itself, and the command may be about to be continued as well.
+            // This late, this program was stopped itself, and the command may be about to continue.
             let isLate = now >= stoppedAt + Self.timeToStop * 2
             run.stoppedAt = isLate ? now : nil
             phase = .running(run)
@@ -198,23 +198,23 @@ struct ChildSupervision {
 
     /// Sends SIGTERM once to each process.
     ///
-    /// A process that appears later may do the cleaning up of its parent's handler: it gets SIGTERM when it is an orphan.
+    /// A later process may clean up for its parent's signal handler: it gets SIGTERM once it is an orphan.
     private func terminate(_ run: Run, _ ending: inout Ending, _ descendants: [ProcessEntry]) -> [Effect] {
-        let isFirstLook = ending.told == nil
-        var told = ending.told ?? [:]
+        let isFirstSearch = ending.sent == nil
+        var sent = ending.sent ?? [:]
         var effects: [Effect] = []
         for process in descendants {
             let isInGroup = process.group == sharedGroup ?? run.pid
             // Outside the group SIGHUP may mean "reload", and background jobs ignore SIGINT.
             let signal = isInGroup && run.status == nil ? ending.signal : SIGTERM
-            let previous = told[process.identity]
-            let isNew = previous == nil && (isFirstLook || process.parent == parent)
+            let previous = sent[process.identity]
+            let isNew = previous == nil && (isFirstSearch || process.parent == parent)
             guard isNew || previous != nil && previous != signal else { continue }
-            told[process.identity] = signal
-            let hasIt = isFirstLook && run.status == nil && (sharedGroup == nil ? isInGroup : process.pid == run.pid)
+            sent[process.identity] = signal
+            let hasIt = isFirstSearch && run.status == nil && (sharedGroup == nil ? isInGroup : process.pid == run.pid)
             if !hasIt { effects.append(.send(signal, to: process.pid)) }
         }
-        ending.told = told
+        ending.sent = sent
         return effects
     }
 

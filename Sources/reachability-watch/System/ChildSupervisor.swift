@@ -3,23 +3,23 @@ import Glibc
 import Reachability
 import Synchronization
 
-/// Starts commands, waits for them, and takes the signals that would end this program, all on the main thread.
+/// Starts commands, waits for their ends and handles this program's signals, all on the main thread.
 ///
-/// It is the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER), so that none escapes by a double fork or a
-/// session of its own. The decisions are those of ``ChildSupervision``.
+/// Adopts orphaned descendants (PR_SET_CHILD_SUBREAPER), so that none escapes by a double fork or a session of its own.
+/// ``ChildSupervision`` decides.
 final class ChildSupervisor: Sendable {
     /// A command to execute.
     struct Command: Sendable {
         /// The files to try, in order.
         var files: [[UInt8]]
-        /// The arguments, the first of which is the command's name.
+        /// The arguments, beginning with the command's name.
         var words: [[UInt8]]
     }
 
     /// The result of a command.
     enum Outcome: Hashable, Sendable {
         case ended(ChildEnd)
-        /// The command did not start: the error number, and the index of the file that it is about.
+        /// The command did not start: the error number, and the index of the failed file.
         case failed(errno: Int32, file: Int?)
     }
 
@@ -36,36 +36,36 @@ final class ChildSupervisor: Sendable {
         var cut = 0
     }
 
-    /// The signals that people and init systems end programs with, except those that this program was started to ignore (nohup(1)).
+    /// The signals that end programs, except those inherited as ignored (nohup(1)).
     private let signals: [Int32] = [SIGHUP, SIGINT, SIGTERM].filter { !ProcessSetup.isIgnored($0) }
     private let mainThread = pthread_self()
-    /// The children of the program that executed this one: their lives are not an attempt's.
-    private let strangers = Set((ProcessTable.descendants() ?? []).map(\.identity))
+    /// The children from before this program's execve(2): they belong to no attempt.
+    private let inherited = Set((ProcessTable.descendants() ?? []).map(\.identity))
     private let sharesTerminal: Bool
     private let say: @Sendable (String) -> Void
     private let state = Mutex(State())
-    /// SI_KERNEL of asm-generic/siginfo.h: what a terminal sends comes from the kernel.
+    /// SI_KERNEL of asm-generic/siginfo.h, the origin of a terminal's signals.
     private static let sentByKernel: Int32 = 0x80
 
-    /// Prepares to take the signals; to be called by the main thread before there is another one.
+    /// Takes over the signals; call it on the main thread before any other thread exists.
     ///
     /// - Parameter say: Takes messages for people.
     init(say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
         self.say = say
-        // Only with a controlling terminal are there foreground groups, which alone may read from it (tty_ioctl(4)).
+        // Only processes with a controlling terminal have foreground groups, which alone may read from it (tty_ioctl(4)).
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         sharesTerminal = terminal >= 0
         if terminal >= 0 { close(terminal) }
-        // Ignored, it would let children vanish without a code (wait(2)).
+        // While SIGCHLD is ignored, exit codes are lost (wait(2)).
         signal(SIGCHLD, SIG_DFL)
-        // Blocked in all threads, signals wait until the main thread takes them.
+        // Blocked in all threads, the signals wait for the main thread.
         var set = Self.set(signals + [SIGCHLD])
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let error = cprocess_become_subreaper()
         guard error == 0 else { throw ReachabilityError(.requestFailed, errno: -error, operation: "prctl(PR_SET_CHILD_SUBREAPER)") }
     }
 
-    /// Runs a command to its end; cancellation ends it and all its descendants.
+    /// Runs a command until it ends; cancellation ends it and all its descendants.
     func run(_ command: Command) async -> Outcome {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -82,7 +82,7 @@ final class ChildSupervisor: Sendable {
         }
     }
 
-    /// Serves until this program ends; to be called by the main thread.
+    /// Serves requests until this program ends; call it on the main thread.
     func supervise() -> Never {
         let start = ContinuousClock.now
         var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
@@ -90,8 +90,8 @@ final class ChildSupervisor: Sendable {
         while true { takeTurn(&supervision, &running, since: start) }
     }
 
-    /// Waits for a signal or the time of the next step, and handles what has happened.
-    // Inlined into the endless loop, it sends the optimizer of Swift 6.3.1 (LoopInvariantCodeMotion) into one of its own.
+    /// Waits for a signal or the next step, then handles everything that happened.
+    // Inlined into the endless loop, it hangs the optimizer of Swift 6.3.1 (LoopInvariantCodeMotion).
     @inline(never)
     private func takeTurn(_ supervision: inout ChildSupervision, _ running: inout Request?, since start: ContinuousClock.Instant) {
         let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
@@ -100,10 +100,10 @@ final class ChildSupervisor: Sendable {
         if let signal { take(signal, &supervision, &running, at: now) }
         takeRequest(&supervision, &running, at: now)
         reap(&supervision, at: now)
-        // The terminal signals the command and this program together, so its signal is pending by now.
-        // SIGCHLD stays pending: it may tell of an end after the look above.
+        // A terminal signals the command and this program together: its signal is pending by now.
+        // SIGCHLD stays pending: it may announce an end after the check above.
         while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
-        let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: strangers) : nil
+        let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: inherited) : nil
         perform(supervision.step(descendants, at: now), &running)
     }
 
@@ -131,9 +131,9 @@ final class ChildSupervisor: Sendable {
     private func perform(_ effects: [ChildSupervision.Effect], _ running: inout Request?) {
         for effect in effects {
             switch effect {
-            // Nothing is buffered that could be lost.
+            // There is no buffered output to lose.
             case .exit(let code): _exit(code)
-            // A process that has ended meanwhile keeps its number until it is reaped, or the kernel has used up all others.
+            // The process number is not reused before the process is reaped, except after a full cycle of numbers.
             case .send(let signal, let pid):
                 kill(pid, signal)
                 kill(pid, SIGCONT)
@@ -145,8 +145,8 @@ final class ChildSupervisor: Sendable {
                 kill(pid, SIGCONT)
             case .finish(let end, let survivors):
                 if !survivors.isEmpty {
-                    let list = survivors.map(String.init).joined(separator: ", ")
-                    say("these processes of the command cannot be ended, and are left running: \(list); look at them with ps.")
+                    let list = survivors.map(String.init).joined(separator: ",")
+                    say("processes of the command cannot be killed and keep running; next: ps -o pid,stat,wchan,args -p \(list)")
                 }
                 running?.continuation.resume(returning: .ended(end))
                 running = nil
@@ -187,11 +187,11 @@ final class ChildSupervisor: Sendable {
         return string
     }
 
-    /// Takes the exit codes of ended children, adopted ones included.
+    /// Collects the exit codes of ended children, adopted ones included.
     private func reap(_ supervision: inout ChildSupervision, at now: Duration) {
         var status: Int32 = 0
         while case let pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED), pid > 0 {
-            // The macros of wait(2), which Swift does not see.
+            // The macros of wait(2), which Swift cannot import.
             if status == 0xffff {
                 supervision.childContinued(pid)
             } else if status & 0xff == 0x7f {
@@ -222,7 +222,7 @@ final class ChildSupervisor: Sendable {
         var isFromTerminal: Bool
     }
 
-    /// Takes the next of some signals; `nil` when the time is over.
+    /// Takes the next of the signals; `nil` once the limit has passed.
     private func nextSignal(_ signals: [Int32], within limit: Duration?) -> Signal? {
         var set = Self.set(signals)
         var information = siginfo_t()
@@ -241,6 +241,6 @@ final class ChildSupervisor: Sendable {
 
     /// Wakes the main thread.
     ///
-    /// A pipe would need descriptors, which may have run out.
+    /// By a signal: a pipe would need descriptors, which may have run out.
     private func wakeUp() { pthread_kill(mainThread, SIGCHLD) }
 }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Lines to a file descriptor, unbuffered: a line that was written is out, whatever ends the process.
+/// Unbuffered lines to a file descriptor: a written line is out, however the process ends.
 struct DescriptorOutput: LineOutput {
     /// Standard output.
     static let standard = DescriptorOutput(descriptor: STDOUT_FILENO)
@@ -9,10 +9,10 @@ struct DescriptorOutput: LineOutput {
 
     private let descriptor: Int32
 
-    /// Lines to a descriptor that stays the caller's.
+    /// Writes to a descriptor that the caller owns.
     init(descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Whether another process reads the lines: the descriptor is a pipe, a FIFO or a socket.
+    /// `true` if another process reads the lines: the descriptor is a pipe, a FIFO or a socket.
     var hasReader: Bool {
         var information = stat()
         guard fstat(descriptor, &information) == 0 else { return false }
@@ -30,7 +30,7 @@ struct DescriptorOutput: LineOutput {
             }
             switch errno {
             case EINTR: continue
-            // The descriptor may be shared with somebody who made it non-blocking.
+            // Another process that shares the descriptor may have made it non-blocking.
             case EAGAIN: awaitRoom()
             case EPIPE: throw .readerGone
             case let error: throw .refused(errno: error)
@@ -45,41 +45,41 @@ struct DescriptorOutput: LineOutput {
 }
 
 extension DescriptorOutput {
-    /// Writes a message for people who look at standard error.
+    /// Writes a message to standard error.
     ///
-    /// If it cannot be written there is nobody left to tell.
-    static func complain(_ message: String) {
+    /// Ignores errors: there is no other place for messages.
+    static func printMessage(_ message: String) {
         try? diagnostics.write("reachability-watch: \(message)")
     }
 }
 
-/// Somewhere to write lines to.
+/// A destination of lines.
 protocol LineOutput: Sendable {
-    /// Writes a line and its end, and returns when the system has taken it.
+    /// Writes a line and its end; returns once the system has taken it.
     func write(_ line: String) throws(OutputFailure)
 }
 
-/// A line could not be written.
+/// The error of a line that was not written.
 enum OutputFailure: Error, Hashable {
-    /// Nobody reads any more (EPIPE): no reason to complain.
+    /// The reader is gone (EPIPE): not worth a message.
     case readerGone
     /// The system refused, with this error number (errno(3)).
     case refused(errno: Int32)
 }
 
-/// Notices that the reader of standard output has gone although there is nothing to write, as in `reachability-watch | head -1`.
+/// Notices that the reader of standard output has gone while there is nothing to write, as in `reachability-watch | head -1`.
 enum ReaderWatch {
-    /// Ends the process quietly when standard output is a pipe or socket that nobody reads any more.
+    /// Starts a thread that ends the process quietly once a pipe or socket at standard output has no reader.
     static func start() {
         guard DescriptorOutput.standard.hasReader else { return }
         var thread = pthread_t()
         let error = pthread_create(&thread, nil, { _ in ReaderWatch.watch() }, nil)
-        // Without it the next line's EPIPE ends the process: later, and just as quietly.
+        // Without this thread the EPIPE of the next line ends the process: later, and just as quietly.
         if error == 0 { pthread_detach(thread) }
     }
 
     private static func watch() -> UnsafeMutableRawPointer? {
-        // No events are asked for: POLLERR and POLLHUP come unasked, and a pipe without readers has POLLERR (poll(2)).
+        // No events are requested: poll(2) always reports POLLERR and POLLHUP, and a pipe without readers has POLLERR.
         var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         while true {
             let count = poll(&request, 1, -1)

@@ -1,31 +1,31 @@
 import Reachability
 
-/// How the program ends.
+/// The exit status of this program.
 ///
-/// The numbers are a promise: docs/exit-codes.md.
+/// The numbers are stable: docs/exit-codes.md.
 enum ExitStatus: Int32 {
-    /// Yes: satisfied, or done what was asked.
+    /// Yes: satisfied, or done.
     case yes = 0
     /// No, or the time ran out.
     case no = 1
-    /// Not known: nothing can be seen of the network.
+    /// Unknown: the network cannot be observed.
     case unknown = 2
-    /// The command line is wrong (EX_USAGE, sysexits.h).
+    /// Wrong command line (EX_USAGE, sysexits.h).
     case usage = 64
-    /// The input is not what it should be (EX_DATAERR).
+    /// Wrong input (EX_DATAERR).
     case invalidData = 65
-    /// The input cannot be read (EX_NOINPUT).
+    /// Unreadable input (EX_NOINPUT).
     case noInput = 66
     /// Netlink is not available (EX_UNAVAILABLE).
     case unavailable = 69
-    /// The output file cannot be made (EX_CANTCREAT).
+    /// The output file cannot be created (EX_CANTCREAT).
     case cannotCreate = 73
-    /// The output could not be written (EX_IOERR).
+    /// The output cannot be written (EX_IOERR).
     case outputFailed = 74
-    /// A privilege is lacking (EX_NOPERM).
+    /// A privilege is missing (EX_NOPERM).
     case notPermitted = 77
 
-    /// The status that tells of an error.
+    /// Returns the status for an error.
     init(_ error: ReachabilityError) {
         switch error.code {
         case .netlinkUnavailable: self = .unavailable
@@ -37,7 +37,7 @@ enum ExitStatus: Int32 {
         }
     }
 
-    /// The status that tells of verdicts: one "no" is enough for "no".
+    /// Returns the status for verdicts: a single "no" makes "no".
     init(_ paths: some Sequence<NetworkPath>) {
         let statuses = Set(paths.map(\.status))
         if statuses.contains(.unsatisfied) {

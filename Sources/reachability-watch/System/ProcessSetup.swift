@@ -1,34 +1,34 @@
 import Glibc
 
-/// What this program needs from the system before it can do anything else.
+/// The requirements that are checked before anything else.
 enum StartConditions {
-    /// The number of descriptors that have to be free.
+    /// The number of free descriptors that every command needs.
     ///
-    /// `run` has 16 at once, the other commands up to 11, four of them libdispatch's. Some must be left over: while work is waiting
-    /// libdispatch looks into /proc/self/task every second, and traps if it cannot (_dispatch_workq_monitor_pools).
+    /// `run` opens up to 16, the other commands 11, four of them libdispatch's. The rest is a reserve: with work waiting,
+    /// libdispatch opens /proc/self/task every second and traps if it cannot (_dispatch_workq_monitor_pools).
     static let neededDescriptors = 20
 
-    /// O_PATH of asm-generic/fcntl.h, which Swift's view of glibc lacks.
+    /// O_PATH of asm-generic/fcntl.h, which Swift cannot import.
     private static let pathOnly: Int32 = 0o10_000_000
 
-    /// Ends the process with a message if something is missing.
+    /// Ends the process with a message if a requirement is missing.
     static func check() {
-        if let (message, status) = complaint(hasProc: hasProc, descriptors: freeDescriptors()) {
-            DescriptorOutput.complain(message)
+        if let (message, status) = problem(hasProc: hasProc, descriptors: freeDescriptors()) {
+            DescriptorOutput.printMessage(message)
             exit(status.rawValue)
         }
     }
 
-    /// Returns the message about a missing condition and the status to end with; `nil` if nothing is missing.
+    /// Returns the message about a missing requirement and the exit status; `nil` if nothing is missing.
     ///
     /// - Parameters:
-    ///   - hasProc: whether /proc shows this process.
-    ///   - descriptors: how many descriptors could be opened, and the error that stopped that, if one did.
-    static func complaint(hasProc: Bool, descriptors: (free: Int, errno: Int32?)) -> (String, ExitStatus)? {
+    ///   - hasProc: `true` if /proc shows this process.
+    ///   - descriptors: The number of descriptors that could be opened, and the error of the next one.
+    static func problem(hasProc: Bool, descriptors: (free: Int, errno: Int32?)) -> (String, ExitStatus)? {
         guard hasProc else {
             // Swift's CommandLine reads /proc/self/cmdline, and libdispatch /proc/self/task.
             return (
-                "/proc is not mounted, or is that of another PID namespace: the command line cannot be read. "
+                "/proc is not mounted, or belongs to another PID namespace, so that the command line cannot be read; "
                     + "next: mount -t proc proc /proc", .unavailable
             )
         }
@@ -38,22 +38,22 @@ enum StartConditions {
             switch error {
             case EMFILE: "raise the limit, e.g. `ulimit -n 64`"
             case ENFILE: "raise the machine's limit, e.g. `sysctl fs.file-max`, or end programs with many open files"
-            default: "make room (\(errorText(error)))"
+            default: "free resources (\(errorText(error)))"
             }
         return ("only \(count) free, and \(neededDescriptors) are needed; next: \(remedy)", .unknown)
     }
 
-    /// Whether /proc shows this process: it is missing, or of another PID namespace, in some containers and chroots.
+    /// `true` if /proc shows this process; in some containers and chroots it is missing or of another PID namespace.
     private static var hasProc: Bool {
         access("/proc/self/cmdline", R_OK) == 0 && access("/proc/self/task", R_OK | X_OK) == 0
     }
 
-    /// Opens as many descriptors as are needed, and closes them again.
+    /// Returns the number of descriptors that can be opened, up to the needed ones; closes them again.
     private static func freeDescriptors() -> (free: Int, errno: Int32?) {
         var descriptors: [Int32] = []
         defer { for descriptor in descriptors { close(descriptor) } }
         while descriptors.count < neededDescriptors {
-            // The root is always there, and O_PATH needs no permission (open(2)).
+            // The root always exists, and O_PATH needs no permission (open(2)).
             let descriptor = open("/", pathOnly | O_CLOEXEC)
             guard descriptor >= 0 else { return (descriptors.count, errno) }
             descriptors.append(descriptor)
@@ -61,9 +61,9 @@ enum StartConditions {
         return (descriptors.count, nil)
     }
 
-    /// Has libdispatch open its descriptors while there are some.
+    /// Makes libdispatch open its descriptors while some are free.
     ///
-    /// It opens one for each clock when the first timer of that clock is set. It has threads: not before setns(2).
+    /// It opens one for each clock at the clock's first timer. This starts threads: call it after setns(2).
     static func openTimers() async {
         async let continuous: ()? = try? ContinuousClock().sleep(for: .milliseconds(1))
         async let suspending: ()? = try? SuspendingClock().sleep(for: .milliseconds(1))
@@ -71,14 +71,14 @@ enum StartConditions {
     }
 }
 
-/// What a process must be before it opens its first file or starts its first thread.
+/// The state of a fresh process: descriptors, signals and limits.
 enum ProcessSetup {
-    /// Prepares descriptors and signals.
+    /// Prepares descriptors, signals and limits; call it before the first file is opened and the first thread is started.
     static func perform() {
         occupyStandardDescriptors()
-        // A closed pipe is then an error of write(2), which is dealt with.
+        // Writing to a closed pipe then fails with EPIPE.
         signal(SIGPIPE, SIG_IGN)
-        // A file that may not grow (RLIMIT_FSIZE) is then an error of write(2), too: EFBIG.
+        // Writing beyond RLIMIT_FSIZE then fails with EFBIG.
         signal(SIGXFSZ, SIG_IGN)
         raiseFileLimit()
         endAtOnce(on: SIGINT)
@@ -88,7 +88,7 @@ enum ProcessSetup {
         unblock(SIGQUIT)
     }
 
-    /// The limit of open files that this program was started with, and starts others with.
+    /// The inherited limit of open files, which child processes get as well.
     static let inheritedFileLimit = fileLimit()
 
     /// Raises the soft limit of open files to the hard one: the soft one protects programs that use select(2) (getrlimit(2)).
@@ -104,17 +104,17 @@ enum ProcessSetup {
         return limit
     }
 
-    /// Whether a signal is ignored, as nohup(1) and shells want it for what they start.
+    /// Returns `true` if a signal is ignored, as nohup(1) and shells arrange for their children.
     static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        // SIG_IGN, which is no constant that Swift could compare a handler with.
+        // SIG_IGN is no constant that Swift can compare a handler with.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
-    /// Ends with 128 + signal, unless whoever started this program wants it to ignore the signal.
+    /// Ends the process with 128 + signal, unless the signal is inherited as ignored.
     ///
-    /// `_exit` is async-signal-safe (signal-safety(7)), and nothing is buffered that it could lose.
+    /// `_exit` is async-signal-safe (signal-safety(7)), and there is no buffered output to lose.
     private static func endAtOnce(on number: Int32) {
         guard !isIgnored(number) else { return }
         var action = sigaction()
@@ -130,9 +130,9 @@ enum ProcessSetup {
         sigprocmask(SIG_UNBLOCK, &set, nil)
     }
 
-    /// A netlink socket that got the number of a closed standard output would receive the lines.
+    /// Opens /dev/null for closed standard descriptors: otherwise a netlink socket would get the number of standard output.
     ///
-    /// Opened for reading only, so that writing to a closed output stays an error.
+    /// Read-only, so that writing to a closed output stays an error.
     private static func occupyStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             _ = open("/dev/null", O_RDONLY)

@@ -1,27 +1,27 @@
 import Glibc
 
-/// A process as /proc shows it.
+/// A process in /proc.
 struct ProcessEntry: Hashable {
-    /// A number and a start time: the kernel uses numbers again.
+    /// A process number with its start time: the kernel reuses numbers.
     struct Identity: Hashable {
         var pid: pid_t
-        /// In ticks since the machine was booted.
+        /// The start time in ticks since boot.
         var start: UInt64
     }
 
     var identity: Identity
     var parent: pid_t
     var group: pid_t
-    /// Whether it has ended and waits for its parent to take its exit code.
+    /// `true` after its end, until its parent reaps it.
     var isZombie = false
 
     var pid: pid_t { identity.pid }
 }
 
 extension ProcessEntry {
-    /// Reads the line of /proc/PID/stat (proc_pid_stat(5)); `nil` if it is none.
+    /// Parses the line of /proc/PID/stat (proc_pid_stat(5)).
     init?(stat line: some BidirectionalCollection<UInt8>) {
-        // The name may contain any byte, parentheses and spaces too: the fields are those behind its last parenthesis.
+        // The name may contain any byte, parentheses and spaces too: the other fields follow its last parenthesis.
         guard let end = line.lastIndex(of: UInt8(ascii: ")")), let space = line.firstIndex(of: UInt8(ascii: " "))
         else { return nil }
         let fields = line[line.index(after: end)...].split { $0 == 0x20 || $0 == 0x0a }
@@ -35,17 +35,17 @@ extension ProcessEntry {
         identity = Identity(pid: pid, start: start)
         self.parent = parent
         self.group = group
-        // A process whose first thread has ended looks like a zombie, and goes on.
+        // A process whose first thread has ended looks like a zombie, but still runs.
         isZombie = [UInt8(ascii: "Z"), UInt8(ascii: "X")].contains(fields[0].first) && threads <= 1
     }
 }
 
-/// The processes that descend from this one.
+/// The descendants of a process.
 enum ProcessTable {
-    /// The living descendants of this process, which is their subreaper; `nil` if /proc cannot be read or numbers processes of
-    /// another namespace.
+    /// Returns the living descendants of this process, their subreaper; `nil` if /proc is unreadable or belongs to another
+    /// PID namespace.
     ///
-    /// - Parameter excluded: processes to leave out, with their descendants.
+    /// - Parameter excluded: Processes to leave out, with their descendants.
     static func descendants(excluding excluded: Set<ProcessEntry.Identity> = []) -> [ProcessEntry]? {
         guard hasChildren else { return [] }
         guard showsThisNamespace, let folder = opendir("/proc") else { return nil }
@@ -55,14 +55,14 @@ enum ProcessTable {
             let name = withUnsafePointer(to: &item.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            // Not a process, or one that has ended.
+            // Not a process, or already gone.
             guard let pid = pid_t(name), let entry = entry(pid) else { continue }
             entries.append(entry)
         }
         return descendants(of: getpid(), among: entries, excluding: excluded)
     }
 
-    /// The living descendants of a process among all that there are.
+    /// Returns the living descendants of a process among the given processes.
     static func descendants(
         of ancestor: pid_t, among entries: [ProcessEntry], excluding excluded: Set<ProcessEntry.Identity>
     ) -> [ProcessEntry] {
@@ -90,13 +90,13 @@ enum ProcessTable {
         return count > 0 ? ProcessEntry(stat: buffer[..<count]) : nil
     }
 
-    /// Whether this process has children: without any there are no descendants, and a table of thousands is not read.
+    /// `true` if this process has children; a shortcut that avoids reading a table of thousands.
     private static var hasChildren: Bool {
         var information = siginfo_t()
         return waitid(P_ALL, 0, &information, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD
     }
 
-    /// Whether /proc numbers processes as kill(2) does here: in a container that shows the host's it does not.
+    /// `true` if /proc numbers processes like kill(2); in a container that shows the host's /proc it does not.
     private static var showsThisNamespace: Bool {
         var buffer = [CChar](repeating: 0, count: 32)
         let count = readlink("/proc/self", &buffer, buffer.count)

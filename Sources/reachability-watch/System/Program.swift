@@ -3,16 +3,16 @@ import Glibc
 import Reachability
 import Synchronization
 
-/// The frame that every command runs in.
+/// The frame of every command: namespace, threads, signals and exit.
 enum Program {
-    /// Enters the namespace if one is wanted, then runs `body` on other threads while the main thread only waits for signals.
+    /// Enters the namespace, then runs `body` on other threads while the main thread waits for signals.
     ///
-    /// The order matters: setns(2) moves the calling thread only, and threads are born where their parent is.
+    /// In this order: setns(2) moves only the calling thread, and new threads inherit its namespace.
     static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
         run(in: namespace, { await body().rawValue }, whileMainThread: { while true { pause() } })
     }
 
-    /// The same with an exit code that is somebody else's, and with work for the main thread.
+    /// Runs `body` like above, with an exit code of its own and work for the main thread.
     static func run(
         in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
     ) -> Never {
@@ -24,9 +24,9 @@ enum Program {
         wait()
     }
 
-    /// The same for a body that has something to put in order before a signal ends the process.
+    /// Runs `body` like above and lets it clean up before a signal ends the process.
     ///
-    /// The stream tells it of SIGHUP, SIGINT or SIGTERM; then it has a tenth of a second.
+    /// The stream delivers SIGHUP, SIGINT or SIGTERM; `body` then has 100 ms.
     static func run(
         in namespace: String?, _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
     ) -> Never {
@@ -52,29 +52,30 @@ enum Program {
         }
     }
 
-    /// Tells about an error and ends the process with its status.
+    /// Writes a message about an error and ends the process with its status.
     static func end(with error: ReachabilityError) -> Never {
         exit(report(error).rawValue)
     }
 
-    /// Tells about an error and returns its status.
+    /// Writes a message about an error and returns its status.
     ///
-    /// - Parameter status: what it means here, if not what such errors usually mean.
+    /// - Parameter status: The status to use instead of the error's own.
     static func report(_ error: ReachabilityError, as status: ExitStatus? = nil) -> ExitStatus {
-        DescriptorOutput.complain(quotingInput(in: error.description, words: CommandLine.arguments))
+        DescriptorOutput.printMessage(quotingInput(in: error.description, words: CommandLine.arguments))
         return status ?? ExitStatus(error)
     }
 
-    /// Tells about a failure of the output, unless it is one that nobody would care about, and returns its status.
+    /// Writes a message about a failed output, unless its reader left, and returns its status.
     static func report(_ failure: OutputFailure) -> ExitStatus {
         guard case .refused(let errno) = failure else { return .yes }
-        DescriptorOutput.complain("writing to standard output failed: \(errorText(errno)) (errno \(errno)).")
+        DescriptorOutput.printMessage(
+            "cannot write to standard output: \(errorText(errno)) (errno \(errno)); next: check the place where it goes")
         return .outputFailed
     }
 
     /// Writes lines to standard output and returns the status to end with.
     ///
-    /// A reader that left does not change a verdict.
+    /// A reader that left does not change the verdict.
     static func write(_ lines: [String], thenEndWith status: ExitStatus) -> ExitStatus {
         do {
             for line in lines { try DescriptorOutput.standard.write(line) }
@@ -86,7 +87,7 @@ enum Program {
         return status
     }
 
-    /// The value of an environment variable.
+    /// Returns the value of an environment variable.
     static func environment(_ name: String) -> String? {
         getenv(name).map { String(cString: $0) }
     }
@@ -97,10 +98,10 @@ enum Program {
     }
 }
 
-/// SIGHUP, SIGINT and SIGTERM, taken by the main thread when it wants them instead of ending the process at once.
+/// SIGHUP, SIGINT and SIGTERM, held back until the main thread takes them.
 ///
-/// Signals that were ignored at the start, as under nohup(1) or in a shell's background, stay ignored.
-/// Made before any other thread: those that are born later block them, too.
+/// Signals inherited as ignored, as under nohup(1) or in a shell's background, stay ignored. Create it before any other thread:
+/// later threads inherit the blocked signals.
 struct HeldSignals {
     private static let received = Atomic<Int32>(0)
     private var set = sigset_t()
@@ -111,7 +112,7 @@ struct HeldSignals {
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    /// The signal that came, if one did.
+    /// The last signal taken.
     static var last: Int32? {
         let number = received.load(ordering: .acquiring)
         return number == 0 ? nil : number
@@ -126,12 +127,12 @@ struct HeldSignals {
         return number
     }
 
-    /// Waits for another signal: whoever sends two is in a hurry.
+    /// Waits for a second signal: its sender is in a hurry.
     func waitForAnother(atMost milliseconds: Int) {
         var set = set
         var time = timespec()
         time.tv_nsec = milliseconds * 1_000_000
-        // EINTR ends it as well: stopped and continued, it has waited long enough.
+        // EINTR ends the wait as well: a process that was stopped and continued has waited long enough.
         _ = sigtimedwait(&set, nil, &time)
     }
 }

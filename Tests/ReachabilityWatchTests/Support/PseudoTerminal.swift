@@ -1,19 +1,19 @@
 import Glibc
 
-/// A terminal with the command in its foreground, and this test at its keyboard (pty(7)).
+/// A terminal with the command in its foreground and the test at its keyboard (pty(7)).
 struct PseudoTerminal {
     let pid: pid_t
     private let keyboard: Int32
 
-    // Not in Swift's view of glibc: TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, POSIX_SPAWN_SETSID of spawn.h.
+    // Swift cannot import these: TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, POSIX_SPAWN_SETSID of spawn.h.
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
     private static let newSession: Int16 = 0x80
 
-    /// Starts the command with these arguments.
+    /// Starts the command with arguments.
     init(_ arguments: [String]) throws { try self.init(words: [WatchProcess.path()] + arguments) }
 
-    /// Starts a shell script, whose `$0` is the command.
+    /// Starts a shell script whose `$0` is the command.
     init(script: String) throws { try self.init(words: ["/bin/sh", "-c", script, WatchProcess.path()]) }
 
     private init(words: [String]) throws {
@@ -27,7 +27,7 @@ struct PseudoTerminal {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // Opened by the leader of a new session, it becomes the session's terminal.
+        // Opened by a session leader, it becomes the session's terminal.
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, screen, O_RDWR, 0)
         posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO)
@@ -44,15 +44,15 @@ struct PseudoTerminal {
         self.pid = pid
     }
 
-    /// Presses keys.
+    /// Types text.
     func type(_ text: String) {
         let bytes = Array(text.utf8)
         _ = write(keyboard, bytes, bytes.count)
     }
 
-    /// Reads what appears on the screen until it contains a text, or until no process has the terminal open.
+    /// Reads the screen until it contains a text, or until no process has the terminal open.
     ///
-    /// A command that shows nothing for a minute is killed.
+    /// Kills a command that writes nothing for a minute.
     func read(until text: String? = nil) -> String {
         var screen = ""
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -60,20 +60,20 @@ struct PseudoTerminal {
             var request = pollfd(fd: keyboard, events: Int16(POLLIN), revents: 0)
             if poll(&request, 1, 60_000) == 0 { kill(pid, SIGKILL) }
             let count = Glibc.read(keyboard, &buffer, buffer.count)
-            // EIO: the last one has closed the other side.
+            // EIO: the last process has closed the other side.
             guard count > 0 else { break }
             screen += String(decoding: buffer[..<count], as: UTF8.self)
         }
         return screen
     }
 
-    /// Waits for the end of the command and returns its exit code, or 1000 + the signal that killed it.
+    /// Waits for the command's end; returns its exit code, or 1000 + the signal that killed it.
     func end() -> Int32 {
         defer { close(keyboard) }
         return wait()
     }
 
-    /// Takes the terminal away, then does the same.
+    /// Closes the terminal, then waits for the command's end.
     func hangUp() -> Int32 {
         close(keyboard)
         return wait()

@@ -4,10 +4,10 @@ import Synchronization
 
 @testable import reachability_watch
 
-/// Paths, transitions and addresses that tests write about.
+/// Paths, transitions and addresses for tests.
 enum Samples {
     static let cable = NetworkInterface(index: 2, name: "eth0", addresses: [.init(address("192.0.2.10"), prefixLength: 24)])
-    /// The moment 2026-01-31T10:00:00.123456Z.
+    /// The time 2026-01-31T10:00:00.123456Z.
     static let morning = Duration.seconds(1_769_853_600) + .microseconds(123_456)
 
     static func address(_ text: String) -> IPAddress {
@@ -52,19 +52,19 @@ enum Samples {
     static let cableBack = Cause(.linkUp, "eth0 got carrier", interface: cable.identity)
 }
 
-/// Whether a terminal shows all of a text and obeys none of it.
+/// Returns `true` if a terminal shows all of a text and interprets none of it.
 func isHarmless(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.isHarmless) }
 
-/// Collects lines; a test can wait for each, or do something while it is being written.
+/// A collector of lines; tests can wait for each line, or act while it is being written.
 final class LineCollector: LineOutput {
     private let collected = Mutex<[String]>([])
     private let (stream, continuation) = AsyncStream.makeStream(of: String.self)
     private let onWrite: @Sendable (Int) throws(OutputFailure) -> Void
 
-    /// - Parameter onWrite: called with the number of lines before, for each line.
+    /// - Parameter onWrite: Called before each line with the number of earlier lines.
     init(onWrite: @escaping @Sendable (Int) throws(OutputFailure) -> Void = { _ in }) { self.onWrite = onWrite }
 
-    /// What was written.
+    /// The collected lines.
     var lines: [String] { collected.withLock(\.self) }
 
     func write(_ line: String) throws(OutputFailure) {
@@ -73,7 +73,7 @@ final class LineCollector: LineOutput {
         continuation.yield(line)
     }
 
-    /// Waits for the next line that was not waited for before.
+    /// Waits for the next line.
     func next() async -> String {
         for await line in stream { return line }
         return ""
@@ -81,7 +81,7 @@ final class LineCollector: LineOutput {
 }
 
 extension SeededGenerator {
-    /// Up to `length` scalars: mostly from `alphabet`, sometimes any at all.
+    /// Returns up to `length` scalars: mostly of `alphabet`, sometimes any.
     mutating func text(of alphabet: String, length: Int) -> String {
         let letters = Array(alphabet.unicodeScalars)
         var text = ""

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The built command as a child process.
 ///
-/// It lies next to the test bundle.
+/// The executable is next to the test bundle.
 struct WatchProcess {
     let pid: pid_t
     let output: Pipe
@@ -14,12 +14,12 @@ struct WatchProcess {
         var errno: Int32
     }
 
-    /// Starts it.
+    /// Starts the command.
     ///
     /// - Parameters:
-    ///   - arguments: the words behind its name.
-    ///   - outputPath: a file for its standard output instead of the pipe.
-    ///   - shell: commands of sh(1) to run before, in the same process.
+    ///   - arguments: The words after its name.
+    ///   - outputPath: A file for its standard output instead of the pipe.
+    ///   - shell: Commands of sh(1) to run first, in the same process.
     init(_ arguments: [String], outputPath: String? = nil, after shell: String? = nil) throws {
         output = try Pipe()
         errors = try Pipe()
@@ -36,13 +36,13 @@ struct WatchProcess {
         let prefix = shell.map { ["/bin/sh", "-c", "\($0); exec \"$0\" \"$@\""] } ?? []
         var words = (prefix + [path] + arguments).map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
-        // Of the environment it gets only what a sanitizer may need.
+        // Pass on only the variables that a sanitizer may need.
         let names: [String] = ["LD_PRELOAD", "TSAN_OPTIONS"]
         let kept = names.compactMap { (name: String) -> String? in getenv(name).map { "\(name)=\(String(cString: $0))" } }
         let settings = ["LC_ALL=C.UTF-8"] + kept
         var environment = settings.map { strdup($0) } + [nil]
         defer { for variable in environment { free(variable) } }
-        // This process may have inherited some as ignored, from nohup(1) or from an interpreter.
+        // This process may have inherited ignored signals, from nohup(1) or an interpreter.
         var defaults = sigset_t()
         sigemptyset(&defaults)
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ] { sigaddset(&defaults, signal) }
@@ -59,7 +59,7 @@ struct WatchProcess {
         errors.closeWriteEnd()
     }
 
-    /// Waits for its end: the exit code, or 1000 + the signal that killed it.
+    /// Waits for its end; returns the exit code, or 1000 + the signal that killed it.
     func end() -> Int32 {
         var status: Int32 = 0
         while waitpid(pid, &status, 0) == -1, errno == EINTR {}
@@ -78,7 +78,7 @@ struct WatchProcess {
     }
 }
 
-/// A pipe(7), closed with its owner.
+/// A pipe(7) that is closed with its owner.
 final class Pipe: Sendable {
     let writeEnd: Int32
     private let readEnd: Int32
@@ -90,7 +90,7 @@ final class Pipe: Sendable {
     }
 
     init() throws {
-        // A pipe without a name would be open in children that other tests start before it is marked close-on-exec.
+        // pipe(2) could leak into children that other tests start before the descriptors are marked close-on-exec.
         let path = "/tmp/reachability-watch-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         guard mkfifo(path, 0o600) == 0 else { throw Failure(errno: errno) }
         defer { unlink(path) }
@@ -118,14 +118,14 @@ final class Pipe: Sendable {
         }
     }
 
-    /// What one read gives.
+    /// Returns the result of one read.
     func available() -> String {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = read(readEnd, &buffer, buffer.count)
         return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
     }
 
-    /// Everything up to a line's end, which is dropped, or to the end of the file.
+    /// Returns the text up to a line's end, which is dropped, or to the end of the file.
     func readLine() -> String {
         var text = ""
         while !text.hasSuffix("\n") {
@@ -136,7 +136,7 @@ final class Pipe: Sendable {
         return String(text.dropLast())
     }
 
-    /// Everything up to the end of the file.
+    /// Returns the text up to the end of the file.
     func readAll() -> String {
         var text = ""
         while case let more = available(), !more.isEmpty { text += more }
