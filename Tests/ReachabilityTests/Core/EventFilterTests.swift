@@ -46,7 +46,7 @@ import Testing
         }
         let route = RouteFrame.make("203.0.113.0/24")
         #expect(!nothing.passes(route))
-        // What is no route message of these families is for the decoder to judge.
+        // Other messages pass to the decoder.
         for family in [0, 5, 7, 28, 128] as [UInt8] { #expect(nothing.passes(RouteFrame.make(family: family, length: 24))) }
         #expect(nothing.passes(RouteFrame.make(family: 2, length: 33, [(1, [203, 0, 113, 0])])))
         #expect(nothing.passes(RouteFrame.make(family: 2, length: 24, [(1, [203, 0, 113])])))
@@ -62,7 +62,7 @@ import Testing
         #expect(wide.passes(ipv4) && !wide.passes(ipv6))
     }
 
-    /// Of 64 addresses each family has as many as are told apart, of 65 one has more.
+    /// 64 addresses are the limit of both families, 65 exceed that of one.
     @Test(arguments: [0, 1, 2, 10, 64, 65])
     func theKernelDecidesAsTheRuleDoes(count: Int) throws {
         var generator = SeededGenerator(seed: .random(in: 0...(.max)))

@@ -99,7 +99,7 @@ struct DeviceTypesTests {
         #expect(devices.type(of: device("net0")) == "")
         try folder.replace("net0", event: "DEVTYPE=wlan\nINTERFACE=net0\nIFINDEX=4\n")
         #expect(devices.type(of: device("net0")) == "", "kept")
-        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "what was unknown is read again")
+        #expect(devices.type(of: device("net0", index: 4)) == "wlan", "an unknown type is read again")
     }
 
     @Test func manyDevicesDoNotFillTheMemory() throws {

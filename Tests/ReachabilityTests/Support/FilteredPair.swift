@@ -1,7 +1,7 @@
 import Glibc
 import Reachability
 
-/// A pair of local sockets; what is sent to one arrives at the other only if a filter's program lets it pass.
+/// A pair of local sockets with a filter program between them.
 ///
 /// The kernel runs the program as on a netlink socket: the same check, the same loads, the same search for attributes.
 final class FilteredPair {
@@ -32,7 +32,7 @@ final class FilteredPair {
         guard result == 0 else { throw Failure(errno: errno) }
     }
 
-    /// Sends a datagram and tells whether it arrived.
+    /// Sends a datagram and returns true if it arrived.
     func passes(_ frame: [UInt8]) throws -> Bool {
         guard send(ends[0], frame, frame.count, 0) == frame.count else { throw Failure(errno: errno) }
         var buffer = [UInt8](repeating: 0, count: frame.count + 1)
