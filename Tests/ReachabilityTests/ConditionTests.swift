@@ -117,7 +117,7 @@ import Testing
         let storage = ConditionStorage(.init())
         let waiting = [wait(for: storage), wait(for: storage)]
         storage.advanceEpoch()
-        #expect(storage.listenerCount == 2, "another epoch is not what they wait for")
+        #expect(storage.listenerCount == 2, "another epoch ends no wait")
         storage.set(true)
         for task in waiting { #expect(await task.value == .init(isSatisfied: true, epoch: 2)) }
         #expect(storage.listenerCount == 0)
@@ -146,7 +146,7 @@ import Testing
             withUnsafeCurrentTask { $0?.cancel() }
             return await storage.satisfiedOrFinished()
         }
-        #expect(await late.value == nil, "who was cancelled before has nothing to wait for")
+        #expect(await late.value == nil, "a cancelled task does not wait")
         #expect(storage.listenerCount == 0)
     }
 

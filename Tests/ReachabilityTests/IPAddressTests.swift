@@ -48,7 +48,7 @@ import Testing
         }
         for count in [4, 16] {
             for _ in 0..<500 {
-                // Runs of zeros are what makes IPv6 text difficult.
+                // Runs of zeros make IPv6 text difficult.
                 let bytes = (0..<count).map { _ in next() & 3 == 0 ? next() : 0 }
                 let address = IPAddress(bytes: bytes)
                 #expect(address.flatMap { IPAddress($0.description) } == address)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Reachability
 
-/// What sort of device a link message tells of.
+/// The sort of device of a link message.
 @Suite struct InterfaceKindTests {
     /// A link message as the kernel writes it: RTM_NEWLINK with a hardware type, a name, and a kind if it is no hardware.
     private func kind(_ hardware: UInt16, _ kind: String? = nil, name: String = "x0") -> NetworkInterface.Kind? {

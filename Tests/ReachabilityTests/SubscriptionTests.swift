@@ -102,7 +102,7 @@ import Testing
     @Test func releasedStreamEndsTheSubscription() async {
         let subscription = Subscription<Int>(limit: 1)
         do { _ = stream(subscription) }
-        #expect(endCount == 1, "nobody ever read it")
+        #expect(endCount == 1, "an unread stream")
         subscription.yield(1)
         for await _ in stream(subscription) { break }
         #expect(endCount == 2)

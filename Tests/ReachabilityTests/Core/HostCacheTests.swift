@@ -1,12 +1,12 @@
 import Reachability
 import Testing
 
-/// When hosts are looked up, and what is made of the answers.
+/// The times of name lookups, and the effects of their answers.
 struct HostCacheTests {
     private let name = "nas.example"
     private let answer = HostAnswer.addresses([ip("192.0.2.9")])
 
-    /// A cache in a test's hand, where expectations may change it.
+    /// A cache that expectations may change.
     private final class Bench {
         var cache: HostCache
 
@@ -24,7 +24,7 @@ struct HostCacheTests {
         func settle(at now: Duration) -> [String] { cache.settle(at: now) }
         func next(isWorthwhile: Bool) -> Duration? { cache.next(isWorthwhile: isWorthwhile) }
 
-        func questions(at now: Duration, isWorthwhile: Bool = true) -> [String] {
+        func dueHosts(at now: Duration, isWorthwhile: Bool = true) -> [String] {
             cache.takeDueHosts(at: now, isWorthwhile: isWorthwhile)
         }
     }
@@ -32,69 +32,69 @@ struct HostCacheTests {
     @Test func newHostIsLookedUpAtOnceAndAfterItsInterval() {
         let cache = Bench()
         #expect(
-            cache.addresses(of: name) == nil && cache.questions(at: .seconds(0)) == [name] && cache.questions(at: .seconds(0)) == []
+            cache.addresses(of: name) == nil && cache.dueHosts(at: .seconds(0)) == [name] && cache.dueHosts(at: .seconds(0)) == []
         )
         #expect(cache.take(answer, of: name, at: .zero) && cache.addresses(of: name) == [ip("192.0.2.9")])
         #expect(
-            cache.next(isWorthwhile: true) == .seconds(60) && cache.questions(at: .seconds(59)) == []
-                && cache.questions(at: .seconds(60)) == [name])
+            cache.next(isWorthwhile: true) == .seconds(60) && cache.dueHosts(at: .seconds(59)) == []
+                && cache.dueHosts(at: .seconds(60)) == [name])
         #expect(!cache.take(answer, of: name, at: .seconds(61)))
     }
 
     @Test func missingIntervalLeavesPathChanges() {
         let cache = Bench(refresh: nil)
-        _ = cache.questions(at: .seconds(0))
+        _ = cache.dueHosts(at: .seconds(0))
         _ = cache.take(answer, of: name, at: .zero)
         #expect(cache.next(isWorthwhile: true) == nil)
         cache.notePathChange(at: .seconds(1000))
-        #expect(cache.questions(at: .seconds(1000)) == [name])
+        #expect(cache.dueHosts(at: .seconds(1000)) == [name])
     }
 
     @Test func failuresKeepTheKnownAddresses() {
         let cache = Bench()
-        _ = cache.questions(at: .seconds(0))
+        _ = cache.dueHosts(at: .seconds(0))
         _ = cache.take(answer, of: name, at: .zero)
         var now = 60
         for delay in [1, 2, 4, 8, 16, 32, 60, 60] {
-            #expect(cache.questions(at: .seconds(now)) == [name], "after \(now) s")
+            #expect(cache.dueHosts(at: .seconds(now)) == [name], "after \(now) s")
             #expect(!cache.take(.failed(.noAnswer), of: name, at: .seconds(now)) && cache.addresses(of: name) == [ip("192.0.2.9")])
-            #expect(cache.next(isWorthwhile: true) == .seconds(now + delay) && cache.questions(at: .seconds(now + delay - 1)) == [])
+            #expect(cache.next(isWorthwhile: true) == .seconds(now + delay) && cache.dueHosts(at: .seconds(now + delay - 1)) == [])
             now += delay
         }
-        _ = cache.questions(at: .seconds(now))
+        _ = cache.dueHosts(at: .seconds(now))
         #expect(cache.take(.failed(.notFound), of: name, at: .seconds(now)) && cache.addresses(of: name) == [])
     }
 
     @Test func beingOfflineCostsNoLookups() {
         let cache = Bench()
-        #expect(cache.questions(at: .seconds(0), isWorthwhile: false) == [name], "the first answer may be in a file")
+        #expect(cache.dueHosts(at: .seconds(0), isWorthwhile: false) == [name], "the first answer may be in a file")
         _ = cache.take(.failed(.noAnswer), of: name, at: .zero)
-        #expect(cache.questions(at: .seconds(1000), isWorthwhile: false) == [] && cache.next(isWorthwhile: false) == nil)
-        #expect(cache.questions(at: .seconds(1000)) == [name])
+        #expect(cache.dueHosts(at: .seconds(1000), isWorthwhile: false) == [] && cache.next(isWorthwhile: false) == nil)
+        #expect(cache.dueHosts(at: .seconds(1000)) == [name])
     }
 
     @Test func pathChangesCauseOneLookupPerSecond() {
         let cache = Bench()
-        _ = cache.questions(at: .seconds(0))
+        _ = cache.dueHosts(at: .seconds(0))
         _ = cache.take(answer, of: name, at: .zero)
         cache.notePathChange(at: .milliseconds(10))
         #expect(
-            cache.questions(at: .milliseconds(999)) == [] && cache.next(isWorthwhile: true) == .seconds(1))
-        #expect(cache.questions(at: .seconds(1)) == [name])
+            cache.dueHosts(at: .milliseconds(999)) == [] && cache.next(isWorthwhile: true) == .seconds(1))
+        #expect(cache.dueHosts(at: .seconds(1)) == [name])
     }
 
     @Test func answerFromTheOldNetworkIsRepeated() {
         let cache = Bench()
-        _ = cache.questions(at: .seconds(0))
+        _ = cache.dueHosts(at: .seconds(0))
         cache.notePathChange(at: .milliseconds(500))
-        #expect(cache.questions(at: .seconds(1)) == [], "one look-up at a time")
-        #expect(cache.take(answer, of: name, at: .seconds(5)) && cache.questions(at: .seconds(5)) == [name])
-        #expect(!cache.take(answer, of: name, at: .seconds(6)) && cache.questions(at: .seconds(6)) == [])
+        #expect(cache.dueHosts(at: .seconds(1)) == [], "one look-up at a time")
+        #expect(cache.take(answer, of: name, at: .seconds(5)) && cache.dueHosts(at: .seconds(5)) == [name])
+        #expect(!cache.take(answer, of: name, at: .seconds(6)) && cache.dueHosts(at: .seconds(6)) == [])
     }
 
     @Test func waitForTheFirstAnswerEnds() {
         let cache = Bench()
-        _ = cache.questions(at: .seconds(3))
+        _ = cache.dueHosts(at: .seconds(3))
         #expect(cache.next(isWorthwhile: true) == .seconds(4) && cache.settle(at: .milliseconds(3999)) == [])
         #expect(cache.settle(at: .seconds(4)) == [name] && cache.addresses(of: name) == [] && cache.settle(at: .seconds(5)) == [])
         #expect(cache.take(answer, of: name, at: .seconds(9)) && cache.addresses(of: name) == [ip("192.0.2.9")])
@@ -112,18 +112,18 @@ struct HostCacheTests {
 
     @Test func removedHostIsForgotten() {
         let cache = Bench()
-        _ = cache.questions(at: .seconds(0))
+        _ = cache.dueHosts(at: .seconds(0))
         cache.keep([])
         #expect(!cache.take(answer, of: name, at: .zero) && cache.isEmpty && cache.next(isWorthwhile: true) == nil)
         cache.keep([name])
-        #expect(cache.questions(at: .seconds(0)) == [name])
+        #expect(cache.dueHosts(at: .seconds(0)) == [name])
     }
 
     @Test(arguments: [NameLookupFailure.notFound, .noAnswer, .refused])
     func aFailureIsTheReasonUntilThereAreAddresses(failure: NameLookupFailure) {
         let cache = Bench()
         #expect(cache.failure(of: name) == nil)
-        _ = cache.questions(at: .zero)
+        _ = cache.dueHosts(at: .zero)
         #expect(cache.failure(of: name) == nil, "the first lookup goes on")
         #expect(cache.take(.failed(failure), of: name, at: .zero) && cache.failure(of: name) == failure)
         #expect(!cache.take(.failed(failure), of: name, at: .seconds(1)), "the same again is no news")
@@ -137,11 +137,11 @@ struct HostCacheTests {
 
     @Test func slowFirstLookupHasNoAnswer() {
         let cache = Bench()
-        _ = cache.questions(at: .zero)
+        _ = cache.dueHosts(at: .zero)
         _ = cache.settle(at: .seconds(1))
         #expect(cache.failure(of: name) == .noAnswer)
         let deaf = Bench(isAnswered: false)
-        _ = deaf.questions(at: .zero)
+        _ = deaf.dueHosts(at: .zero)
         _ = deaf.settle(at: .seconds(1))
         #expect(deaf.failure(of: name) == .notAsked, "the source looks up no names")
     }

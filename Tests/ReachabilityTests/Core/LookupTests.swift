@@ -22,7 +22,7 @@ import Testing
         var compared: [RouteQuery.Source] = []
     }
 
-    /// Answers one lookup after the other; nothing may be asked beyond the answers.
+    /// Answers lookups in order, and fails on any further one.
     private func run(
         _ query: RouteQuery, _ answers: [Result<RouteVerdict, ReachabilityError>],
         _ interfaces: [NetworkInterface] = [.loopback, .cable]
@@ -89,7 +89,7 @@ import Testing
         #expect(run(Self.ipv4, .refused(errno: errno), .through(), .through()).sources == [.unspecified, .unspecified, Self.held4])
         let gone = run(Self.ipv4, .refused(errno: errno), .refused(errno: errno), .through())
         #expect(gone.verdict == .refused(errno: errno) && gone.sources.count == 2)
-        // One repetition for all: it is not asked for ever.
+        // One repetition in all, so that lookups end.
         let both = run(Self.ipv4, .refused(errno: errno), .through(), .refused(errno: EINVAL), .through())
         #expect(both.verdict == .refused(errno: EINVAL) && both.sources.count == 3)
     }
@@ -101,7 +101,7 @@ import Testing
 
     // MARK: - An expected source
 
-    /// Asks a kernel, whose answers are in a table, until all is decided.
+    /// Runs lookups against a table of answers until all are decided.
     private func decide(
         _ queries: [RouteQuery], expecting source: IPAddress?, _ kernel: [RouteQuery: Result<RouteVerdict, ReachabilityError>]
     ) -> (decision: Result<[RouteVerdict], ReachabilityError>, decisive: [RouteQuery], rounds: [Int]) {
@@ -179,7 +179,7 @@ import Testing
         #expect(refused.verdict == .refused(errno: EACCES) && refused.sources.count == 2)
     }
 
-    /// The socket that chooses a source is a datagram socket, and rules may tell transports apart.
+    /// A datagram socket chooses the source, and rules may select by transport.
     @Test func refusedDatagramSocketIsReviewed() {
         let refusal = RouteVerdict.refused(errno: EACCES)
         let start = [RouteVerdict.refused(errno: ENETUNREACH), refusal]

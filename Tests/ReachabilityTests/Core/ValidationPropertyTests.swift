@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// What holds of validations whatever happens to the network, in whatever order.
+/// The properties of validations under any sequence of network changes.
 @Suite(.timeLimit(.minutes(10))) struct ValidationPropertyTests {
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func theRulesHold(seed: UInt64) {
         for script in 0..<200 {
@@ -14,9 +14,9 @@ import Testing
         }
     }
 
-    /// A network that changes by chance, a validator that does what it likes, and what must be so at each moment.
+    /// A random network, a random validator, and the properties that hold at each moment.
     private struct World {
-        /// What was true of the network when a validation was started.
+        /// The state of the network at the start of a validation.
         private struct Running {
             var number: UInt64
             /// How often the path had changed.
@@ -33,10 +33,10 @@ import Testing
         private var isKnown = false
         private var path = 0
         private var running: Running?
-        /// What the validation found that has ended before the next batch.
+        /// The result of a validation that ended before the next batch.
         private var ended: (finding: PathValidation, call: Running)?
         private var lastStart: Duration?
-        /// Since when who asked has waited for a verdict about the same path.
+        /// The time since which a request waits for a verdict about the same path.
         private var askedSince: Duration?
         private var condition = Condition.State()
         private let timeout: Duration
@@ -65,7 +65,7 @@ import Testing
             }
         }
 
-        /// The network stays, whoever is called ends at once, and time passes: all comes to an end.
+        /// The network stays, validations end at once, and time passes: all requests end.
         mutating func comeToRest() {
             batch(changing: .found)
             for _ in 0..<10 {
@@ -77,7 +77,7 @@ import Testing
                 batch()
             }
             require(state.finding == .validated && state.next == nil && running == nil, "it does not come to rest")
-            require(askedSince == nil, "who asked is not answered")
+            require(askedSince == nil, "a request has no answer")
         }
 
         private mutating func ask() {
@@ -105,7 +105,7 @@ import Testing
 
         private mutating func pass() {
             let step = Duration.milliseconds(Int.random(in: 0...1500, using: &generator))
-            // Never beyond what it wants to be woken for: sources keep their word.
+            // Never beyond the requested wake-up, as sources promise.
             now = state.next.map { max(now, min($0, now + step)) } ?? now + step
             batch()
         }
@@ -115,7 +115,7 @@ import Testing
         private mutating func batch(changing change: Change? = nil) {
             state.advance(to: now)
             if let (finding, call) = ended.take(), state.verdict == finding {
-                require(!call.isCancelled && call.path == path, "what is found about an earlier path counts")
+                require(!call.isCancelled && call.path == path, "a result about an earlier path is used")
             }
             switch change {
             case .lost: level.isSatisfied = false
@@ -138,13 +138,13 @@ import Testing
 
         private mutating func note(_ told: Condition.State) {
             let growth = told.epoch - condition.epoch
-            require(growth == 1 || (growth == 0 && !told.isSatisfied), "the epoch is not how often it became so")
+            require(growth == 1 || (growth == 0 && !told.isSatisfied), "the epoch does not count validations")
             condition = told
         }
 
         private mutating func settleAnswer() {
             guard let answer = state.takeAnswer() else { return }
-            require(askedSince != nil, "an answer to nobody")
+            require(askedSince != nil, "an answer without a request")
             if answer == .unsatisfied { require(!level.isSatisfied, "refused although there is a path") }
             if case .found = answer { require(level.isSatisfied && state.finding == state.verdict, "a finding without a path") }
             askedSince = nil
@@ -165,7 +165,7 @@ import Testing
         }
 
         private mutating func check() {
-            require(condition.isSatisfied == (state.finding == .validated), "the condition is not what was found")
+            require(condition.isSatisfied == (state.finding == .validated), "the condition differs from the result")
             require(!condition.isSatisfied || level.isSatisfied, "validated without a path")
             if !level.isSatisfied { require(state.finding == nil && state.next == nil, "busy without a path") }
             if level.isSatisfied && isKnown && state.finding == nil { require(state.next != nil, "a path is left alone") }
@@ -173,7 +173,7 @@ import Testing
                 require(state.next != nil, "a portal is left alone")
             }
             if let next = state.next { require(next > now, "it does not let time pass") }
-            if let askedSince, level.isSatisfied { require(now < askedSince + timeout, "who asked waits for too long") }
+            if let askedSince, level.isSatisfied { require(now < askedSince + timeout, "a request waits too long") }
         }
     }
 }

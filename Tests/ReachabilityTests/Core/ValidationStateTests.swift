@@ -1,7 +1,7 @@
 import Reachability
 import Testing
 
-/// When the far end is looked at, and what becomes of what was found.
+/// The times of validations, and the life of their results.
 @Suite struct ValidationStateTests {
     private typealias Step = ValidationState.Step
 
@@ -66,7 +66,7 @@ import Testing
         #expect(bench.finding == .validated && bench.verdict == nil && bench.step(at: .longest) == nil)
     }
 
-    /// What a path becomes while its validation runs.
+    /// The changes of a path during its validation.
     @Test(arguments: [(UInt64(2), true), (1, false), (2, false)])
     func whatIsFoundAboutAnEarlierPathIsDropped(_ epoch: UInt64, _ isSatisfied: Bool) {
         let bench = Bench.started()
@@ -104,7 +104,7 @@ import Testing
     @Test func gatewayChangeKeepsTheResultUntilTheNext() {
         let bench = Bench.started()
         bench.state.noteOtherWay(at: .seconds(2))
-        #expect(bench.step(at: .seconds(2)) == Step(cancels: true), "what it finds is about the gateway before")
+        #expect(bench.step(at: .seconds(2)) == Step(cancels: true), "its result is about the gateway before")
         bench.arrive(1, .failed("cancelled"), at: .seconds(3))
         #expect(bench.finding == nil && bench.step(at: .seconds(3)) == Step(start: 2))
         bench.arrive(2, .validated, at: .seconds(4))
@@ -204,7 +204,7 @@ import Testing
         bench.state.advance(to: now)
         #expect(bench.step(at: now) == Step(start: 7))
         bench.arrive(7, finding, at: now)
-        #expect(bench.next == now + .seconds(1), "pauses begin anew after a success")
+        #expect(bench.next == now + .seconds(1), "pauses restart after a success")
         bench.observe(2, at: now + .seconds(1))
         #expect(bench.step(at: now + .seconds(1)) == Step(start: 8))
         bench.arrive(8, finding, at: now + .seconds(1))
@@ -230,7 +230,7 @@ import Testing
         #expect(bench.answer() == .found(.validated) && bench.step(at: .seconds(2)) == nil && bench.condition() == condition(1))
         bench.state.request()
         bench.state.advance(to: .seconds(3))
-        #expect(bench.step(at: .seconds(3)) == Step(start: 2) && bench.finding == .validated, "still so while somebody looks")
+        #expect(bench.step(at: .seconds(3)) == Step(start: 2) && bench.finding == .validated, "kept during the next validation")
         bench.arrive(2, .validated, at: .seconds(4))
         #expect(bench.answer() == .found(.validated) && bench.condition() == nil, "it did not become so")
         bench.state.advance(to: .seconds(5))

@@ -20,7 +20,7 @@ import Testing
     @Test func unknownInterfaceNeedsADump() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.dumps
-            // An interface, and an address, that no event has told of yet.
+            // An interface and an address without an event.
             try network.changeSilently { kernel in
                 try kernel.addLink("eth1")
                 try kernel.addAddress("eth1", "198.51.100.10/24")

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// What conditions say about paths that flap, and about evaluations on request.
+/// Conditions of flapping paths, and evaluations on request.
 @Suite(.timeLimit(.minutes(10))) struct FlappingTests {
     private func flap(_ network: SimulatedNetwork, times: Int) throws {
         for _ in 0..<times {

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Whether this machine still has the address that a connection was made from.
+/// Conditions of the source addresses of connections.
 @Suite(.timeLimit(.minutes(10))) struct HoldingTests {
     private let second = "198.51.100.7/24"
 

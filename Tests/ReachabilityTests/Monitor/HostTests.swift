@@ -76,7 +76,7 @@ import Testing
         try await running {
             clock.advance(by: .seconds(10))
             try network.pull("eth0")
-            #expect(!condition.state.isSatisfied && network.hostLookups == 1, "offline nobody could answer")
+            #expect(!condition.state.isSatisfied && network.hostLookups == 1, "no lookup while offline")
             clock.advance(by: .seconds(1000))
             #expect(network.hostLookups == 1)
             try network.addRoute(to: "198.51.100.7/32", type: .blackhole)
@@ -122,7 +122,7 @@ import Testing
             let baseline = try #require(await transitions.next(isolation: #isolation))
             #expect(baseline.current.offlineReason == .unresolved && baseline.current.nameLookupFailure == failure)
             #expect(monitor.missing(for: nas) == "\(failure) (unresolved)")
-            #expect(try monitor.path(to: nas).nameLookupFailure == failure, "what is known of a watched host")
+            #expect(try monitor.path(to: nas).nameLookupFailure == failure, "the known failure of a watched host")
             #expect(try monitor.path(to: .host("other.example")).nameLookupFailure == failure, "looked up now")
             try network.setHost("nas.example", to: "198.51.100.7")
             network.setNameServers(.answers)

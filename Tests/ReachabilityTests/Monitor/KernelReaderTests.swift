@@ -27,7 +27,7 @@ import Testing
         #expect(first.receiveBuffer.map { $0 > 100_000 } == true)
         machine.suspend(for: .seconds(3600))
         kernel.wake()
-        // What else happens on this machine makes batches, too.
+        // Other events of this machine make batches, too.
         var batch = first
         while batch.suspensions.isEmpty { batch = try #require(await iterator.next(isolation: #isolation)) }
         #expect(batch.suspensions.count == 1 && batch.suspensions.allSatisfy { ($0 - .seconds(3600)).magnitude < .seconds(1) })

@@ -8,7 +8,7 @@ import Testing
         let monitor = ReachabilityMonitor(network)
         #expect(monitor.path == .unknown && monitor.health.mode == .starting)
         #expect(monitor.condition(for: .internet).state == .init())
-        // The kernel can be asked all the same.
+        // Lookups work without running.
         #expect(try monitor.path(to: .internet).status == .satisfied)
     }
 

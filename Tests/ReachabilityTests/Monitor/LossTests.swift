@@ -38,7 +38,7 @@ import Testing
 
     @Test func failingRequestsAreRetriedAtTheirPace() async throws {
         try await withMonitor { monitor, network, clock in
-            // A loss is held back, and looked at again when its grace ends; then nobody answers any more.
+            // A held loss is looked up again when its grace ends; by then no request is answered.
             try network.pull("eth0")
             network.failNextRequests(.max, errno: 105)
             let before = network.lookups + network.dumps

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// How much is asked when many addresses are watched.
+/// The number of lookups with many watched addresses.
 @Suite(.timeLimit(.minutes(10))) struct ManyScopesTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork
@@ -63,7 +63,7 @@ import Testing
             let address = NetworkInterface.Address(ip("192.0.2.99"), prefixLength: 24)
             let first = lookups { network.announce(.address(address, interface: 2)) }
             #expect(first == 6, "the internet's two of that family, and one, each with its source again")
-            // Its change may come after it: so the same is asked twice more, and nothing else.
+            // Its change may follow it: two more lookups of the same address.
             let again = lookups { clock.advance(by: .milliseconds(60)) }
             #expect(again == 12)
             let later = lookups { clock.advance(by: .seconds(1)) }

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// A verdict is told in two phases: conditions first, and then, with details, streams.
+/// The two phases of a publication: conditions first, then streams with details.
 @Suite(.timeLimit(.minutes(10))) struct PhasesTests {
     @Test func conditionsPrecedeDetailsAndStreams() async throws {
         try await withMonitor { monitor, network, _ in
@@ -42,10 +42,10 @@ import Testing
         try await network.untilRunning()
         _ = log.take()
         try network.removeRoute(to: "default")
-        #expect(log.take() == ["condition", "told"])
+        #expect(log.take() == ["condition", "tasks"])
         try network.addRoute(to: "default", via: "192.0.2.1")
-        #expect(log.take() == ["condition", "told", "details"])
-        // Nobody has anything to hear of that.
+        #expect(log.take() == ["condition", "tasks", "details"])
+        // Nothing changes.
         try network.addRoute(to: "203.0.113.0/24", via: "192.0.2.1")
         #expect(log.take() == [])
         condition.storage.removeObserver(observer)
@@ -64,17 +64,17 @@ import Testing
         bound.interface = "eth0"
         let witnesses = [.internet, .address(ip("203.0.113.9")), .address(ip("2001:db8:1::9")), bound].map { Witness(monitor, $0) }
         for step in 0..<300 {
-            // What cannot be changed just now stays as it is.
+            // Impossible changes are skipped.
             try? Self.change(network, using: &generator)
             for witness in witnesses {
                 var stream = monitor.transitions(to: witness.scope, raw: true).makeAsyncIterator()
                 let baseline = try #require(await stream.next())
                 let state = witness.condition.state
-                let told = Condition.State(isSatisfied: baseline.current.isSatisfied, epoch: baseline.epoch)
-                #expect(state == told && witness.seen == state, "seed \(seed), step \(step), \(witness.scope)")
+                let published = Condition.State(isSatisfied: baseline.current.isSatisfied, epoch: baseline.epoch)
+                #expect(state == published && witness.seen == state, "seed \(seed), step \(step), \(witness.scope)")
             }
         }
-        #expect(witnesses[0].condition.state.epoch > 20, "seed \(seed): that is no test")
+        #expect(witnesses[0].condition.state.epoch > 20, "seed \(seed): too few edges")
         running.cancel()
         try await running.value
     }
@@ -140,14 +140,14 @@ import Testing
     }
 }
 
-/// A network that notes in which order it is told and asked.
+/// A network that logs the order of its calls.
 private struct PhaseLog: TaskRunningSource {
     let network: SimulatedNetwork
     let log: Log
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
     func wake() { network.wake() }
-    func runTasks() { log.append("told") }
+    func runTasks() { log.append("tasks") }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         for query in queries where query.fibMatch { log.append("details") }
@@ -168,7 +168,7 @@ private final class Log: Sendable {
     }
 }
 
-/// Says when a job is enqueued, and runs it when it is told to.
+/// An executor that reports jobs and runs them on demand.
 private final class IdleExecutor: TaskExecutor {
     private let jobs = Mutex<[UnownedJob]>([])
     private let note: @Sendable () -> Void
@@ -188,7 +188,7 @@ private final class IdleExecutor: TaskExecutor {
     }
 }
 
-/// What an observer of a scope's condition has seen last.
+/// The last state that an observer of a condition saw.
 private final class Witness: Sendable {
     let scope: Scope
     let condition: Condition

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// Rules and routes that look at the source: what connect(2) meets at its second lookup.
+/// Rules and routes that select by source, as in the second lookup of connect(2).
 @Suite(.timeLimit(.minutes(10))) struct PolicyRoutingTests {
     private typealias Rule = SimulatedKernel.Rule
 

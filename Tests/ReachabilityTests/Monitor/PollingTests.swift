@@ -2,9 +2,9 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-/// A monitor whose source hears no events.
+/// A monitor with a source without events.
 @Suite(.timeLimit(.minutes(10))) struct PollingTests {
-    /// A simulated network whose announcements nobody hears.
+    /// A simulated network without announcements.
     private struct DeafNetwork: NetworkSource {
         let network: SimulatedNetwork
 
@@ -35,7 +35,7 @@ import Testing
         try body(monitor, network, clock)
     }
 
-    /// How long after the monitor's beginning it first asks again, to the millisecond.
+    /// Returns the time from the start to the second evaluation, to the millisecond.
     private func firstPoll(_ network: SimulatedNetwork, _ clock: ManualClock) -> Duration? {
         let dumps = network.dumps
         while clock.now.offset < .seconds(10) {

@@ -133,7 +133,7 @@ import Testing
         running.cancel()
         _ = await running.result
         batches.continuation.finish()
-        // What else happens on this machine makes batches, too, be they empty because they concern nobody.
+        // Other events of this machine make batches, too, some of them empty.
         var empty = 0
         while let batch = await iterator.next(isolation: #isolation) { empty += batch.events.isEmpty ? 1 : 0 }
         #expect(empty < 50)

@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// Without audits, so that what is found is found by losses.
+    /// Without audits, so that only losses find changes.
     private let quiet = {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.auditInterval = nil

@@ -4,7 +4,7 @@ import Testing
 
 /// A monitor that was given a validator.
 @Suite(.timeLimit(.minutes(10))) struct ValidationTests {
-    /// A running monitor whose validator says what the body wants.
+    /// Runs a monitor with a scripted validator.
     private func withValidator(
         online: Bool = true, _ change: (inout ReachabilityMonitor.Configuration) -> Void = { _ in },
         _ body: @Sendable (ReachabilityMonitor, SimulatedNetwork, ManualClock, ScriptedValidator) async throws -> Void
@@ -53,7 +53,7 @@ import Testing
             #expect(opened.kinds == .validationChanged && opened.current.validation == .validated && opened.at == .seconds(1))
             #expect(monitor.validatedCondition.state == .init(isSatisfied: true, epoch: 1))
             clock.advance(by: .seconds(86_400))
-            #expect(validator.callCount == 2, "what is validated is left alone")
+            #expect(validator.callCount == 2, "a validated path is not validated again")
             #expect(monitor.health.missedByEvents == 0)
         }
     }
@@ -120,7 +120,7 @@ import Testing
             let change = try await raw.next()
             #expect(change.kinds == .gatewayChanged && change.current.validation == .validated && monitor.path == change.current)
             let other = try await address.next()
-            #expect(other.kinds == .gatewayChanged && other.current.validation == nil, "nobody has looked there")
+            #expect(other.kinds == .gatewayChanged && other.current.validation == nil, "the new path has no validation")
             let call = try #require(await validator.nextCall())
             #expect(call.path == change.current && monitor.validatedCondition.state.isSatisfied)
             call.answer(.captivePortal("http://portal.example/"))
@@ -210,14 +210,14 @@ import Testing
         }
     }
 
-    /// What it costs those who have none: no state, no wake-up, no effect.
+    /// Without a validator there is no state, wake-up or effect.
     @Test func coreWithoutAValidatorHasNoValidation() {
         var core = MonitorCore(ReachabilityMonitor.Configuration())
         let evaluation = core.conclude(core.begin(NetworkEventBatch(now: .zero, wallTime: .zero)))
         #expect(evaluation.validation == nil && core.validation == nil)
     }
 
-    /// Tells when its call has ended, and whether it was cancelled.
+    /// A validator that reports the end of its call, and its cancellation.
     private struct WatchedValidator: PathValidator {
         let scripted = ScriptedValidator()
         let ended = AsyncStream.makeStream(of: Bool.self)

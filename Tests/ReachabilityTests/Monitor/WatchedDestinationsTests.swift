@@ -3,7 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
-/// What the monitor tells its source about the addresses that it asks about.
+/// The watched addresses that the source receives.
 @Suite(.timeLimit(.minutes(10))) struct WatchedDestinationsTests {
     private static let representatives: Set<IPAddress> = [
         ip("198.41.0.4"), ip("1.1.1.1"), ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b"),
@@ -20,7 +20,7 @@ import Testing
         let later = monitor.condition(for: .address(ip("::ffff:203.0.113.8")))
         #expect(later.state.epoch == 1)
         #expect(network.watched.count == 2 && network.watched.last?.contains(ip("203.0.113.8")) == true)
-        // The same addresses, asked differently.
+        // The same addresses with another property.
         var marked = Scope.address(ip("203.0.113.8"))
         marked.mark = 7
         let again = monitor.condition(for: marked)

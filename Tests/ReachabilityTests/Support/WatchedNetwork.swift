@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Synchronization
 
-/// A simulated network that notes which addresses it was told.
+/// A simulated network that records the watched addresses.
 final class WatchedNetwork: FilteringSource, HostResolving {
     let network: SimulatedNetwork
     private let sets = Mutex<[Set<IPAddress>]>([])
