@@ -53,7 +53,7 @@ import Testing
             try await first.value
             try await second.value
             #expect(try bench.seconds("retry.reconnect.to.attempt") == [0, 2])
-            #expect(try bench.seconds("retry.seconds.saved").isEmpty, "nobody had a delay")
+            #expect(try bench.seconds("retry.seconds.saved").isEmpty, "no job had a delay")
             #expect(try bench.count("retry.attempts", ("trigger", "reconnect")) == 2)
         }
     }

@@ -111,7 +111,7 @@ import Testing
         let upload = Task { try await bench.bus.retry { _ in try await bench.clock.sleep(for: .seconds(1)) } }
         _ = try await bench.clock.nextSleep()
         await group.triggerGracefulShutdown()
-        #expect(bench.monitor.path.isSatisfied, "somebody still needs it")
+        #expect(bench.monitor.path.isSatisfied, "another service still needs it")
         bench.clock.advance(by: .seconds(1))
         try await upload.value
         try await running.value

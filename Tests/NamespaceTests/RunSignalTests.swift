@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import Testing
 
-/// The signals that `run` gets.
+/// Signals to `run`.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RunSignalTests {
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func theyReachTheCommand(signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func signalsReachTheCommand(signal: Int32) async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run(
             "--", "sh", "-c", "trap 'echo caught; exit 7' TERM INT HUP QUIT; echo up; while :; do sleep 0.05; done")
@@ -17,7 +17,7 @@ struct RunSignalTests {
         #expect(await lines.next(isolation: #isolation) == nil, "no further attempt follows")
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func withoutACommandTheyEndIt(signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func withoutACommandSignalsEndRun(signal: Int32) async throws {
         let network = try await CabledNetwork()
         let child = try network.run("--", "echo", "never")
         while try await network.eventPorts().isEmpty {}
@@ -25,9 +25,9 @@ struct RunSignalTests {
         #expect(await child.exitCode() == 128 + signal)
     }
 
-    @Test(arguments: [SIGTERM, SIGHUP]) func theyReachAllOfTheCommandsGroup(signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGHUP]) func signalsReachTheWholeGroup(signal: Int32) async throws {
         let network = try await CabledNetwork.online()
-        // Its child would hold standard output open: the lines end only when both are gone.
+        // Its child holds standard output open: the lines end when both are gone.
         let child = try network.run("--", "sh", "-c", "trap 'exit 7' TERM HUP; sh -c 'echo up; exec sleep 100' & wait")
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "up")
@@ -36,7 +36,7 @@ struct RunSignalTests {
         #expect(await lines.next(isolation: #isolation) == nil)
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func aVolleyDoesNotEndItBeforeTheCommand(signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func manySignalsDoNotEndRunEarly(signal: Int32) async throws {
         let network = try await CabledNetwork.online()
         let marker = network.marker("volley")
         defer { unlink(marker) }
@@ -49,7 +49,7 @@ struct RunSignalTests {
         #expect(await child.exitCode() == 7)
     }
 
-    @Test func aCommandThatDiesOfOneIsNotTriedAgain() async throws {
+    @Test func aKilledCommandIsNotRetried() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run("--backoff", "immediate", "--", "sh", "-c", "echo up; exec sleep 100")
         var lines = child.lines.makeAsyncIterator()
@@ -59,7 +59,7 @@ struct RunSignalTests {
         #expect(await lines.next(isolation: #isolation) == nil)
     }
 
-    @Test func aCommandThatIgnoresItIsKilled() async throws {
+    @Test func aCommandThatIgnoresSignalsIsKilled() async throws {
         let network = try await CabledNetwork.online()
         let clock = ContinuousClock()
         let child = try network.run("--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done")
@@ -74,7 +74,7 @@ struct RunSignalTests {
 
     @Test func aStoppedCommandIsEndedToo() async throws {
         let network = try await CabledNetwork.online()
-        // Only its parent, which is `run`, is told of the stop: a process of its own looks at its state (proc_pid_stat(5)).
+        // Only the parent, `run`, is notified of the stop: another process polls the state (proc_pid_stat(5)).
         let observer = "(until grep -q ') T ' /proc/$$/stat; do sleep 0.02; done; echo stopped) &"
         let child = try network.run("--", "sh", "-c", "\(observer) kill -STOP $$; exit 9")
         var lines = child.lines.makeAsyncIterator()
@@ -83,9 +83,9 @@ struct RunSignalTests {
         #expect(await child.exitCode() == 143)
     }
 
-    @Test func aSignalEndsProcessesThatHaveLeftTheGroup() async throws {
+    @Test func signalsEndProcessesOutsideTheGroup() async throws {
         let network = try await CabledNetwork.online()
-        // Its descendant holds standard output open: the lines end only when both are gone.
+        // Its descendant holds standard output open: the lines end when both are gone.
         let child = try network.run("--", "sh", "-c", "(setsid sh -c 'echo up; exec sleep 100' &); exec sleep 100")
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "up")
@@ -94,8 +94,8 @@ struct RunSignalTests {
         #expect(await lines.next(isolation: #isolation) == nil)
     }
 
-    /// As nohup(1) starts it, and a shell in the background.
-    @Test(arguments: [SIGHUP, SIGINT, SIGQUIT]) func whatIsToBeIgnoredIsIgnored(signal: Int32) async throws {
+    /// The start by nohup(1), or in the background of a shell.
+    @Test(arguments: [SIGHUP, SIGINT, SIGQUIT]) func inheritedIgnoredSignalsStayIgnored(signal: Int32) async throws {
         let network = try await CabledNetwork.online()
         let marker = network.marker("ignored")
         defer { unlink(marker) }

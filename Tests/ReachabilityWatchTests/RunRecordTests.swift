@@ -76,10 +76,12 @@ struct RunRecordTests {
 
     @Test(
         arguments: [
-            (ChildFailure(cause: .exited(3)), 3), (ChildFailure(cause: .exited(3), wasCut: true), 124),
-            (ChildFailure(cause: .exited(0), wasCut: true), 124), (ChildFailure(cause: .signaled(15), wasCut: true), 124),
-            (ChildFailure(cause: .signaled(15), wasToldToEnd: true, wasCut: true), 143),
-            (ChildFailure(cause: .exited(0), wasToldToEnd: true), 0), (ChildFailure(cause: .signaled(2), wasToldToEnd: true), 130),
+            (ChildFailure(cause: .exited(3)), 3), (ChildFailure(cause: .exited(3), interruption: .timeLimit), 124),
+            (ChildFailure(cause: .exited(0), interruption: .timeLimit), 124),
+            (ChildFailure(cause: .signaled(15), interruption: .timeLimit), 124),
+            (ChildFailure(cause: .signaled(15), interruption: .signal), 143),
+            (ChildFailure(cause: .exited(0), interruption: .signal), 0),
+            (ChildFailure(cause: .signaled(2), interruption: .signal), 130),
         ] as [(ChildFailure, Int32)])
     func theLastAttemptDecidesTheCode(failure: ChildFailure, code: Int32) {
         var record = RunRecord()

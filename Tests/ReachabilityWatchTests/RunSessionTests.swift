@@ -8,7 +8,7 @@ import Testing
 
 @testable import reachability_watch
 
-/// What `run` does, with commands that are none.
+/// The session of `run`, with closures as commands.
 @Suite(.timeLimit(.minutes(10))) struct RunSessionTests {
     private let clock = ManualClock()
     private let network: SimulatedNetwork
@@ -22,7 +22,7 @@ import Testing
 
     /// Makes a session.
     ///
-    /// - Parameter step: The time that passes whenever the session says that it waits.
+    /// - Parameter step: The time that passes whenever the session reports a wait.
     private func session(
         _ policy: RetryPolicy, to scopes: [Scope] = [.internet], passing step: Duration? = nil,
         _ command: @escaping @Sendable () async throws(ChildFailure) -> Void
@@ -35,7 +35,7 @@ import Testing
             }, command: command)
     }
 
-    /// The words of the messages after which only time or the network makes the session go on.
+    /// The messages after which the session waits for time or the network.
     private static let waits = ["next attempt in", "waiting for it", "trying again until it can"]
 
     private func policy(_ words: String...) throws -> RetryPolicy {
@@ -46,28 +46,28 @@ import Testing
         { () async throws(ChildFailure) in throw ChildFailure(cause: .exited(code)) }
     }
 
-    /// Returns a command that goes on for this time, and then until it is terminated.
+    /// Returns a command that takes a time, and then runs until it is terminated.
     private func isTerminated(after time: Duration) -> @Sendable () async throws(ChildFailure) -> Void {
         { [clock] () async throws(ChildFailure) in
             clock.advance(by: time)
             await untilCancelled()
-            throw ChildFailure(cause: .signaled(15), wasCut: true)
+            throw ChildFailure(cause: .signaled(15), interruption: .timeLimit)
         }
     }
 
-    /// Not reached by the simulated network, which has no IPv6.
+    /// Returns an unreachable scope: the simulated network has no IPv6.
     private func nowhere() throws -> Scope { .address(try #require(IPAddress("2001:db8::1"))) }
 
     private func untilSaid(_ line: String) async throws { try await said.wait { $0.contains(line) } }
 
-    @Test func aCommandThatSucceedsEndsItWithZero() async throws {
+    @Test func aSuccessExits0() async throws {
         let session = session(try policy()) {}
         let outcome = await session.run()
         #expect(outcome.code == 0 && outcome.summary.attempts == 1 && outcome.summary.startedOffline == 0)
         #expect(said.value.isEmpty)
     }
 
-    @Test func theLastCodeIsPassedOn() async throws {
+    @Test func theLastExitCodeIsPassedOn() async throws {
         let session = session(try policy("--attempts", "3", "--backoff", "constant:1s"), passing: .seconds(1), Self.fails(42))
         let outcome = await session.run()
         #expect(outcome.code == 42 && outcome.summary.attempts == 3 && outcome.summary.charged == 3)
@@ -80,7 +80,7 @@ import Testing
             ])
     }
 
-    @Test func itStartsWhenTheNetworkIsBackAndNotBefore() async throws {
+    @Test func attemptsStartWhenTheNetworkIsBack() async throws {
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1")) {}
         let running = Task { await session.run() }
@@ -96,7 +96,7 @@ import Testing
             ])
     }
 
-    @Test func aReconnectIsTimedAlsoIfTheOutageWasKnownBefore() async throws {
+    @Test func reconnectsAfterKnownOutagesAreTimed() async throws {
         try network.pull("eth0")
         let watching = Task { try? await monitor.run() }
         for await health in monitor.healthUpdates where health.mode != .starting { break }
@@ -109,9 +109,9 @@ import Testing
         await watching.value
     }
 
-    @Test func everyOutageIsTold() async throws {
+    @Test func everyOutageIsReported() async throws {
         let session = session(try policy("--backoff", "constant:1h")) { [network] () async throws(ChildFailure) in
-            // An outage of the network breaks off each of them.
+            // An outage breaks off each attempt.
             try? network.pull("eth0")
             throw ChildFailure(cause: .exited(1))
         }
@@ -128,7 +128,7 @@ import Testing
         #expect(outcome.summary.charged == 0 && outcome.summary.brokenOff >= 3 && outcome.summary.startedOffline == 0)
     }
 
-    @Test func whoIgnoresTheNetworkIsNotToldOfIt() async throws {
+    @Test func ignoredOutagesAreNotReported() async throws {
         try network.pull("eth0")
         let policy = try policy("--connectivity", "ignore", "--attempts", "2", "--backoff", "constant:1s")
         let outcome = await session(policy, passing: .seconds(1), Self.fails(1)).run()
@@ -140,7 +140,7 @@ import Testing
             ])
     }
 
-    @Test func itWaitsForAllThatIsToBeReached() async throws {
+    @Test func runWaitsForAllScopes() async throws {
         let session = session(try policy("--deadline", "5s"), to: [.internet, try nowhere()], passing: .seconds(5)) {}
         let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 0)
@@ -149,27 +149,27 @@ import Testing
         #expect(lines.last == "giving up before the first attempt: the deadline has passed")
     }
 
-    @Test(arguments: ["accelerate", "ignore"]) func whoDoesNotWaitWaitsForNothing(rule: String) async throws {
+    @Test(arguments: ["accelerate", "ignore"]) func otherRulesWaitForNoScope(rule: String) async throws {
         let session = session(try policy("--connectivity", rule, "--deadline", "5s"), to: [.internet, try nowhere()]) {}
         let outcome = await session.run()
         #expect(outcome.code == 0 && outcome.summary.attempts == 1)
     }
 
-    @Test func whatTheDeadlineCutHasNotFailed() async throws {
+    @Test func anAttemptAtTheDeadlineHasNotFailed() async throws {
         let session = session(try policy("--deadline", "5s"), isTerminated(after: .seconds(5)))
         let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
         #expect(said.value == ["giving up after 1 attempt: the deadline has passed"])
     }
 
-    @Test func anAttemptThatTakesTooLongIsTriedAgain() async throws {
+    @Test func aSlowAttemptIsRetried() async throws {
         let policy = try policy("--attempt-timeout", "5s", "--attempts", "2", "--backoff", "constant:1s")
         let outcome = await session(policy, passing: .seconds(1), isTerminated(after: .seconds(5))).run()
         #expect(outcome.code == 124 && outcome.summary.charged == 2)
         #expect(said.value.first == "attempt 1 failed: it took too long")
     }
 
-    @Test func aShortageIsNoFailureOfTheCommand() async throws {
+    @Test func aShortageIsNotCounted() async throws {
         let failures = Mutex([EAGAIN, ENOMEM, ETXTBSY])
         let session = session(try policy("--attempts", "1", "--backoff", "constant:1s"), passing: .seconds(1)) {
             () async throws(ChildFailure) in
@@ -189,7 +189,7 @@ import Testing
                 })
     }
 
-    @Test func theDeadlineEndsTheWaitForTheStart() async throws {
+    @Test func theDeadlineEndsTheWaitForAStart() async throws {
         let session = session(try policy("--deadline", "5s", "--backoff", "constant:10s"), passing: .seconds(5)) {
             () async throws(ChildFailure) in
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
@@ -225,7 +225,7 @@ import Testing
             ])
     }
 
-    @Test func aReconnectIsTimedFromWhenAllIsThere() async throws {
+    @Test func aReconnectCountsFromTheLastScope() async throws {
         try network.pull("eth0")
         let session = session(try policy("--attempts", "1"), to: [.internet, try nowhere()]) {}
         let running = Task { await session.run() }
@@ -237,19 +237,19 @@ import Testing
         #expect(await running.value.summary.reconnectToAttempt == .zero)
     }
 
-    @Test func theDeadlineEndsItWith124() async throws {
+    @Test func theDeadlineExits124() async throws {
         try network.pull("eth0")
         let outcome = await session(try policy("--deadline", "5s"), passing: .seconds(5)) {}.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 0 && outcome.summary.waited == .seconds(5))
     }
 
-    @Test func theDeadlineEndsItWith124EvenAfterFailures() async throws {
+    @Test func theDeadlineExits124AfterFailures() async throws {
         let session = session(try policy("--deadline", "5s", "--backoff", "constant:2s"), passing: .seconds(2), Self.fails(1))
         let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.charged == 3)
     }
 
-    @Test(arguments: [126, 127] as [Int32]) func whatCannotBeExecutedIsNotTriedAgain(code: Int32) async throws {
+    @Test(arguments: [126, 127] as [Int32]) func unexecutableCommandsAreNotRetried(code: Int32) async throws {
         let session = session(try policy(), Self.fails(code))
         let outcome = await session.run()
         #expect(outcome.code == code && outcome.summary.attempts == 1)
@@ -262,15 +262,15 @@ import Testing
         #expect(said.value.last == "giving up after 1 attempt: another one would fail the same way")
     }
 
-    @Test func whoWasToldToEndIsNotTriedAgainAndNobodyIsToldWhy() async throws {
+    @Test func aSignalledAttemptIsNotRetriedNorReported() async throws {
         let session = session(try policy()) { () async throws(ChildFailure) in
-            throw ChildFailure(cause: .signaled(15), wasToldToEnd: true)
+            throw ChildFailure(cause: .signaled(15), interruption: .signal)
         }
         let outcome = await session.run()
         #expect(outcome.code == 143 && outcome.summary.attempts == 1 && said.value.isEmpty)
     }
 
-    @Test func whoSeesNothingTriesAllTheSame() async throws {
+    @Test func aBlindMonitorDoesNotStopAttempts() async throws {
         network.stop(throwing: ReachabilityError(.netlinkUnavailable, errno: 1, operation: "socket(AF_NETLINK)"))
         let policy = try policy("--attempts", "2", "--backoff", "constant:1s")
         let outcome = await session(policy, to: [.internet, try nowhere()], passing: .seconds(1), Self.fails(3)).run()

@@ -7,16 +7,16 @@ import Testing
 
 @testable import reachability_watch
 
-/// The policy and the messages of `run` when this machine is short of something that its command needs to start.
+/// `run` while its command cannot start for lack of a resource.
 @Suite(.timeLimit(.minutes(10))) struct RunShortageTests {
-    private struct Story {
+    private struct Result {
         var starts: [Duration] = []
         var lines: [String] = []
         var kinds: [RetryEvent.Kind] = []
     }
 
-    /// Runs a command that fails in these ways, one after the other, and then succeeds.
-    private func story(of failures: [ChildFailure.Cause], _ words: String...) async throws -> Story {
+    /// Runs a command that fails with these causes in turn, and then succeeds.
+    private func result(of failures: [ChildFailure.Cause], _ words: String...) async throws -> Result {
         let policy = try RunCommand.parse(["--jitter", "none"] + words + ["--", "make"]).retry.policy
         let starts = Mutex<[Duration]>([])
         return try await TestWorld().run { world in
@@ -30,13 +30,13 @@ import Testing
             }
             await clock.advance(by: .seconds(3600))
             await world.bus.shutdown(drain: nil)
-            var story = Story(starts: starts.withLock(\.self))
-            var narrator = RunNarrator()
+            var result = Result(starts: starts.withLock(\.self))
+            var messages = RunMessages()
             for await event in events {
-                story.kinds.append(event.kind)
-                if let line = narrator.line(for: event, { .init() }) { story.lines.append(line) }
+                result.kinds.append(event.kind)
+                if let line = messages.line(for: event, { .init() }) { result.lines.append(line) }
             }
-            return story
+            return result
         }
     }
 
@@ -44,25 +44,25 @@ import Testing
     private static let words = "make cannot be started now: Resource temporarily unavailable (errno 11)"
     private static let outlook = "it does not count, trying again until it can"
 
-    @Test func startIsRepeatedWithPausesOfASecondOrMore() async throws {
+    @Test func startsAreRepeatedAfterAtLeastASecond() async throws {
         let failures = Array(repeating: Self.shortage, count: 4)
-        let short = try await story(of: failures, "--attempts", "1", "--backoff", "immediate")
+        let short = try await result(of: failures, "--attempts", "1", "--backoff", "immediate")
         #expect(short.starts == [0, 1, 2, 3, 4].map { .seconds($0) } && short.kinds.last == .succeeded)
-        let growing = try await story(of: failures, "--attempts", "1", "--backoff", "exponential:500ms..3s")
+        let growing = try await result(of: failures, "--attempts", "1", "--backoff", "exponential:500ms..3s")
         #expect(growing.starts == [0, 1, 2, 4, 7].map { .seconds($0) } && growing.kinds.last == .succeeded)
     }
 
-    @Test func shortageIsNoneOfTheChosenCodes() async throws {
-        let story = try await story(of: [Self.shortage], "--give-up-on", "126")
-        #expect(story.starts.count == 2 && story.kinds.last == .succeeded)
+    @Test func aShortageIsNoneOfTheChosenCodes() async throws {
+        let result = try await result(of: [Self.shortage], "--give-up-on", "126")
+        #expect(result.starts.count == 2 && result.kinds.last == .succeeded)
     }
 
-    @Test func shortageThatLastsIsToldOnce() async throws {
+    @Test func aLastingShortageIsReportedOnce() async throws {
         let other = ChildFailure.Cause.notStarted("make", ENOMEM)
-        let story = try await story(
+        let result = try await result(
             of: [Self.shortage, Self.shortage, other, Self.shortage, .exited(1), Self.shortage], "--backoff", "constant:1s")
         #expect(
-            story.lines == [
+            result.lines == [
                 "attempt 1: \(Self.words); \(Self.outlook)",
                 "attempt 3: make cannot be started now: Cannot allocate memory (errno 12); \(Self.outlook)",
                 "attempt 4: \(Self.words); \(Self.outlook)",

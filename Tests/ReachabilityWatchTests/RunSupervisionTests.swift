@@ -20,8 +20,8 @@ struct RunSupervisionTests {
         ProcessEntry(identity: .init(pid: pid, start: start), parent: parent, group: group)
     }
 
-    private func end(_ status: ChildEnd.Status, toldToEnd: Bool = false, cut: Bool = false) -> [Effect] {
-        [.finish(ChildEnd(status: status, wasToldToEnd: toldToEnd, wasCut: cut), survivors: [])]
+    private func end(_ status: ChildEnd.Status, by interruption: ChildEnd.Interruption? = nil) -> [Effect] {
+        [.finish(ChildEnd(status: status, interruption: interruption), survivors: [])]
     }
 
     @Test(arguments: [.exited(0), .exited(3), .signaled(9)] as [ChildEnd.Status])
@@ -56,7 +56,7 @@ struct RunSupervisionTests {
                 .sendToGroup(SIGKILL, 20), .send(SIGKILL, to: 21), .send(SIGKILL, to: 22),
             ])
         #expect(supervision.step([outside], at: .seconds(7)) == [.send(SIGKILL, to: 22)])
-        #expect(supervision.step([], at: .seconds(8)) == end(.exited(0), cut: true))
+        #expect(supervision.step([], at: .seconds(8)) == end(.exited(0), by: .timeLimit))
     }
 
     @Test func laterProcessesGetTermOnlyAsOrphans() {
@@ -80,7 +80,7 @@ struct RunSupervisionTests {
         supervision.childEnded(20, .exited(7))
         #expect(supervision.step([inside], at: .seconds(1)) == [.send(SIGTERM, to: 21)])
         #expect(supervision.take(SIGINT, isFromTerminal: false, at: .seconds(2)) == [])
-        #expect(supervision.step([], at: .seconds(2)) == end(.exited(7), toldToEnd: true))
+        #expect(supervision.step([], at: .seconds(2)) == end(.exited(7), by: .signal))
     }
 
     @Test func onATerminalSignalsReachTheDescendants() {
@@ -98,14 +98,14 @@ struct RunSupervisionTests {
         supervision.childEnded(20, .signaled(SIGINT))
         #expect(supervision.needsDescendants)
         #expect(supervision.step([process(21, group: 10)], at: .seconds(60)) == [.send(SIGTERM, to: 21)])
-        #expect(supervision.step([], at: .seconds(61)) == end(.signaled(SIGINT), toldToEnd: true))
+        #expect(supervision.step([], at: .seconds(61)) == end(.signaled(SIGINT), by: .signal))
     }
 
     @Test func aHandledCtrlCSparesTheDescendants() {
         var supervision = supervision(onTerminal: true)
         _ = supervision.take(SIGINT, isFromTerminal: true, at: .zero)
         supervision.childEnded(20, .exited(0))
-        #expect(supervision.step([process(21, group: 10)], at: .zero) == end(.exited(0), toldToEnd: true))
+        #expect(supervision.step([process(21, group: 10)], at: .zero) == end(.exited(0), by: .signal))
     }
 
     @Test func aHangupIsForwarded() {
@@ -154,7 +154,7 @@ struct RunSupervisionTests {
         var supervision = supervision()
         _ = supervision.cut(at: .zero)
         #expect(supervision.step([process(20)], at: .milliseconds(9999)).contains(.send(SIGKILL, to: 20)))
-        let end = ChildEnd(status: .signaled(SIGKILL), wasCut: true)
+        let end = ChildEnd(status: .signaled(SIGKILL), interruption: .timeLimit)
         #expect(supervision.step([process(20)], at: .seconds(10)) == [.finish(end, survivors: [20])])
         supervision.start(23)
         supervision.childEnded(20, .signaled(SIGKILL))
@@ -167,7 +167,7 @@ struct RunSupervisionTests {
         #expect(supervision.step(nil, at: .seconds(1)) == [])
         #expect(supervision.step(nil, at: .seconds(5)) == [.sendToGroup(SIGKILL, 20), .send(SIGKILL, to: 20)])
         supervision.childEnded(20, .signaled(SIGKILL))
-        #expect(supervision.step(nil, at: .seconds(6)) == end(.signaled(SIGKILL), cut: true))
+        #expect(supervision.step(nil, at: .seconds(6)) == end(.signaled(SIGKILL), by: .timeLimit))
     }
 
     // MARK: Processes

@@ -148,7 +148,7 @@ import Testing
             let uploading = Task { try await backUp(photos, to: server, over: bus) }
             for photo in photos.prefix(20) { try await bus.parked(JobID(photo.name)) }
             try network.plug("eth0")
-            // The spread is drawn from real random numbers, and passes on the bus's real clock: somebody asks for it now.
+            // The spread is drawn from real random numbers, and passes on the bus's real clock: `retryNow` ends it.
             bus.retryNow()
             try await uploading.finished()
             #expect(log.withLock { Set($0.order).count == $0.order.count && $0.order.count == 20 && $0.most <= 8 })

@@ -3,7 +3,7 @@ import Glibc
 
 /// Two namespaces with a cable, and a server behind the one at the far end, which is a router.
 ///
-/// While the server's address is missing there, the router answers that there is no way: at once, so that whoever tries again
+/// While the server's address is missing there, the router answers that there is no way: at once, so that a client that tries again
 /// without a pause has the most occasions to.
 final class HerdNetwork {
     static let server = "198.51.100.1"

@@ -77,7 +77,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         case .ended: "Create and run a new monitor."
         case .fileFailed: "Check the path, its permissions, and the space left on the disk."
         case .invalidRecording: "It takes a file from `reachability-watch record` of this version or before, or from rtmon(8)."
-        case .notRecorded: "The recording knows no answer to that: ask what was asked while it was made, or record anew."
+        case .notRecorded: "The recording knows no answer to that: ask what was asked while it was made, or record again."
         case .noValidator: "Set one in the monitor's configuration."
         case .unsatisfied: "Wait until the internet is satisfied."
         default: ""

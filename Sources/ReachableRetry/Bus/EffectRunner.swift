@@ -76,13 +76,13 @@ struct EffectRunner {
     private mutating func wake(_ key: JobKey, _ number: UInt64?, _ state: inout RetryBus.State) {
         guard let entry = state.table[key] else { return }
         switch entry.waiter {
-        case .nobody: return
+        case .busy: return
         case .task(let continuation): continuations.append(continuation)
         case .definition(let definition):
             let handle = JobHandle(key: key, number: number ?? state.core[key]?.number ?? 0, name: entry.record.name)
             launches.append((definition, handle, entry.taskPriority))
         }
-        state.table[key]?.waiter = .nobody
+        state.table[key]?.waiter = .busy
     }
 
     /// Wakes the driver of a job whose handlers or reader want waits.

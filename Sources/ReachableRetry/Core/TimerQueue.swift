@@ -14,7 +14,7 @@ package struct TimerQueue: Sendable {
 
     private static let branches = 4
     /// The job of a vacant entry.
-    private static let nobody: JobIndex = -1
+    private static let none: JobIndex = -1
     /// The most vacant places that are kept, and the most idle places of jobs without any timer.
     private static let (mostVacant, mostIdle) = (64, 256)
 
@@ -68,7 +68,7 @@ package struct TimerQueue: Sendable {
 
     private mutating func vacate(_ place: Int, of job: JobIndex) {
         places[Int(job)] = -1
-        heap[place].job = Self.nobody
+        heap[place].job = Self.busy
         vacant += 1
         if place == 0 { uncoverFirst() }
         if heap.isEmpty, places.count > Self.mostIdle { (heap, places) = ([], []) }
@@ -76,7 +76,7 @@ package struct TimerQueue: Sendable {
 
     /// Removes vacant entries from the first place.
     private mutating func uncoverFirst() {
-        while let first = heap.first, first.job == Self.nobody {
+        while let first = heap.first, first.job == Self.busy {
             vacant -= 1
             let last = heap.removeLast()
             if !heap.isEmpty { sink(last, from: 0) }
@@ -84,7 +84,7 @@ package struct TimerQueue: Sendable {
     }
 
     private mutating func clearAway() {
-        heap.removeAll { $0.job == Self.nobody }
+        heap.removeAll { $0.job == Self.busy }
         vacant = 0
         for place in heap.indices { places[Int(heap[place].job)] = Int32(truncatingIfNeeded: place) }
         for place in (0..<(heap.count + Self.branches - 2) / Self.branches).reversed() { sink(heap[place], from: place) }
@@ -140,6 +140,6 @@ package struct TimerQueue: Sendable {
     }
 
     private static func note(_ job: JobIndex, at place: Int, _ places: UnsafeMutableBufferPointer<Int32>) {
-        if job != nobody { places[Int(job)] = Int32(truncatingIfNeeded: place) }
+        if job != none { places[Int(job)] = Int32(truncatingIfNeeded: place) }
     }
 }

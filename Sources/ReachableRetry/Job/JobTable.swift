@@ -5,7 +5,7 @@ struct JobTable: Sendable {
     /// The recipient of a job's next wake-up.
     enum Waiter: Sendable {
         /// Its task is busy and reads the table by itself.
-        case nobody
+        case busy
         /// Its task, which sleeps.
         case task(UnsafeContinuation<Void, Never>)
         /// It has no task; the definition makes one.
@@ -31,7 +31,7 @@ struct JobTable: Sendable {
     struct Entry: Sendable {
         /// Empty, or one record: an array takes no more than a pointer.
         private var records: [JobRecord] = []
-        var waiter = Waiter.nobody
+        var waiter = Waiter.busy
         private var flags: Flags
         /// The reason why the bus cut the attempt.
         var interruption: JobState.Interruption?
@@ -41,7 +41,7 @@ struct JobTable: Sendable {
 
         fileprivate init(_ handle: JobHandle, _ request: JobRequest) {
             generation = handle.key.generation
-            waiter = request.definition.map(Waiter.definition) ?? .nobody
+            waiter = request.definition.map(Waiter.definition) ?? .busy
             taskPriority = request.taskPriority
             flags = []
             flags.set(.wantsWaits, request.wantsWaits)
@@ -68,7 +68,7 @@ struct JobTable: Sendable {
         var hasReader: Bool { flags.contains(.hasReader) }
 
         /// True if its task does not sleep.
-        var isAwake: Bool { if case .nobody = waiter { true } else { false } }
+        var isAwake: Bool { if case .busy = waiter { true } else { false } }
 
         /// The record of its attempts; the first write allocates it.
         var record: JobRecord {

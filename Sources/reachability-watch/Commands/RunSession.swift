@@ -2,21 +2,21 @@ import Reachability
 import ReachableRetry
 import Synchronization
 
-/// The work of `run`: runs a command until it succeeds, and waits for the network meanwhile.
+/// The work of `run`: retries a command until it succeeds; waits while offline.
 struct RunSession: Sendable {
     let monitor: ReachabilityMonitor
     /// The scopes to wait for.
     ///
-    /// The first is the job's; the others are conditions, unless the policy does not wait.
+    /// The first is the job's scope; the others are conditions if the policy waits.
     let scopes: [Scope]
     let policy: RetryPolicy
-    /// Measures delays and deadlines.
+    /// The clock of delays and deadlines.
     ///
-    /// It must count the time that the machine is suspended.
+    /// It must include the time of suspend.
     var clock: any Clock<Duration> = ContinuousClock()
     /// Takes messages for people.
     let say: @Sendable (String) -> Void
-    /// Runs the command once.
+    /// Executes the command once.
     let command: @Sendable () async throws(ChildFailure) -> Void
 
     /// The result.
@@ -35,27 +35,27 @@ struct RunSession: Sendable {
     private func run(on clock: some Clock<Duration>) async -> Outcome {
         let start = clock.now
         let now: @Sendable () -> Duration = { start.duration(to: clock.now) }
-        // Before the bus asks: it then waits for the monitor's first verdict instead of doing without one.
+        // First of all: the bus then waits for the monitor's first verdict instead of starting without one.
         monitor.expectRun()
         let watching = Task { await watch() }
         let bus = RetryBus(monitor, clock: clock)
         let notebook = Notebook()
         let conditions = (waits ? scopes[...] : scopes.prefix(1)).map(monitor.condition(for:))
         let note: @Sendable () -> Void = {
-            // Read under the lock: of two threads the later one notes the later state.
+            // Read the state under the lock: otherwise an older state could overwrite a newer one.
             notebook.record.withLock { record in
                 let readings = conditions.map(\.storage.reading)
                 if readings.allSatisfy(\.isKnown) { record.note(isSatisfied: readings.allSatisfy(\.state.isSatisfied), at: now()) }
             }
         }
         let observers = conditions.map { $0.storage.observe(note) }
-        // The first verdict may have come before the observers.
+        // The first verdict may precede the observers.
         note()
         let events = bus.events
-        let narrating = Task { await narrate(events, notebook) }
+        let reporting = Task { await report(events, notebook) }
         let hasSucceeded = await retry(on: bus, conditions, notebook, now)
         await bus.shutdown(drain: nil)
-        await narrating.value
+        await reporting.value
         for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
         watching.cancel()
         await watching.value
@@ -65,11 +65,11 @@ struct RunSession: Sendable {
         }
     }
 
-    /// Returns whether the command succeeded.
+    /// Runs the job; returns `true` if the command succeeded.
     private func retry(
         on bus: RetryBus, _ conditions: [Condition], _ notebook: Notebook, _ now: @escaping @Sendable () -> Duration
     ) async -> Bool {
-        // With a monitor that has ended nothing is known.
+        // After the monitor's end nothing is known.
         let isSatisfied: @Sendable () -> Bool = {
             conditions.allSatisfy { $0.state.isSatisfied || $0.state.isFinished || !$0.storage.reading.isKnown }
         }
@@ -103,11 +103,11 @@ struct RunSession: Sendable {
         if case .wait = policy.rules.connectivity { true } else { false }
     }
 
-    private func narrate(_ events: AsyncStream<RetryEvent>, _ notebook: Notebook) async {
-        var narrator = RunMessages()
+    private func report(_ events: AsyncStream<RetryEvent>, _ notebook: Notebook) async {
+        var messages = RunMessages()
         for await event in events {
             notebook.record.withLock { $0.take(event) }
-            if let line = narrator.line(for: event, situation) { say(line) }
+            if let line = messages.line(for: event, situation) { say(line) }
         }
     }
 

@@ -18,10 +18,8 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
     }
 
     var cause: Cause
-    /// `true` if this program got a signal to end meanwhile: no further attempt follows.
-    var wasToldToEnd = false
-    /// `true` if this program ended the command at a time limit.
-    var wasCut = false
+    /// The reason for which this program ended the command; `nil` if it ended by itself.
+    var interruption: ChildEnd.Interruption?
 
     /// The exit code: a shell shows the same one.
     var code: Int32 {
@@ -36,7 +34,7 @@ struct ChildFailure: Error, Hashable, CustomStringConvertible {
     /// `true` if another attempt is useless or unwanted.
     ///
     /// A shell that cannot find or execute a command uses the same codes as this program.
-    var isFinal: Bool { wasToldToEnd || !isPassing && (code == 126 || code == 127) }
+    var isFinal: Bool { interruption == .signal || !isPassing && (code == 126 || code == 127) }
 
     /// `true` if a temporary shortage of this machine prevented the start.
     var isPassing: Bool { if case .notStarted = cause { true } else { false } }
@@ -105,10 +103,9 @@ struct ChildCommand: Sendable {
         switch await supervisor.run(ChildSupervisor.Command(files: files, words: words)) {
         case .ended(let end):
             switch end.status {
-            case .exited(0) where !end.wasCut && !end.wasToldToEnd: return
-            case .exited(let code): throw ChildFailure(cause: .exited(code), wasToldToEnd: end.wasToldToEnd, wasCut: end.wasCut)
-            case .signaled(let signal):
-                throw ChildFailure(cause: .signaled(signal), wasToldToEnd: end.wasToldToEnd, wasCut: end.wasCut)
+            case .exited(0) where end.interruption == nil: return
+            case .exited(let code): throw ChildFailure(cause: .exited(code), interruption: end.interruption)
+            case .signaled(let signal): throw ChildFailure(cause: .signaled(signal), interruption: end.interruption)
             }
         case .failed(let errno, let file):
             let tried = file.flatMap { files.indices.contains($0) ? files[$0] : nil }

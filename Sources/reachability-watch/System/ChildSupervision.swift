@@ -7,11 +7,17 @@ struct ChildEnd: Hashable {
         case signaled(Int32)
     }
 
+    /// The reason for which this program ends a command.
+    enum Interruption: Hashable {
+        /// A time limit passed.
+        case timeLimit
+        /// This program got SIGHUP, SIGINT or SIGTERM: no further attempt follows. Prevails over a time limit.
+        case signal
+    }
+
     var status: Status
-    /// `true` if this program got a signal to end meanwhile.
-    var wasToldToEnd = false
-    /// `true` if this program ended the command at a time limit.
-    var wasCut = false
+    /// The reason for which this program ended the command; `nil` if it ended by itself.
+    var interruption: Interruption?
 }
 
 /// The state machine of one command: signals for it and its descendants, and its end.
@@ -47,8 +53,7 @@ struct ChildSupervision {
     private struct Run {
         let pid: pid_t
         var status: ChildEnd.Status?
-        var wasToldToEnd = false
-        var wasCut = false
+        var interruption: ChildEnd.Interruption?
         var stoppedAt: Duration?
     }
 
@@ -80,7 +85,7 @@ struct ChildSupervision {
     var needsDescendants: Bool {
         switch phase {
         case .idle: false
-        case .running(let run): run.status != nil && run.wasToldToEnd
+        case .running(let run): run.status != nil && run.interruption == .signal
         case .ending: true
         }
     }
@@ -107,11 +112,11 @@ struct ChildSupervision {
         case .idle:
             return [.exit(128 + signal)]
         case .running(var run):
-            run.wasToldToEnd = true
+            run.interruption = .signal
             phase = .running(run)
             return wasSentToGroup ? [] : end(run, signal, at: now)
         case .ending(var run, let ending):
-            run.wasToldToEnd = true
+            run.interruption = .signal
             phase = .ending(run, ending)
             guard !wasSentToGroup, run.status == nil else { return [] }
             return [sharedGroup == nil ? .sendToGroup(signal, run.pid) : .send(signal, to: run.pid)]
@@ -123,10 +128,10 @@ struct ChildSupervision {
         switch phase {
         case .idle: return []
         case .running(var run):
-            run.wasCut = true
+            run.interruption = run.interruption ?? .timeLimit
             return end(run, SIGTERM, at: now)
         case .ending(var run, let ending):
-            run.wasCut = true
+            run.interruption = run.interruption ?? .timeLimit
             phase = .ending(run, ending)
             return []
         }
@@ -151,7 +156,7 @@ struct ChildSupervision {
         case .running(var run):
             if let status = run.status {
                 // A pager, for example, handles Ctrl-C as a key and exits by itself.
-                guard run.wasToldToEnd, status != .exited(0) else { return finish(run, status) }
+                guard run.interruption == .signal, status != .exited(0) else { return finish(run, status) }
                 return end(run, SIGTERM, at: now) + step(descendants, at: now)
             }
             guard let stoppedAt = run.stoppedAt, now >= stoppedAt + Self.timeToStop else { return [] }
@@ -192,7 +197,7 @@ struct ChildSupervision {
 
     private mutating func finish(_ run: Run, _ status: ChildEnd.Status, survivors: [pid_t] = []) -> [Effect] {
         phase = .idle
-        let end = ChildEnd(status: status, wasToldToEnd: run.wasToldToEnd, wasCut: run.wasCut)
+        let end = ChildEnd(status: status, interruption: run.interruption)
         return [.finish(end, survivors: survivors)]
     }
 

@@ -114,7 +114,7 @@ final class ChildSupervisor: Sendable {
         }
         if let request {
             if request.number == cut {
-                request.continuation.resume(returning: .ended(ChildEnd(status: .signaled(SIGTERM), wasCut: true)))
+                request.continuation.resume(returning: .ended(ChildEnd(status: .signaled(SIGTERM), interruption: .timeLimit)))
                 return
             }
             switch spawn(request.command) {

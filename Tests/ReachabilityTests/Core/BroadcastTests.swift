@@ -7,8 +7,8 @@ import Testing
     @Test mutating func newcomerGetsItsBaselineFirst() {
         _ = broadcast.add(1, to: "a")
         #expect(broadcast.listeners(to: "a").isEmpty && broadcast.hasNewcomers)
-        let nobody: [(Int, [Int])] = broadcast.admit { _ in nil }
-        #expect(nobody.isEmpty && broadcast.hasNewcomers)
+        let none: [(Int, [Int])] = broadcast.admit { _ in nil }
+        #expect(none.isEmpty && broadcast.hasNewcomers)
         let admitted = broadcast.admit { $0 == "a" ? 7 : nil }
         #expect(admitted.map(\.0) == [7] && admitted.map(\.1) == [[1]])
         #expect(broadcast.listeners(to: "a") == [1] && !broadcast.hasNewcomers)

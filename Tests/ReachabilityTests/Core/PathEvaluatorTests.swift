@@ -177,8 +177,8 @@ import Testing
     }
 
     @Test func internetNeedsRepresentatives() {
-        let nobody = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
-        let path = nobody.path(for: .internet, [], InterfaceTable([.cable]))
+        let empty = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
+        let path = empty.path(for: .internet, [], InterfaceTable([.cable]))
         #expect(path.status == .unsatisfied && path.offlineReason == .noRoute)
     }
 

@@ -1,6 +1,6 @@
 import Reachability
 
-/// For servers that greet whoever connects: nobody else knows the words.
+/// For servers that greet every client: no portal knows the words.
 struct GreetingValidator: PathValidator {
     let greeting: String
     let readGreeting: @Sendable () async throws -> String

@@ -23,7 +23,7 @@ import Testing
             let task = await scenario.submit("job", .scenario, .ok())
             scenario.bus.cancel("job")
             scenario.bus.cancel("job")
-            scenario.bus.cancel("nobody")
+            scenario.bus.cancel("missing")
             await task.value
             #expect(scenario.result("job") == "CancellationError()" && scenario.starts("job").isEmpty)
             #expect(scenario.bus.usage == [0, 0, 0, 0, 0])

@@ -102,7 +102,7 @@ import Testing
     @Test func untilParkedCanBeCancelled() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         // Waits already when it is cancelled.
-        let meeting = Task.immediate { try await bus.parked("nobody") }
+        let meeting = Task.immediate { try await bus.parked("missing") }
         meeting.cancel()
         await #expect(throws: CancellationError.self) { try await meeting.value }
     }

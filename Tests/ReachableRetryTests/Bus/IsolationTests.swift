@@ -120,18 +120,18 @@ import Testing
     }
 
     enum Settings {
-        @TaskLocal static var user = "nobody"
+        @TaskLocal static var user = "guest"
     }
 
     @Test func taskLocalValuesReachTheOperation() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
-        let user = try await Settings.$user.withValue("somebody") {
+        let user = try await Settings.$user.withValue("ada") {
             try await bus.retry { _ in
                 // The value has to outlive a suspension.
                 await Task.yield()
                 return Settings.user
             }
         }
-        #expect(user == "somebody")
+        #expect(user == "ada")
     }
 }

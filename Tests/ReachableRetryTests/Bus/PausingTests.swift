@@ -10,7 +10,7 @@ import Testing
             await scenario.submit("job", .scenario, .ok())
             scenario.bus.pause("job")
             scenario.bus.pause("job")
-            scenario.bus.pause("nobody")
+            scenario.bus.pause("missing")
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
             #expect(scenario.bus.pending.map(\.state) == [.paused] && scenario.bus.nextWakeUp == nil)
             await scenario.advance(to: .seconds(9))
@@ -63,11 +63,11 @@ import Testing
             #expect(scenario.bus.pending.first?.unmet == ["login"])
             await scenario.advance(to: .seconds(2))
             scenario.bus.setConditions([night.condition], of: "job")
-            scenario.bus.setConditions([login.condition], of: "nobody")
+            scenario.bus.setConditions([login.condition], of: "missing")
             await scenario.settle()
             await scenario.advance(to: .seconds(3))
             #expect(scenario.starts("job") == [2] && scenario.result("job") == "ok")
-            #expect(login.condition.storage.listenerCount == 0, "what nobody needs is followed no more")
+            #expect(login.condition.storage.listenerCount == 0, "an unused condition is not observed")
         }
     }
 

@@ -53,7 +53,7 @@ import Testing
         await scenario.submit("none", .scenario.connectivity(.wait(upTo: .zero)), .ok())
         await scenario.submit("short", .scenario.connectivity(.wait(upTo: .milliseconds(10))), .ok())
         await scenario.advance(to: .milliseconds(20))
-        #expect(scenario.bus.pending.count == 2, "nobody has said that the network is away")
+        #expect(scenario.bus.pending.count == 2, "no verdict says that the network is away")
         await scenario.advance(to: .seconds(10))
         let result = online ? "ok" : "\(RetryError.waitLimit)"
         #expect(scenario.result("none") == result && scenario.result("short") == result)

@@ -35,7 +35,7 @@ struct CoreBench {
         _ = add(Level(isSatisfied: online, epoch: online ? 1 : 0), isReachability: true)
     }
 
-    /// A scope at which nobody has looked.
+    /// A scope without a verdict.
     static var unknown: CoreBench {
         var bench = CoreBench()
         bench.levels = []

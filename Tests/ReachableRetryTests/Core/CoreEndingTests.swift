@@ -81,7 +81,7 @@ struct CoreEndingTests {
         #expect(bench.core.gates.count <= GateTable.mostIdle + 1)
     }
 
-    // MARK: - Conditions that nobody needs
+    // MARK: - Unused conditions
 
     @Test func conditionsAreForgottenWithTheirLastJob() {
         var bench = CoreBench()

@@ -53,7 +53,7 @@ struct CoreGateTests {
         let jobs = (0..<5).map { _ in bench.submit(priority: .interactive) }
         bench.up()
         #expect(running(bench, jobs).count == expected && bench.state(waiting) == .queued)
-        // Whoever of them gets through speaks for all.
+        // The first that gets through speaks for all.
         bench.succeed(jobs[expected - 1])
         #expect(running(bench, jobs + [waiting]).count > expected - 1)
     }
@@ -337,7 +337,7 @@ struct CoreGateTests {
             }
         }
         #expect(bench.result(dead) == "attempts")
-        // Silence right after a reconnect is taken for the network's, but only until somebody got through, or for half a minute.
+        // Silence right after a reconnect is taken for the network's, but only until a job got through, or for half a minute.
         #expect(bench.failures(dead).count { !$0.contains("charged") } <= (destination == nil ? 0 : 3))
     }
 

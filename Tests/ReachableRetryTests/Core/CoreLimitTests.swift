@@ -58,7 +58,7 @@ struct CoreLimitTests {
         bench.succeed(idle[0])
         #expect(running(bench, slow) == [0, 1] && running(bench, idle) == [1, 2])
         bench.succeed(idle[1])
-        #expect(running(bench, slow) == [0, 1, 2], "nobody else waits")
+        #expect(running(bench, slow) == [0, 1, 2], "no other job waits")
         bench.succeed(idle[2])
         #expect(running(bench, slow) == [0, 1, 2, 3])
         let late = bench.submit(destination: "idle")

@@ -211,7 +211,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.next == 8)
         bench.edge()
         bench.fail(job, .unreachable)
-        #expect(bench.next == 5, "an edge starts their growth anew")
+        #expect(bench.next == 5, "an edge resets their growth")
     }
 
     @Test func failuresOfTheNetworkAreFollowedByHalfASecondAtLeast() {

@@ -35,7 +35,7 @@ struct CoreSourceTests {
         #expect(now.interruptions == ["loss at \(1 + grace)"])
         now.bench.fail(now.job)
         #expect(now.bench.failures(now.job) == ["network"], "it is not charged")
-        #expect(now.bench.starts(now.job) == [0, 10], "it starts anew, at once")
+        #expect(now.bench.starts(now.job) == [0, 10], "it restarts at once")
     }
 
     /// The change after 2 s, for an attempt with a grace of 3 s.

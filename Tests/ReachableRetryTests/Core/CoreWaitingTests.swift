@@ -64,8 +64,8 @@ struct CoreWaitingTests {
         let login = bench.add(isSatisfied: false)
         let early = bench.submit(to: other)
         bench.pass(to: 3)
-        #expect(bench.state(early) == .running, "nobody looks, so it goes on")
-        // It waits for the login, and then for its turn, at a gate where nobody else does.
+        #expect(bench.state(early) == .running, "the monitor does not look, so it goes on")
+        // It waits for the login, and then for its turn, at a gate without other jobs.
         let job = bench.submit(limited, to: other, when: [login], destination: "a")
         bench.pass(to: 5)
         bench.up(login)
@@ -103,7 +103,7 @@ struct CoreWaitingTests {
         bench.pass(to: 1.9)
         #expect(bench.starts(job).isEmpty && bench.result(patient) == "deadline")
         bench.pass(to: 2)
-        #expect(bench.starts(job) == [2] && bench.waits(job).isEmpty, "nobody said that the network is away")
+        #expect(bench.starts(job) == [2] && bench.waits(job).isEmpty, "no verdict says that the network is away")
         let late = bench.submit()
         #expect(bench.starts(late) == [2])
     }

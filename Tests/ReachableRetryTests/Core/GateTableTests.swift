@@ -36,6 +36,6 @@ struct GateTableTests {
         table.release(table.use(0, "one more"))
         #expect(table.count == 1 && table.use(0, "used") == used)
         for number in 0..<GateTable.mostIdle { table.release(table.use(0, "\(number)")) }
-        #expect(table.count == GateTable.mostIdle + 1, "the count of those without jobs began anew")
+        #expect(table.count == GateTable.mostIdle + 1, "the count of gates without jobs restarted")
     }
 }

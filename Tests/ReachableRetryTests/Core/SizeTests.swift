@@ -28,7 +28,7 @@ import Testing
         #expect(core.timerCount == 1000)
         for key in keys { _ = core.cancel(key, at: .start + .seconds(1)) }
         #expect(core.count == 0 && core.jobs.isEmpty && core.timers.capacity == 0 && core.nextTime().isNever)
-        // The names of those that are gone are nobody's.
+        // Names of ended jobs belong to no job.
         let new = core.submit(rules, scope: scope, at: .start + .seconds(2)).key
         #expect(core[new] != nil && !keys.contains(new) && keys.allSatisfy { core[$0] == nil })
     }

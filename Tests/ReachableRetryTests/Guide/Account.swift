@@ -12,7 +12,7 @@ final class Account: Sendable {
             do {
                 try await server.store(photo)
             } catch let refusal as Refusal where refusal.status == 401 {
-                // Unless somebody has logged in since.
+                // Unless the user has logged in since.
                 if login.condition.state.epoch == epoch { login.set(false) }
                 throw refusal
             }

@@ -8,7 +8,7 @@ extension RetryPolicy {
             switch refusal.status {
             case 429, 503: return .overload(retryAfter: refusal.retryAfter)
             case 408, 500...: return .server
-            case 401: return .transient  // somebody may log in
+            case 401: return .transient  // the user may log in
             default: return .request
             }
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Cold jobs: what they do when somebody asks, and that they do nothing before.
+/// Cold jobs start when a caller asks.
 @Suite(.timeLimit(.minutes(10))) struct JobTests {
     @Test func eachValueIsALifeOfItsOwn() async throws {
         try await Scenario().run { scenario in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Jobs that begin anew after each success.
+/// Jobs that restart after each success.
 @Suite(.timeLimit(.minutes(10))) struct RepeatingJobTests {
     /// The first run at once, then so long after each success.
     @Test func theIntervalCountsFromTheSuccess() async throws {

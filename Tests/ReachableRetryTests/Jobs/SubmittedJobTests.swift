@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Jobs that were handed to the bus: nobody waits for them.
+/// Submitted jobs, without a waiting caller.
 @Suite(.timeLimit(.minutes(10))) struct SubmittedJobTests {
     /// The bus's own stream says when a life is over.
     private func end(of ids: Set<JobID>, in events: AsyncStream<RetryEvent>) async {

@@ -149,7 +149,7 @@ import Testing
     }
 
     // There a chain may put another error in the place of the request's, and an empty one repeats nothing. Ours throws what the
-    // work threw, and repeats what nobody has an opinion about.
+    // work threw, and repeats unclassified errors.
     private static let chains: [PeerCase] = [
         PeerCase(
             name: "a chain that gives up", policy: policy(retries: 2).classify { _ in .permanent }, acts: [instant],

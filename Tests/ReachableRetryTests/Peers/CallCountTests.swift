@@ -26,7 +26,7 @@ import Testing
             name: "an error that forbids it is not asked about",
             policy: three.classify { _ in .transient }.giveUpOnErrors { $0 as? Trouble == .other }, acts: [instant],
             starts: [0], ends: 0, result: "other", reason: .permanent),
-        // There it ends the work whoever cancelled whatever. Ours ends if the job was cancelled; a request that somebody else
+        // There any cancellation ends the work. Ours ends if the job was cancelled; a request that other code
         // cancelled is an error like others, unless the policy says so.
         PeerCase(
             name: "a cancellation of something else", policy: three, acts: [cancelled, .ok(after: .zero)], starts: [0, 1], ends: 1),

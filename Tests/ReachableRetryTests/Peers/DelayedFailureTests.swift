@@ -27,7 +27,7 @@ import Testing
 
     @Test(arguments: donnys) func donnysRequestsKeepTheirTimes(peer: PeerCase) async throws { try await peer.check() }
 
-    /// Shared publishers replay the first error: each attempt has to run the work anew.
+    /// Shared publishers replay the first error: each attempt has to run the work again.
     @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
         let told = Mutex<[Trouble?]>([])

@@ -50,9 +50,9 @@ import Testing
             policy: .peer(doubling, attempts: 4).connectivity(.accelerate).onReconnect(.keepBackoff),
             acts: [.fails(after: .seconds(1))], isOnline: false, changes: [(1.5, .up)],
             starts: [0, 1.5, 18.5, 51.5], ends: 52.5, result: "other", reason: .attempts),
-        // Its delays go on growing. Ours begin anew: those before were the outage's.
+        // Its delays go on growing. Ours restart: those before were the outage's.
         PeerCase(
-            name: "delays begin anew after an outage", policy: .peer(doubling, attempts: 4).connectivity(.accelerate),
+            name: "delays restart after an outage", policy: .peer(doubling, attempts: 4).connectivity(.accelerate),
             acts: [.fails(after: .seconds(1))], isOnline: false, changes: [(1.5, .up)],
             starts: [0, 1.5, 10.5, 27.5], ends: 28.5, result: "other", reason: .attempts),
         PeerCase(

@@ -84,7 +84,7 @@ import Testing
             name: "an order, and reconnects before and after it", policy: .scenario,
             acts: [.fails(Trouble.busy(retryAfter: .seconds(30))), .fails(), .ok()],
             changes: [(5, .down), (6, .up), (20, .down), (40, .up)], starts: [0, 40, 42.1], ends: 42.2),
-        // Others reset all delays, whoever was to blame.
+        // Others reset all delays, whatever the fault.
         PeerCase(
             name: "a busy server's delays go on", policy: .scenario.giveUpAfter(maxAttempts: 5),
             acts: [.fails(Trouble.busy(retryAfter: nil))], changes: [(0.5, .flap), (1, .flap)],

@@ -45,7 +45,7 @@ import Testing
     private static let tenth = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(1))
 
     private static let pushback: [PeerCase] = [
-        // There the delays begin anew after an order, with .1. Ours go on: the server is still busy.
+        // There the delays restart after an order, with .1. Ours go on: the server is still busy.
         PeerCase(
             name: "delays after an order", policy: .peer(tenth, attempts: 4), acts: [told(5), told(nil)],
             starts: [0, 5, 5.2, 5.6], ends: 5.6, result: "busy(retryAfter: nil)", reason: .attempts),

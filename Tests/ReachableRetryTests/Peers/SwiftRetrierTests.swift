@@ -94,7 +94,7 @@ import Testing
             await scenario.submit("waits", .peer(Self.slots, attempts: 3), when: [login.condition], .ok())
             await scenario.advance(to: .seconds(3600))
             #expect(scenario.starts("waits").isEmpty && scenario.bus.nextWakeUp == nil)
-            // There a job whose condition ends unsatisfied just finishes, and nobody is told.
+            // There a job whose condition ends unsatisfied just finishes without an event.
             try await scenario.at(.seconds(3700)) { _ in login.finish() }
             #expect(scenario.starts("waits").isEmpty && scenario.result("waits") == "\(RetryError.conditionEnded)")
         }

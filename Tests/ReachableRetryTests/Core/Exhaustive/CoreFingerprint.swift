@@ -4,7 +4,7 @@
 ///
 /// The core holds absolute times, growing numbers and the remains of lists. Here a time is its rank among those that are to come,
 /// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are
-/// left out, and so are what only stories tell and what nobody will ask again: a scope and a gate without jobs.
+/// left out, and so are facts that only reports contain or that no decision reads again: a scope and a gate without jobs.
 struct CoreFingerprint: Hashable {
     private(set) var bytes: [UInt8] = []
 

@@ -178,12 +178,12 @@ extension CoreWorld {
         guard job.state == .parked else { return }
         try check(deadline(index) > now && !job.isCancelled, "it waits after its end", index)
         guard isMet(index), release(index) <= now else { return }
-        // Ready: it runs, or somebody will let it go.
+        // Ready: it runs, or its gate will start it.
         let isBusy = core.running >= core.maxConcurrent
         if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
         let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
         try check(state.isQueued, "it does not stand in line", index)
-        try check(isBusy || mates || core.gateTimers.count > 0, "nobody will let it go", index)
+        try check(isBusy || mates || core.gateTimers.count > 0, "no gate will start it", index)
     }
 
     /// Checks that a gate counts the running attempts.

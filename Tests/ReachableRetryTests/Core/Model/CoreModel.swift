@@ -96,7 +96,7 @@ struct CoreModel {
     var shortage: (limit: Int, since: Int)?
     /// Until when servers want to be left alone, by place.
     var orders: [String: Int] = [:]
-    /// The gates that are trying the way: nobody has got through since an edge, or a failure of the network.
+    /// The gates that are trying the way: no job has got through since an edge, or a failure of the network.
     var probing: Set<String> = []
     /// The gates that there are.
     var places: Set<String> = []

@@ -99,7 +99,7 @@ extension CoreRun {
         let job = model.jobs[index]
         try check(job.state != .ended, "it ends twice", index)
         switch ending {
-        case .cancelled: try check(job.isCancelled, "it is cancelled by nobody", index)
+        case .cancelled: try check(job.isCancelled, "it ends as cancelled without a cancellation", index)
         case .gaveUp(let reason, let tally, _):
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
             let expected = Tally(
@@ -183,7 +183,7 @@ extension CoreRun {
             let isKnown = unmet.first.map { model.conditions[$0].isKnown && (isWithoutLine || $0 == job.scope) } ?? false
             // Of several that are missing, the one that it waits for was told.
             let isTold = job.reportedWait.map(unmet.contains) ?? false
-            try check(!isKnown || job.isPaused || isTold, "nobody was told that it waits", index)
+            try check(!isKnown || job.isPaused || isTold, "no event says that it waits", index)
         }
         if job.state == .running, !job.isInterrupted {
             try check(job.deadline > model.now && !job.isCancelled, "it should have been interrupted", index)

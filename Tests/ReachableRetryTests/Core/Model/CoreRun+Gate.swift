@@ -11,7 +11,7 @@ extension CoreRun {
         return next.isNever ? nil : Int((next.nanoseconds + 999_999) / 1_000_000)
     }
 
-    /// All gates of a scope try the way anew, and nobody who tried before counts.
+    /// All gates of a scope probe again; earlier probes do not count.
     mutating func noteEdge(_ scope: Int) {
         model.probing.formUnion(model.places.filter { $0.hasPrefix("\(scope) ") })
         for index in model.jobs.indices where model.jobs[index].scope == scope { model.jobs[index].isProbe = false }
@@ -47,7 +47,7 @@ extension CoreRun {
         try check(running < core.maxConcurrent, "\(running) attempts run already", index)
         let scope = model.conditions[job.scope]
         guard hasCanaries, job.variant.isGated, scope.isLive else { return }
-        // An edge that came when nobody had named the place yet says nothing about it.
+        // An edge that came before a job had named the place says nothing about it.
         guard model.probing.contains(model.place(job)) else { return }
         model.jobs[index].isProbe = true
         let beside = model.jobs.indices.filter { other in

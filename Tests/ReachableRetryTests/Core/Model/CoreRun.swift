@@ -216,7 +216,7 @@ struct CoreRun {
         idle.formUnion(core.takeIdleConditions().map { Int($0) })
         for index in model.conditions.indices where used.contains(index) {
             let isUsed = model.jobs.contains { $0.state != .ended && $0.needs(index) }
-            try check(isUsed || idle.contains(index), "nobody said that condition \(index) is no longer used")
+            try check(isUsed || idle.contains(index), "no effect said that condition \(index) is no longer used")
             if index == 0 { continue }
             try check(core.removeCondition(ConditionIndex(index)) != isUsed, "condition \(index) is used: \(isUsed)")
             guard !isUsed else { continue }
@@ -268,7 +268,7 @@ struct CoreRun {
         try apply(effects)
     }
 
-    /// What is said about a job that has ended touches nobody, also not who has its place now.
+    /// A late result of an ended job changes no job, not even the next one in its place.
     private mutating func late(_ index: Int) throws(Fault) {
         let (outcome, effects) = core.fail(keys[index], .unclassified, interruption: nil, isGone: false, at: now)
         let others =

@@ -21,9 +21,9 @@ enum CoreStep: Sendable {
     case lose(condition: Int)
     case finish(condition: Int)
     case know(condition: Int)
-    /// Nobody will look: its jobs go ahead.
+    /// The monitor will not look: its jobs start.
     case lookNoMore(condition: Int)
-    /// What no job needs any more is forgotten, and made known anew.
+    /// An unused condition is forgotten and registered again.
     case forget
     case succeed(job: Int)
     /// `isOvertaken` if the attempt was over before the interruption reached it.

@@ -6,7 +6,7 @@ import Testing
 enum ScriptPlayer {
     typealias Play = ([CoreStep]) throws(CoreRun.Fault) -> Void
 
-    /// How many scripts a seed stands for, if somebody says so with `RETRY_SCRIPTS` in the environment.
+    /// How many scripts a seed stands for, with `RETRY_SCRIPTS` in the environment.
     private static let wanted = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) }
 
     static func play(seed: UInt64, count: Int = 100, isCrowd: Bool = false, _ play: Play) {

@@ -129,7 +129,7 @@ extension CoreOracle {
         releaseJobs()
     }
 
-    /// A condition that no job needs is made known anew.
+    /// An unused condition is registered again.
     mutating func replace(_ index: Int, _ condition: Condition) {
         conditions[index] = condition
         for gate in gates.indices where gates[gate].scope == index { gates[gate].isGone = true }
@@ -172,7 +172,7 @@ extension CoreOracle {
 
     // MARK: - Time
 
-    /// Time passes, and nobody looks yet.
+    /// Time passes before the core looks.
     mutating func pass(to time: BusTime) {
         for index in living where isWaiting(jobs[index]) { jobs[index].waited += time - now }
         now = time

@@ -57,7 +57,7 @@ extension CoreOracle {
         if job.variant.mode != .ignore, scope.isLive, isBroken { return .network }
         let isSettling = scope.edges.last.map { now <= $0 + Self.settling } ?? false
         switch report.evidence {
-        // Once for each job and epoch of a scope that somebody watches.
+        // Once for each job and epoch of a scope that a monitor watches.
         case .unreachable: return scope.isLive && job.unreachableIn == scope.epoch ? .unknown : .network
         case .unanswered, .timedOut:
             return scope.isLive && isSettling && gates[job.gate].reachedIn != scope.epoch ? .network : .server

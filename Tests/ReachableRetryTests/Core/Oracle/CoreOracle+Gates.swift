@@ -173,7 +173,7 @@ extension CoreOracle {
         return min(maxConcurrent, shortage.limit + Int((now - shortage.since).components.seconds))
     }
 
-    /// When one more may run than this machine could bear, if somebody waits for that.
+    /// When one more may run than this machine could bear, if a job waits for that.
     var timeOfNextPlace: BusTime {
         guard let shortage, running.count < maxConcurrent, gates.contains(where: { $0.offer != nil }) else { return .never }
         return shortage.since + .seconds(max(0, running.count - shortage.limit + 1))
@@ -210,11 +210,11 @@ extension CoreOracle {
         if let offer = look(gate) { gates[gate].offer = offer.position }
     }
 
-    /// Who may go at a gate; if nobody may, it is looked at again when that changes with time.
+    /// Returns the job that a gate starts next; without one, sets the time of the next look.
     private mutating func look(_ gate: Int) -> Offer? {
         let isEmpty = line(gate).isEmpty
         if !isEmpty { retireLongRuns(gate) }
-        // Nobody waits any more.
+        // No job waits any more.
         if line(gate, \.isGated).isEmpty, gates[gate].phase == .ramping, gates[gate].throttledUntil <= now {
             (gates[gate].phase, gates[gate].passed) = (.open, 0)
         }

@@ -2,7 +2,7 @@
 
 /// Where a job goes, and how it starts and ends.
 extension CoreOracle {
-    /// Decides anew where a job is that does not run.
+    /// Decides again what a job that does not run waits for.
     mutating func advance(_ index: Int) {
         guard jobs[index].state == .parked || jobs[index].state == .failed else { return }
         if endIfOver(index) { return }

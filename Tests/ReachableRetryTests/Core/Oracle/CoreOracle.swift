@@ -2,8 +2,8 @@
 
 /// What the rules make of jobs, foretold: told the same as the core, it says who starts, who ends, and when something happens next.
 ///
-/// As simple as the rules allow, and slow: plain arrays that are looked through from end to end after each event. Nobody is
-/// registered with anything, nothing is counted that can be counted anew, and numbers are those of the rules, not of the core.
+/// As simple as the rules allow, and slow: plain arrays that are looked through from end to end after each event. No job is
+/// registered with anything, nothing is stored that can be counted again, and numbers are those of the rules, not of the core.
 struct CoreOracle {
     struct Condition {
         let isReachability: Bool
@@ -11,7 +11,7 @@ struct CoreOracle {
         var unknownUntil: BusTime
         /// What it had been told before it was known: that was no edge.
         var baseline: UInt64
-        /// Nobody looked in time.
+        /// The monitor did not look in time.
         var isGivenUp = false
         var edges: [BusTime] = []
         var spreadUntil = BusTime.past
@@ -132,7 +132,7 @@ struct CoreOracle {
         var phase = GateState.Phase.open
         /// The number of edges that it has seen.
         var round = 0
-        /// The scope's epoch in which somebody succeeded last.
+        /// The scope's epoch of the last success.
         var reachedIn: UInt64?
         var width = 2
         var passed = 0
