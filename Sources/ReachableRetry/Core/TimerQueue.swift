@@ -68,7 +68,7 @@ package struct TimerQueue: Sendable {
 
     private mutating func vacate(_ place: Int, of job: JobIndex) {
         places[Int(job)] = -1
-        heap[place].job = Self.busy
+        heap[place].job = Self.none
         vacant += 1
         if place == 0 { uncoverFirst() }
         if heap.isEmpty, places.count > Self.mostIdle { (heap, places) = ([], []) }
@@ -76,7 +76,7 @@ package struct TimerQueue: Sendable {
 
     /// Removes vacant entries from the first place.
     private mutating func uncoverFirst() {
-        while let first = heap.first, first.job == Self.busy {
+        while let first = heap.first, first.job == Self.none {
             vacant -= 1
             let last = heap.removeLast()
             if !heap.isEmpty { sink(last, from: 0) }
@@ -84,7 +84,7 @@ package struct TimerQueue: Sendable {
     }
 
     private mutating func clearAway() {
-        heap.removeAll { $0.job == Self.busy }
+        heap.removeAll { $0.job == Self.none }
         vacant = 0
         for place in heap.indices { places[Int(heap[place].job)] = Int32(truncatingIfNeeded: place) }
         for place in (0..<(heap.count + Self.branches - 2) / Self.branches).reversed() { sink(heap[place], from: place) }
