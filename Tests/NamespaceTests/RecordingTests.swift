@@ -157,7 +157,7 @@ struct RecordingTests {
 
         let replay = try await Child.run([WatchCommand.path, "replay", file])
         #expect(
-            replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events and no verdicts"))
+            replay.output.contains("192.0.2.10/24 was added to cable0") && replay.output.contains("holds events but no verdicts"))
     }
 
     /// Returns the number of messages between the timestamps.
