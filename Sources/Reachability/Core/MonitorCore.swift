@@ -283,9 +283,7 @@ package struct MonitorCore: Sendable {
             hadEvents || !log.isEmpty || !schedule.isSettled || schedule.needsDump || !requestsUnderWay.isEmpty
         if evaluation.isAudit || schedule.isRetryDue(at: now) || schedule.losses.isDue(at: now) { stale = .all }
         if schedule.isReevaluationDue(at: now) { stale.formUnion(unsettled) }
-        if isHeldLossDue(at: now) {
-            for (scope, state) in scopes where state.deadline.map({ $0 <= now }) ?? false { stale.insert(scope) }
-        }
+        if isHeldLossDue(at: now) { insertHeldLosses(at: now) }
         if schedule.losses.isDue(at: now) { schedule.requestDump() }
         let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return evaluation }
@@ -299,6 +297,16 @@ package struct MonitorCore: Sendable {
         evaluation.isComplete = !stale.isEmpty || schedule.isReevaluationDue(at: now)
         addStaleScopes(to: &evaluation)
         return evaluation
+    }
+
+    /// Adds the scopes whose held loss is due to the stale ones.
+    ///
+    /// Not inlined: the optimizer of Swift 6.3.1 crashes on `begin` (CopyPropagation: use outside of a lifetime).
+    @inline(never) private mutating func insertHeldLosses(at now: Duration) {
+        for place in scopes.indices {
+            guard let deadline = scopes.values[place].deadline, deadline <= now else { continue }
+            stale.insert(scopes.keys[place])
+        }
     }
 
     private mutating func addStaleScopes(to evaluation: inout Evaluation) {
