@@ -1,6 +1,6 @@
 /// The events since the last quiet moment, to find the one that explains a change.
 package struct CauseLog: Equatable, Sendable {
-    /// The number of events that are kept; more explain nothing more.
+    /// The number of events that are kept: enough to explain a change.
     package static let capacity = 64
 
     private var events: [InterpretedEvent] = []

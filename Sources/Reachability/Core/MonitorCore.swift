@@ -184,7 +184,7 @@ package struct MonitorCore: Sendable {
     /// - Returns: true if the scope was forgotten.
     @discardableResult
     package mutating func release(_ scope: Scope) -> Bool {
-        // In its place: a job that waited for the network gives up its use before it goes on.
+        // Updated in place, without a copy: each job that stops waiting calls this before it resumes.
         guard let place = scopes.index(forKey: scope) else { return true }
         guard scopes.values[place].loseUse() else { return false }
         scopes.remove(at: place)

@@ -1,4 +1,4 @@
-/// The cause of a transition: a message of the kernel, or a timer; in words and as data.
+/// The cause of a transition, such as a kernel event or a timer, in words and as data.
 public struct Cause: Hashable, Sendable, CustomStringConvertible {
     /// The sort of cause.
     ///

@@ -104,7 +104,7 @@ extension PendingJob: CustomStringConvertible {
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
         case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
         case .throttled(let id):
-            return "waits \(time ?? ""): \(target) wants to be left alone\(id.map { ", as it told \($0)" } ?? "")"
+            return "waits \(time ?? ""): \(target) ordered a delay\(id.map { ", in its answer to \($0)" } ?? "")"
         case .destinationFull(let count):
             return "waits for its turn: \(Self.attempts(count)) to \(target), as many as may at a time"
         case .unsteady:
@@ -120,7 +120,7 @@ extension PendingJob: CustomStringConvertible {
         let order = hardDelay.map { "told to wait \($0.words) by the server" }
         // Before the first attempt a hard delay is its owner's.
         if attempts == 0, let hardDelay { return "is due in \(hardDelay.words)" }
-        guard let softDelay, softDelay > hardDelay ?? .zero else { return order ?? "its delay is being decided on" }
+        guard let softDelay, softDelay > hardDelay ?? .zero else { return order ?? "waits for its delay to be computed" }
         return ["backs off for \(softDelay.words)\(after)", order].compactMap(\.self).joined(separator: ", and ")
     }
 

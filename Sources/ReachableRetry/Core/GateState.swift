@@ -96,7 +96,7 @@ package struct GateState: Sendable {
         answerEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
     }
 
-    // MARK: - What happens to the network
+    // MARK: - Edges
 
     /// Starts probing after an edge of the scope.
     ///
@@ -118,7 +118,7 @@ package struct GateState: Sendable {
     /// Records that the path has lasted.
     mutating func noteSteadiness() { isUnsteady = false }
 
-    // MARK: - What becomes of attempts
+    // MARK: - Attempts
 
     mutating func noteStart(
         _ pass: Pass, _ queueClass: QueueClass, _ key: JobKey, _ attempt: Int32, _ rules: ReleaseRules, at now: BusTime
@@ -233,7 +233,7 @@ package struct GateState: Sendable {
     /// Ends the delay that the server ordered.
     mutating func forgetHardDelay() { throttledUntil = .past }
 
-    // MARK: - What may go
+    // MARK: - Permission
 
     enum Permission: Equatable {
         case granted(Pass)
@@ -292,7 +292,7 @@ package struct GateState: Sendable {
     /// The counted attempts in the order of their starts, including some that have ended.
     var countedRuns: [Run] { Array(runs) }
 
-    /// The attempts that have run for long since this was last asked, those that have ended not among them.
+    /// Removes and returns the running attempts older than ``ReleaseRules/longRun``; each is returned once.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
         var long: [JobKey] = []
         // Many ended attempts may follow one that continues.

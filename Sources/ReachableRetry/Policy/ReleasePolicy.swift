@@ -74,7 +74,7 @@ public struct ReleasePolicy: Hashable, Sendable {
 package struct ReleaseRules: Hashable, Sendable {
     /// The time after which an attempt makes room for others: an upload may take hours.
     static let longRun = Duration.seconds(5)
-    /// One of this many starts is a bulk job's while normal jobs wait, too.
+    /// One start in this many goes to a bulk job, even while normal jobs wait.
     static let bulkShare = 8
     /// The longest pause while a server fails every job: a thousand machines that retry every 5 s would keep it down.
     static let longestPause = Duration.seconds(60)

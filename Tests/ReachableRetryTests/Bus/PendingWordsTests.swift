@@ -168,7 +168,7 @@ import Testing
                 return .zero
             }
             await scenario.submit("a", .scenario.backoff(backoff), .fails(after: .zero), .ok(after: .zero))
-            #expect(seen.withLock { $0 } == ["its delay is being decided on"])
+            #expect(seen.withLock { $0 } == ["waits for its delay to be computed"])
         }
     }
 
@@ -224,7 +224,7 @@ import Testing
                 try await bus.retry(.scenario, options: JobOptions(destination: "api.example.org", id: "second")) { _ in }
             }
             #expect(
-                try await bus.parked("second").reason == "waits 30 s: api.example.org wants to be left alone, as it told first")
+                try await bus.parked("second").reason == "waits 30 s: api.example.org ordered a delay, in its answer to first")
             for job in [first, second] {
                 job.cancel()
                 _ = await job.result
