@@ -155,7 +155,8 @@ struct CableTests {
         try await network.near.ip("link del cable1")
         try await network.watching { watcher in
             let loss = try await watcher.expect(.unsatisfied, .noInterface) { try await network.near.ip("link del cable0") }
-            #expect(loss.map { $0.cause.kind == .linkRemoved || $0.cause.kind == .linkDown } == true)
+            let cause = try #require(loss).cause
+            #expect(cause.kind == .linkRemoved || cause.kind == .linkDown, "\(cause)")
         }
     }
 
