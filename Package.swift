@@ -12,6 +12,7 @@ let asyncHTTPClient = [
     ("AsyncHTTPClient", "async-http-client"), ("NIOCore", "swift-nio"), ("NIOHTTP1", "swift-nio"), ("NIOPosix", "swift-nio"),
     ("NIOSSL", "swift-nio-ssl"),
 ].map { Target.Dependency.product(name: $0.0, package: $0.1, condition: .when(traits: ["AsyncHTTPClient"])) }
+let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 
 let package = Package(
     name: "swift-reachability",
@@ -19,11 +20,13 @@ let package = Package(
         .library(name: "Reachability", targets: ["Reachability"]),
         .library(name: "ReachableRetry", targets: ["ReachableRetry"]),
         .library(name: "ReachableHTTP", targets: ["ReachableHTTP"]),
+        .library(name: "ReachableJobs", targets: ["ReachableJobs"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
     ],
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
+        .trait(name: "SQLite", description: "Durable jobs are kept in a SQLite file."),
         .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
         .trait(name: "Tracing", description: "Jobs are spans of swift-distributed-tracing."),
     ],
@@ -35,6 +38,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -60,7 +64,14 @@ let package = Package(
             ]
         ),
         .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"] + asyncHTTPClient),
-        .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry"]),
+        .target(
+            name: "ReachableJobs",
+            dependencies: [
+                "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"), logging, metrics,
+                tracing, serviceLifecycle, sqlite,
+            ]
+        ),
+        .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),
         .target(name: "CProcess"),
         .executableTarget(
             name: "reachability-watch",
@@ -75,6 +86,9 @@ let package = Package(
         .testTarget(
             name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"], exclude: ["Recording/Fixtures"]),
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
+        .testTarget(
+            name: "ReachableJobsTests",
+            dependencies: ["Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", sqlite]),
         .testTarget(
             name: "ReachableHTTPTests",
             dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"] + asyncHTTPClient),

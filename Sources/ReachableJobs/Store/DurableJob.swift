@@ -1,0 +1,236 @@
+public import FoundationEssentials
+public import ReachableRetry
+
+/// A job as its store keeps it.
+public struct DurableJob: Hashable, Sendable, Identifiable {
+    /// The stage of a job's life.
+    public enum State: String, Hashable, Sendable, CaseIterable, Codable {
+        /// Waits for a worker, a delay, the network or an earlier job.
+        case available
+        /// A worker has claimed it.
+        case running
+        /// Done.
+        case succeeded
+        /// Gave up; kept for inspection, and can be retried.
+        case failed
+        /// Cancelled by its owner.
+        case cancelled
+
+        /// True if the job has ended.
+        public var isFinal: Bool { self != .available && self != .running }
+    }
+
+    /// The counts that decide about further attempts, and survive restarts.
+    public struct Counters: Hashable, Sendable {
+        /// The number of attempts that have started.
+        public var started = 0
+        /// The number of attempts that count against the attempt limit.
+        public var charged = 0
+        /// The number of failures that the network caused.
+        public var networkFailures = 0
+        /// The number of the last failure for the backoff.
+        public var failureIndex = 0
+        /// The number of attempts whose process ended while the machine stayed up.
+        public var crashes = 0
+
+        /// Creates counters; all zero for a new job.
+        public init() {}
+    }
+
+    /// A delay that the retry policy chose.
+    public struct SoftDelay: Hashable, Sendable {
+        /// The end of the delay.
+        public var until: StoreInstant
+        /// The time of the failure: a later reconnect voids the delay of a network failure.
+        public var since: StoreInstant
+        /// True if the network caused the failure.
+        public var isNetwork: Bool
+
+        /// Creates a delay.
+        public init(until: StoreInstant, since: StoreInstant, isNetwork: Bool) {
+            (self.until, self.since, self.isNetwork) = (until, since, isNetwork)
+        }
+    }
+
+    /// The job's identity, which never changes.
+    public var id: DurableJobID
+    /// The order of the job among all jobs of the store, assigned in commit order.
+    public var position: Int64
+    /// The queue.
+    public var queue: String
+    /// The kind: ``JobParameters/jobName``.
+    public var kind: String
+    /// The version of the payload's format.
+    public var version: Int
+    /// The encoded parameters.
+    public var payload: Data
+    /// The scope to reach, in the text form of ``ScopeText``.
+    public var scope: String
+    /// The server or resource that the job uses.
+    public var destination: String?
+    /// The priority that the job was pushed with.
+    public var priority: JobPriority
+    /// The start of the job's life; `nil` if it may start at once.
+    public var notBefore: StoreInstant?
+    /// The time at which the job gives up.
+    public var deadline: StoreInstant?
+    /// The key that is unique among unfinished jobs of its queue and kind.
+    public var uniqueKey: String?
+    /// The key of jobs that run one after the other.
+    public var serialKey: String?
+    /// True if followers with the same serial key run although this job failed.
+    public var continuesAfterFailure: Bool
+    /// True if an attempt whose outcome is unknown may be repeated.
+    public var isRepeatable: Bool
+    /// The key by which a server recognizes repeated attempts; a replaced payload gets a new one.
+    public var idempotencyKey: String
+    /// The trace context of the caller that pushed the job.
+    public var traceContext: [String: String]
+    /// The stage of its life.
+    public var state: State
+    /// True if its cancellation was requested while it was running.
+    public var isCancelRequested: Bool
+    /// The counts of its attempts.
+    public var counters: Counters
+    /// The backoff after its last failure.
+    public var softDelay: SoftDelay?
+    /// The end of a delay that a server ordered.
+    public var hardUntil: StoreInstant?
+    /// The text of the last failure, at most 4 KiB.
+    public var lastError: String?
+    /// The reason why the job failed for good, such as `attempts` or `deadline`.
+    public var failureReason: String?
+    /// The wall-clock time of the push, for people.
+    public var created: Date
+    /// The wall-clock time of the end, for people.
+    public var finished: Date?
+    /// True if an unfinished job with the same serial or unique key is ahead of it.
+    public var isBlocked: Bool
+
+    /// Creates a job that was just pushed.
+    public init(_ job: NewJob, position: Int64, now: StoreInstant, created: Date) {
+        id = job.id
+        self.position = position
+        (queue, kind, version, payload) = (job.queue, job.kind, job.version, job.payload)
+        (scope, destination, priority) = (job.scope, job.destination, job.priority)
+        notBefore = job.delay.map { now.advanced(by: $0) }
+        deadline = job.timeLimit.map { now.advanced(by: $0) }
+        (uniqueKey, serialKey) = (job.unique?.key, job.serialKey)
+        (continuesAfterFailure, isRepeatable) = (job.continuesAfterFailure, job.isRepeatable)
+        (idempotencyKey, traceContext) = (job.idempotencyKey, job.traceContext)
+        (state, isCancelRequested, counters) = (.available, false, Counters())
+        self.created = created
+        isBlocked = false
+    }
+}
+
+/// The identity of a durable job: 128 bits, the first 48 of which are the milliseconds since 1970 at its creation.
+///
+/// Identities order nothing: ``DurableJob/position`` does. The text form has 32 hexadecimal digits.
+public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codable {
+    private let high: UInt64
+    private let low: UInt64
+
+    /// Creates an identity from the wall-clock time and random bits.
+    public init(milliseconds: UInt64, using generator: inout some RandomNumberGenerator) {
+        high = milliseconds << 16 | UInt64(UInt16.random(in: 0 ... .max, using: &generator))
+        low = UInt64.random(in: 0 ... .max, using: &generator)
+    }
+
+    /// Creates a new identity.
+    public init() {
+        var generator = SystemRandomNumberGenerator()
+        let seconds = max(0, Date().timeIntervalSince1970)
+        self.init(milliseconds: UInt64(seconds * 1000) & 0xffff_ffff_ffff, using: &generator)
+    }
+
+    /// Reads the text form; `nil` unless it has exactly 32 hexadecimal digits.
+    public init?(_ text: String) {
+        guard text.utf8.count == 32, text.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }),
+            let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        (self.high, self.low) = (high, low)
+    }
+
+    /// 32 hexadecimal digits.
+    public var description: String { Self.digits(high) + Self.digits(low) }
+
+    /// Decodes the text form.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let id = DurableJobID(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "a job's id has 32 hexadecimal digits")
+        }
+        self = id
+    }
+
+    /// Encodes the text form.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+
+    private static func digits(_ number: UInt64) -> String {
+        let text = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+}
+
+/// A job to be pushed.
+public struct NewJob: Sendable {
+    /// The rule for a job whose unique key an unfinished job of the same queue and kind has already.
+    public enum Unique: Hashable, Sendable {
+        /// Keeps the job that is there, and adds none.
+        case keep(String)
+        /// Replaces payload and times of the job that is there; if that has started, adds one successor, which later ones replace.
+        case replace(String)
+        /// Adds the job behind the one that is there.
+        case append(String)
+
+        /// The key.
+        public var key: String {
+            switch self {
+            case .keep(let key), .replace(let key), .append(let key): key
+            }
+        }
+    }
+
+    /// The job's identity; the answer may name another one (see ``PushReceipt``).
+    public var id = DurableJobID()
+    /// The queue.
+    public var queue: String
+    /// The kind.
+    public var kind: String
+    /// The version of the payload's format.
+    public var version: Int
+    /// The encoded parameters.
+    public var payload: Data
+    /// The scope to reach, in the text form of ``ScopeText``.
+    public var scope = "internet"
+    /// The server or resource that the job uses.
+    public var destination: String?
+    /// The order among jobs that may run.
+    public var priority = JobPriority.normal
+    /// The time until the job's life starts.
+    public var delay: Duration?
+    /// The time after which the job gives up.
+    public var timeLimit: Duration?
+    /// The rule for duplicates; `nil` allows them.
+    public var unique: Unique?
+    /// The key of jobs that run one after the other; unique within the queue.
+    public var serialKey: String?
+    /// True if followers with the same serial key run although this job failed.
+    public var continuesAfterFailure = false
+    /// True if an attempt whose outcome is unknown may be repeated.
+    public var isRepeatable = true
+    /// The key by which a server recognizes repeated attempts.
+    public var idempotencyKey: String
+    /// The trace context of the caller.
+    public var traceContext: [String: String] = [:]
+
+    /// Creates a job.
+    public init(queue: String, kind: String, version: Int = 1, payload: Data) {
+        (self.queue, self.kind, self.version, self.payload) = (queue, kind, version, payload)
+        idempotencyKey = id.description
+    }
+}

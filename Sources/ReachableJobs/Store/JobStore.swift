@@ -1,0 +1,339 @@
+public import FoundationEssentials
+
+/// The place where durable jobs are kept: everything that has to survive a crash goes through it.
+///
+/// Each method is one transaction: it happens entirely or not at all, also if the process is killed meanwhile. ``push(_:limit:)``,
+/// ``finish(_:by:)``, ``cancel(_:)`` and ``retry(_:)`` return after their changes would survive a power failure. The others may be
+/// lost by one. Methods may be called from any task and process at the same time.
+///
+/// Authors of stores check theirs with `JobStoreConformance` of ReachabilityTesting.
+///
+/// The rules that a store enforces:
+///
+/// - *Order*: a claim returns jobs by priority, then by position, of the lanes that it names.
+/// - *Serial keys*: of unfinished jobs of a queue with the same serial key, only the first may be claimed. A failed job blocks its
+///   followers unless ``DurableJob/continuesAfterFailure`` is set. ``retry(_:)`` keeps its position; ``cancel(_:)`` releases the
+///   next one.
+/// - *Unique keys*: see ``NewJob/Unique``. Only the first of several may be claimed.
+/// - *Fencing*: each claim of a job has a larger number than the claims before. A result with an old number is refused.
+/// - *Leases*: claims of a worker that is known to have ended, or whose lease has ended, are free. A started attempt of a worker
+///   whose process ended while the machine stayed up counts as a crash.
+public protocol JobStore: Sendable {
+    /// Adds jobs in this order; all of them, or none if it throws.
+    ///
+    /// - Parameter limit: The most unfinished jobs of a queue; `nil` sets no limit.
+    /// - Returns: One receipt for each job.
+    /// - Throws: ``JobStoreError/Code/full`` or ``JobStoreError/Code/tooLarge``; errors of the store.
+    func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt]
+
+    /// Adds a worker, which has to call ``extend(_:)`` at least every ``StoreLease/heartbeat``.
+    func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID
+
+    /// Removes a worker; jobs that it has claimed are available again, uncharged.
+    func unregister(_ worker: WorkerID) async throws(JobStoreError)
+
+    /// Extends a worker's lease.
+    ///
+    /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
+
+    /// Claims jobs for a worker, and frees the claims of workers that have ended.
+    func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims
+
+    /// Records that attempts start; for each, whether it may.
+    ///
+    /// An attempt must not start if its claim is not valid any more, or if its job's cancellation was requested.
+    func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
+
+    /// Records results of attempts; for each, whether the claim was still valid. Results of other claims change nothing.
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
+
+    /// Makes claimed jobs available again, uncharged, as if they had not been claimed.
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError)
+
+    /// Cancels waiting jobs, and requests the cancellation of running ones.
+    func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
+
+    /// Makes failed and cancelled jobs available again, with their old position and fresh counters; for each, whether it did.
+    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool]
+
+    /// Pauses or resumes the claims of a queue, also for workers that come later.
+    func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError)
+
+    /// Returns jobs by position.
+    func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob]
+
+    /// Returns the number of jobs per state, kind and destination.
+    func count(queue: String) async throws(JobStoreError) -> [JobCount]
+
+    /// Deletes jobs that ended long ago, except failed ones that block others.
+    ///
+    /// - Returns: The number of deleted jobs, at most `limit`.
+    func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int
+
+    /// Hints that there may be work, or a request to cancel; from other processes, too.
+    ///
+    /// Each call returns a stream of its own. A hint may come without a change, and several changes may give one hint.
+    func changes() -> AsyncStream<Void>
+}
+
+/// The durations of a worker's lease.
+public enum StoreLease {
+    /// The interval of ``JobStore/extend(_:)``.
+    public static let heartbeat = Duration.seconds(10)
+    /// A worker that could not extend its lease for this long ends its attempts.
+    public static let surrender = Duration.seconds(20)
+    /// The duration after which others may claim a worker's jobs.
+    public static let duration = Duration.seconds(30)
+}
+
+/// The largest payload, in bytes.
+public let largestPayload = 1 << 20
+
+/// The number of a worker in its store.
+public struct WorkerID: RawRepresentable, Hashable, Sendable {
+    /// The number.
+    public let rawValue: Int64
+    /// Creates a number.
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// The answer to a push.
+public struct PushReceipt: Hashable, Sendable {
+    /// The result of a push.
+    public enum Outcome: String, Hashable, Sendable {
+        /// The job was added.
+        case added
+        /// A job with the unique key was there and stays as it was.
+        case kept
+        /// A job with the unique key was there and has the new payload and times.
+        case replaced
+        /// The job was added behind one with the unique key.
+        case appended
+    }
+
+    /// The job that is there now.
+    public var id: DurableJobID
+    /// The result.
+    public var outcome: Outcome
+
+    /// Creates a receipt.
+    public init(id: DurableJobID, outcome: Outcome) { (self.id, self.outcome) = (id, outcome) }
+}
+
+/// The jobs of a queue that run or wait together: those with the same kind, version, scope and destination.
+public struct Lane: Hashable, Sendable, Identifiable {
+    /// The number of a lane in its store; later lanes have larger ones.
+    public typealias ID = Int64
+
+    /// The number.
+    public var id: ID
+    /// The kind of its jobs.
+    public var kind: String
+    /// The version of their payloads.
+    public var version: Int
+    /// The scope to reach, in the text form of ``ScopeText``.
+    public var scope: String
+    /// The server or resource that they use.
+    public var destination: String?
+
+    /// Creates a lane.
+    public init(id: ID, kind: String, version: Int, scope: String, destination: String?) {
+        (self.id, self.kind, self.version, self.scope, self.destination) = (id, kind, version, scope, destination)
+    }
+}
+
+/// A request for jobs.
+public struct ClaimRequest: Hashable, Sendable {
+    /// A lane whose jobs may be claimed.
+    public struct Open: Hashable, Sendable {
+        /// The lane.
+        public var lane: Lane.ID
+        /// The most jobs of the lane to claim.
+        public var limit: Int
+        /// The time of the last reconnect: backoff of network failures before it does not hold jobs back.
+        public var edge: StoreInstant?
+
+        /// Creates an open lane.
+        public init(lane: Lane.ID, limit: Int = .max, edge: StoreInstant? = nil) {
+            (self.lane, self.limit, self.edge) = (lane, limit, edge)
+        }
+    }
+
+    /// The worker.
+    public var worker: WorkerID
+    /// The most jobs to claim.
+    public var limit: Int
+    /// The lanes whose jobs may be claimed.
+    public var lanes: [Open]
+    /// The last lane that the worker knows; 0 if it knows none.
+    public var lastKnownLane: Lane.ID
+
+    /// Creates a request.
+    public init(worker: WorkerID, limit: Int, lanes: [Open], lastKnownLane: Lane.ID) {
+        (self.worker, self.limit, self.lanes, self.lastKnownLane) = (worker, limit, lanes, lastKnownLane)
+    }
+}
+
+/// The answer to a claim.
+public struct Claims: Sendable {
+    /// A claimed job.
+    public struct Claimed: Hashable, Sendable {
+        /// The job.
+        public var job: DurableJob
+        /// The number of the claim, which later calls have to name.
+        public var claim: Int64
+
+        /// Creates a claimed job.
+        public init(job: DurableJob, claim: Int64) { (self.job, self.claim) = (job, claim) }
+
+        /// The ticket for later calls.
+        public var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
+    }
+
+    /// The jobs, by priority and position.
+    public var jobs: [Claimed]
+    /// The lanes that the worker does not know yet, by number.
+    public var newLanes: [Lane]
+    /// True if the queue is paused: then no job was claimed.
+    public var isPaused: Bool
+    /// True if the open lanes have more jobs that may run now.
+    public var hasMore: Bool
+    /// The earliest time at which a delayed job of the open lanes may run; `nil` if there is none.
+    public var nextDue: StoreInstant?
+    /// The store's time.
+    public var now: StoreInstant
+
+    /// Creates an answer.
+    public init(
+        jobs: [Claimed], newLanes: [Lane], isPaused: Bool, hasMore: Bool, nextDue: StoreInstant?, now: StoreInstant
+    ) {
+        (self.jobs, self.newLanes, self.isPaused) = (jobs, newLanes, isPaused)
+        (self.hasMore, self.nextDue, self.now) = (hasMore, nextDue, now)
+    }
+}
+
+/// A claim of a job.
+public struct JobTicket: Hashable, Sendable {
+    /// The job.
+    public var id: DurableJobID
+    /// The number of the claim.
+    public var claim: Int64
+
+    /// Creates a ticket.
+    public init(id: DurableJobID, claim: Int64) { (self.id, self.claim) = (id, claim) }
+}
+
+/// The result of a claimed job.
+public struct AttemptResult: Hashable, Sendable {
+    /// The end of the claim.
+    public enum Outcome: Hashable, Sendable {
+        /// The job is done.
+        case succeeded
+        /// The job gave up for a reason such as `attempts`.
+        case failed(reason: String)
+        /// The job ended because its cancellation was requested.
+        case cancelled
+        /// The job runs again: after its backoff, and after the delay that a server ordered.
+        case again(soft: Duration, isNetwork: Bool, hard: Duration?)
+    }
+
+    /// The claim.
+    public var ticket: JobTicket
+    /// The end.
+    public var outcome: Outcome
+    /// The job's counters after it, but for crashes, which the store counts.
+    public var counters: DurableJob.Counters
+    /// The text of the failure; the store keeps the first 4 KiB.
+    public var error: String?
+    /// The time for which a server ordered that its destination be left alone: no job of the queue with the same scope and
+    /// destination is claimed meanwhile.
+    public var holdsDestination: Duration?
+
+    /// Creates a result.
+    public init(
+        _ ticket: JobTicket, _ outcome: Outcome, counters: DurableJob.Counters, error: String? = nil,
+        holdsDestination: Duration? = nil
+    ) {
+        (self.ticket, self.outcome, self.counters) = (ticket, outcome, counters)
+        (self.error, self.holdsDestination) = (error, holdsDestination)
+    }
+}
+
+/// The answer to a heartbeat.
+public struct WorkerStatus: Hashable, Sendable {
+    /// The claims whose jobs' cancellation was requested.
+    public var cancelled: [JobTicket]
+
+    /// Creates an answer.
+    public init(cancelled: [JobTicket]) { self.cancelled = cancelled }
+}
+
+/// The answer to a cancellation.
+public enum CancelOutcome: String, Hashable, Sendable {
+    /// The job waited, and is cancelled.
+    case cancelled
+    /// The job is running; its worker was asked to end it.
+    case requested
+    /// The job had ended already.
+    case ended
+    /// The store has no such job.
+    case unknown
+}
+
+/// A selection of jobs: those that match every property that is set.
+public struct JobFilter: Hashable, Sendable {
+    /// The queue.
+    public var queue: String?
+    /// The states.
+    public var states: Set<DurableJob.State>?
+    /// The kinds.
+    public var kinds: Set<String>?
+    /// The first digits of the identity.
+    public var idPrefix: String?
+    /// The unique key.
+    public var uniqueKey: String?
+    /// The serial key.
+    public var serialKey: String?
+    /// The destination.
+    public var destination: String?
+    /// The position behind which the selection begins.
+    public var after: Int64?
+    /// The largest number of jobs.
+    public var limit: Int?
+
+    /// Creates a selection of all jobs.
+    public init() {}
+}
+
+/// A number of jobs of one state, kind and destination.
+public struct JobCount: Hashable, Sendable {
+    /// The state.
+    public var state: DurableJob.State
+    /// The kind.
+    public var kind: String
+    /// The destination.
+    public var destination: String?
+    /// The number of jobs.
+    public var count: Int
+    /// The wall-clock time at which the oldest of them was pushed.
+    public var oldest: Date
+
+    /// Creates a count.
+    public init(state: DurableJob.State, kind: String, destination: String?, count: Int, oldest: Date) {
+        (self.state, self.kind, self.destination, self.count, self.oldest) = (state, kind, destination, count, oldest)
+    }
+}
+
+/// The durations for which ended jobs are kept.
+public struct Retention: Hashable, Sendable {
+    /// Jobs that succeeded; 1 day by default.
+    public var succeeded: Duration
+    /// Jobs that failed or were cancelled; 30 days by default.
+    public var failed: Duration
+
+    /// Creates durations.
+    public init(succeeded: Duration = .seconds(86_400), failed: Duration = .seconds(30 * 86_400)) {
+        (self.succeeded, self.failed) = (succeeded, failed)
+    }
+}

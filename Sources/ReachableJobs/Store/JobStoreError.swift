@@ -1,0 +1,58 @@
+/// An error of a job store.
+///
+/// Its text says what is wrong and what to do next. It never includes a payload or a password.
+public struct JobStoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of an error.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The name.
+        public let rawValue: String
+        /// Creates a code; stores may have their own.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The queue has as many unfinished jobs as it may have.
+        public static let full = Code(rawValue: "full")
+        /// A payload is larger than 1 MiB.
+        public static let tooLarge = Code(rawValue: "tooLarge")
+        /// The store was locked for more than 5 s.
+        public static let busy = Code(rawValue: "busy")
+        /// No space is left.
+        public static let diskFull = Code(rawValue: "diskFull")
+        /// The store cannot be written.
+        public static let readOnly = Code(rawValue: "readOnly")
+        /// The file is damaged.
+        public static let corrupt = Code(rawValue: "corrupt")
+        /// The file is not a store of jobs.
+        public static let foreign = Code(rawValue: "foreign")
+        /// A newer version of this library wrote the store.
+        public static let newerSchema = Code(rawValue: "newerSchema")
+        /// The file is on a network file system, where locks do not hold.
+        public static let networkFileSystem = Code(rawValue: "networkFileSystem")
+        /// The database is not the store's.
+        public static let otherDatabase = Code(rawValue: "otherDatabase")
+        /// The database would lose commits in a power failure.
+        public static let unsynchronized = Code(rawValue: "unsynchronized")
+        /// Other users may write the file.
+        public static let insecure = Code(rawValue: "insecure")
+        /// The worker is not registered, or its lease has ended.
+        public static let unknownWorker = Code(rawValue: "unknownWorker")
+        /// The store was closed, or cannot be reached.
+        public static let unavailable = Code(rawValue: "unavailable")
+        /// Reading or writing failed.
+        public static let inputOutput = Code(rawValue: "inputOutput")
+    }
+
+    /// The kind of the error.
+    public var code: Code
+    /// The statement of what is wrong.
+    public var message: String
+    /// The advice what to do next.
+    public var advice: String
+
+    /// Creates an error.
+    public init(_ code: Code, _ message: String, next advice: String) {
+        (self.code, self.message, self.advice) = (code, message, advice)
+    }
+
+    /// The message and the advice.
+    public var description: String { "\(message); next: \(advice)" }
+}

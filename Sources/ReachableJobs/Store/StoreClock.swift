@@ -1,0 +1,106 @@
+public import FoundationEssentials
+internal import Reachability
+
+/// An instant on a store's clock, in nanoseconds since the store was created.
+///
+/// The clock never runs back, whatever happens to the wall clock: see ``StoreClock``.
+public struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
+    /// The nanoseconds since the store was created.
+    public var nanoseconds: Int64
+
+    /// Creates an instant.
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// Returns the instant that lies a duration later; the sum saturates.
+    public func advanced(by duration: Duration) -> StoreInstant {
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.nanoseconds)
+        return StoreInstant(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    /// Returns the time from this instant to another one; the difference saturates.
+    public func duration(to other: StoreInstant) -> Duration {
+        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
+        return .nanoseconds(overflow ? (other < self ? .min : .max) : difference)
+    }
+
+    /// Returns true if an instant is earlier than another one.
+    public static func < (left: StoreInstant, right: StoreInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    /// The time since the store was created, as `Duration` describes it.
+    public var description: String { "\(Duration.nanoseconds(nanoseconds))" }
+}
+
+extension Duration {
+    /// The number of whole nanoseconds, clamped to the range of the type.
+    package var nanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
+}
+
+/// The clock of a store on one machine: boot time within a boot, wall time from one boot to the next.
+///
+/// Pure: each reading is an argument. Within a boot only CLOCK_BOOTTIME counts, so that a step of the wall clock moves no
+/// deadline. After a reboot the clock goes on by the wall time since the newest stored reading. It stands still if the wall clock
+/// is behind that reading, or before 2020, as on a board without a battery that has not learned the time yet.
+public struct StoreClock: Hashable, Sendable, Codable {
+    /// A reading of the machine's clocks.
+    public struct Reading: Hashable, Sendable {
+        /// The identity of the boot (/proc/sys/kernel/random/boot_id, random(4)).
+        public var bootID: String
+        /// The nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+        public var boot: Int64
+        /// The nanoseconds since 1970 on the wall clock.
+        public var wall: Int64
+
+        /// Creates a reading.
+        public init(bootID: String, boot: Int64, wall: Int64) { (self.bootID, self.boot, self.wall) = (bootID, boot, wall) }
+
+        /// The wall-clock time as a date.
+        public var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
+    }
+
+    /// The nanoseconds since 1970 of 2020-01-01, before which a wall clock is not believed.
+    private static let earliestWall: Int64 = 1_577_836_800_000_000_000
+
+    private var bootID: String
+    private var boot: Int64
+    private var newestWall: Int64
+    private var instant: Int64
+
+    /// Creates the clock of a new store.
+    public init(_ reading: Reading) {
+        (bootID, boot, instant) = (reading.bootID, reading.boot, 0)
+        newestWall = reading.wall >= Self.earliestWall ? reading.wall : 0
+    }
+
+    /// Moves the clock to a reading, and returns its time.
+    ///
+    /// Stores write the clock with their heartbeats and their durable transactions.
+    public mutating func advance(to reading: Reading) -> StoreInstant {
+        let isBelievable = reading.wall >= Self.earliestWall
+        if reading.bootID == bootID {
+            instant = instant.advancedClamping(by: max(0, reading.boot.subtractingClamping(boot)))
+            boot = max(boot, reading.boot)
+        } else {
+            if isBelievable, newestWall > 0 {
+                instant = instant.advancedClamping(by: max(0, reading.wall.subtractingClamping(newestWall)))
+            }
+            (bootID, boot) = (reading.bootID, reading.boot)
+        }
+        if isBelievable { newestWall = max(newestWall, reading.wall) }
+        return StoreInstant(nanoseconds: instant)
+    }
+
+    /// True if a reading is from the boot of the newest stored one.
+    public func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
+}
+
+extension Int64 {
+    fileprivate func advancedClamping(by other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+
+    fileprivate func subtractingClamping(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other < 0 ? .max : .min) : difference
+    }
+}
