@@ -51,3 +51,20 @@ final class ThreadGroup: Sendable {
 
     private func finishOne() { running.withLock { $0 -= 1 } }
 }
+
+/// Runs each job of a task on a thread of its own.
+///
+/// For tests that block in system calls: the default pool has one thread per processor, and a test that blocks one of them may wait
+/// for a task that needs it.
+package final class ThreadPerJobExecutor: TaskExecutor {
+    package init() {}
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let executor = asUnownedTaskExecutor()
+        let thread = startThread { [self] in
+            withExtendedLifetime(self) { job.runSynchronously(on: executor) }
+        }
+        if let thread { pthread_detach(thread) } else { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
+    }
+}

@@ -6,7 +6,7 @@ import Testing
 /// The built command, run from a shell.
 ///
 /// The verdicts about this machine's network do not matter here.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(10)), .blocking)
 struct ProgramTests {
     @Test(arguments: [
         ["--to", "192.0.2.300"], ["--for", "5"], ["frobnicate"], ["--count", "0"], ["--netns", "no-such-namespace"],

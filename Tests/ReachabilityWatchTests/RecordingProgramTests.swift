@@ -4,7 +4,7 @@ import Testing
 @testable import reachability_watch
 
 /// `record` and `replay`, run from a shell.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(10)), .blocking)
 final class RecordingProgramTests {
     private let folder: String
 

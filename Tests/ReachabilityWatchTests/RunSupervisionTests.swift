@@ -4,7 +4,7 @@ import Testing
 @testable import reachability_watch
 
 /// The signals for a command and its descendants.
-struct RunSupervisionTests {
+@Suite(.blocking) struct RunSupervisionTests {
     private typealias Effect = ChildSupervision.Effect
 
     private static let own: pid_t = 10
@@ -214,7 +214,7 @@ struct RunSupervisionTests {
 }
 
 /// Commands that cannot be started.
-struct RunFailureTests {
+@Suite(.blocking) struct RunFailureTests {
     private func failure(_ number: Int32, command: String = "make", file: String? = "/usr/bin/make") -> ChildFailure {
         ChildFailure(cause: .starting(Array(command.utf8), file.map { Array($0.utf8) }, number))
     }

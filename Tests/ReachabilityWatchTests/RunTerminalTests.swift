@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 /// `run` on a terminal.
-@Suite(.timeLimit(.minutes(10))) struct RunTerminalTests {
+@Suite(.timeLimit(.minutes(10)), .blocking) struct RunTerminalTests {
     private func run(_ script: String) throws -> PseudoTerminal {
         try PseudoTerminal(["run", "--connectivity", "ignore", "--", "sh", "-c", script])
     }

@@ -12,7 +12,7 @@ struct DescriptorOutputTests {
     }
 
     /// A pipe holds 64 KiB (pipe(7)): the rest waits for room, here on a non-blocking descriptor.
-    @Test func longLinesWaitForANonBlockingPipe() async throws {
+    @Test(.blocking) func longLinesWaitForANonBlockingPipe() async throws {
         let pipe = try Pipe()
         #expect(fcntl(pipe.writeEnd, F_SETFL, O_NONBLOCK) == 0)
         let line = String(repeating: "x", count: 300_000)

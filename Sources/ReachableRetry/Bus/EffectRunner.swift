@@ -8,6 +8,7 @@ struct EffectRunner {
     private var unfollowed: [FollowedCondition] = []
     private var parked: [(ParkedWaiter, PendingJob)] = []
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
+    private var handedBack: [JobTrace] = []
     private(set) var hasEvents = false
     /// True if this machine ran out of descriptors, memory or ports.
     private(set) var hasShortage = false
@@ -40,6 +41,9 @@ struct EffectRunner {
             if let attempt = state.table[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
             if let entry = state.table.remove(key, ending) { released.append(entry) }
+        case .handBack(let key, let handBack):
+            if let trace = state.table[key]?.record.trace { handedBack.append(trace) }
+            if let entry = state.table.remove(key, .cancelled, handBack) { released.append(entry) }
         case .warnOfShortage: hasShortage = true
         case .publish(let subject, let change):
             trace(subject, change, now, &state)
@@ -115,6 +119,7 @@ struct EffectRunner {
     func perform() {
         for attempt in cancelled { attempt.cancel() }
         for end in traced { end.trace.end(end.id, end.ending) }
+        for trace in handedBack { trace.handBack() }
         for followed in unfollowed { followed.close() }
         for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
     }

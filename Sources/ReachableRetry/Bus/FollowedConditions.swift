@@ -41,7 +41,7 @@ extension RetryBus {
             let (key, number, effects) = state.core.submit(
                 request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
                 priority: request.options.priority,
-                parent: parent, notBefore: request.notBefore, at: now)
+                parent: parent, notBefore: request.notBefore, past: request.past, at: now)
             let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
             state.table.add(handle, request)
             if trace != nil { state.table[key]?.record.trace = trace }

@@ -6,6 +6,8 @@ package enum Effect: Sendable {
     case interrupt(JobKey, JobState.Interruption)
     /// Reports the end to the job's caller.
     case end(JobKey, Ending)
+    /// Reports the end of a life to its caller, who goes on with the job in another life.
+    case handBack(JobKey, HandBack)
     /// Publishes a change to listeners.
     case publish(Subject, JobChange)
     /// Warns of a shortage on this machine; once until no job is left.

@@ -73,6 +73,8 @@ package struct JobState: Sendable {
     var isQueued = false
     var lastFault = LastFault.none
     var lastWasCharged = false
+    /// True if a failure ends this life; the job goes on in another one.
+    var handsBack = false
 
     init(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,
@@ -195,6 +197,8 @@ package struct JobHistory: Sendable {
     var unreachableEpoch: UInt64?
     /// The number of the scope's answers when no name server answered this job.
     var answersAtNameless: UInt64?
+    /// The fault of the last failure; only for jobs that go on in another life.
+    var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.
     var sawEdge = false
 

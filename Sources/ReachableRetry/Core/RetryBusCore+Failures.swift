@@ -175,6 +175,7 @@ extension RetryBusCore {
         if report.evidence == .nameless { job.history.answersAtNameless = conditions[Int(job.scope)]?.answers }
         job.lastFault = JobState.LastFault(fault)
         job.lastWasCharged = isCharged
+        if job.handsBack { job.history.lastFailure = fault }
         job.history.sawEdge = epoch(of: job) != job.history.armedEpoch
         jobs[Int(index)] = job
     }

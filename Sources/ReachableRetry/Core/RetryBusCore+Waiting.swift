@@ -34,6 +34,7 @@ extension RetryBusCore {
     mutating func advance(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)], job.phase != .running else { return }
         if endIfOver(index, job, at: now) { return }
+        if job.handsBack, job.phase == .failed { return handBack(index, job, at: now) }
         if job.isPaused { return rest(index, at: now) }
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return enqueue(index, at: now) }
         if holdBack(index, at: now) { return }

@@ -92,9 +92,11 @@ package struct RetryBusCore: Sendable {
     /// - Parameters:
     ///   - parent: The attempt that submits it.
     ///   - notBefore: The start of its life, if later than now.
+    ///   - past: The attempts of earlier lives; given, a failure ends this life (``Ending/handedBack(_:)``).
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
-        priority: JobPriority = .normal, parent: ParentAttempt? = nil, notBefore: BusTime = .past, at now: BusTime
+        priority: JobPriority = .normal, parent: ParentAttempt? = nil, notBefore: BusTime = .past, past: JobPast? = nil,
+        at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -104,7 +106,12 @@ package struct RetryBusCore: Sendable {
         let gate = useGate(scope, destination, at: now)
         // The job may end at once and free its place.
         let (key, rank) = (key(index), takePosition(priority))
-        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: max(now, notBefore))
+        let submitted = past.map { now + (.zero - $0.elapsed) } ?? max(now, notBefore)
+        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted)
+        if let past {
+            jobs[Int(index)]?.handsBack = true
+            jobs[Int(index)]?.history = JobHistory(past)
+        }
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
         if let parent { jobs[Int(index)]?.history.parent = parent }
         count += 1
@@ -234,7 +241,7 @@ package struct RetryBusCore: Sendable {
     }
 
     /// Frees what a job used.
-    private mutating func remove(_ index: JobIndex) {
+    mutating func remove(_ index: JobIndex) {
         timers.cancel(index)
         unregister(index)
         guard let job = jobs[Int(index)] else { return }

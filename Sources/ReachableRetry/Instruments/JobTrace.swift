@@ -71,6 +71,13 @@ struct JobTrace: Sendable {
         span.end()
     }
 
+    /// Ends the span of a life whose job goes on in another one.
+    func handBack() {
+        span.attributes["retry.outcome"] = "failed"
+        span.setStatus(SpanStatus(code: .error))
+        span.end()
+    }
+
     /// Makes the span the parent of tasks that `body` creates.
     static func propagate<Result>(_ trace: JobTrace?, _ body: () -> Result) -> Result {
         guard let trace else { return body() }
@@ -98,6 +105,7 @@ struct JobTrace: Sendable {
     func reject() {}
     func fail(_ error: any Error) {}
     func end(_ id: JobID, _ ending: Ending?) {}
+    func handBack() {}
     static func propagate<Result>(_ trace: JobTrace?, _ body: () -> Result) -> Result { body() }
 }
 

@@ -128,16 +128,20 @@ struct JobTable: Sendable {
 
     /// Removes a job that has ended.
     ///
-    /// - Parameter ending: The ending that its driver reads; `nil` if the driver knows it.
+    /// - Parameters:
+    ///   - ending: The ending that its driver reads; `nil` if the driver knows it.
+    ///   - handBack: The state of a job that goes on in another life.
     /// - Returns: The removed entry, to be released outside of the lock: it holds errors and closures of its caller.
-    mutating func remove(_ key: JobKey, _ ending: Ending?) -> Entry? {
+    mutating func remove(_ key: JobKey, _ ending: Ending?, _ handBack: HandBack? = nil) -> Entry? {
         guard let entry = self[key] else { return nil }
         if let name = entry.record.name { named[name] = nil }
         entries[Int(key.index)] = nil
         entryCount -= 1
         if entryCount == 0 { entries = [] }
         if let ending {
-            ends[key] = JobEnd(ending: ending, lastError: entry.record.lastError, hasReader: entry.hasReader)
+            ends[key] = JobEnd(
+                ending: ending, handBack: handBack, lastError: entry.record.lastError,
+                hasReader: entry.hasReader)
             if !entry.hasReader { unclaimedEnds += 1 }
         }
         return entry
@@ -164,6 +168,8 @@ struct JobTable: Sendable {
 /// The end of a job, for its driver.
 struct JobEnd: Sendable {
     var ending: Ending
+    /// The state of a job that goes on in another life.
+    var handBack: HandBack?
     /// The last error that counts.
     var lastError: (any Error)?
     var hasReader: Bool
@@ -209,6 +215,8 @@ struct JobRequest {
     var options: JobOptions
     /// The start of its life, if later than now.
     var notBefore = BusTime.past
+    /// The attempts of earlier lives; given, this life ends with its first failure.
+    var past: JobPast?
     /// The definition that makes its task when it may start; `nil` if it has a task.
     var definition: AnyJobDefinition?
     /// True if its driver reports waits.

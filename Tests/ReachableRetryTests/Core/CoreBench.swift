@@ -219,6 +219,7 @@ struct CoreBench {
                 lives[key]?.interruption = interruption
                 lives[key]?.interruptions.append("\(interruption) at \(now)")
             case .end: break
+            case .handBack(let key, _): lives[key]?.end = (now, "handed back")
             case .warnOfShortage: warnings += 1
             case .publish(let subject, let change): note(change, subject.key)
             }

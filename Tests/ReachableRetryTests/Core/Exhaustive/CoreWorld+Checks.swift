@@ -21,6 +21,7 @@ extension CoreWorld {
                 let index = index(key)
                 try check(jobs[index].state != .ended && jobs[index].state != .running, "it ends while it is not over", index)
                 jobs[index].state = .ended
+            case .handBack(let key, _): try check(false, "it is handed back, and was not submitted so", index(key))
             case .publish, .warnOfShortage: break
             }
         }

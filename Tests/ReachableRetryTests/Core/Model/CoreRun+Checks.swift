@@ -14,7 +14,7 @@ extension CoreRun {
         for effect in effects {
             let index =
                 switch effect {
-                case .start(let key), .interrupt(let key, _), .end(let key, _): index(key)
+                case .start(let key), .interrupt(let key, _), .end(let key, _), .handBack(let key, _): index(key)
                 case .publish(let subject, _): index(subject.key)
                 case .warnOfShortage: model.jobs.firstIndex(where: isOwn) ?? 0
                 }
@@ -37,6 +37,7 @@ extension CoreRun {
             case .start(let key): try started(index(key))
             case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
             case .end(let key, let ending): try ended(index(key), ending)
+            case .handBack(let key, _): try check(false, "it is handed back, and was not submitted so", index(key))
             case .warnOfShortage: break
             case .publish(let subject, let change): try told(subject, change, index(subject.key))
             }

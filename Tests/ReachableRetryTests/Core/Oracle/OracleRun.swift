@@ -220,7 +220,7 @@ struct OracleRun {
             case .start(let key): deeds.append((number(key), .start))
             case .interrupt(let key, let interruption): deeds.append((number(key), .interrupt(interruption)))
             case .end(let key, let ending): deeds.append((number(key), .end(ending)))
-            case .warnOfShortage: break
+            case .handBack, .warnOfShortage: break
             case .publish(let subject, let change): deeds.append((number(subject.key), .telling(change, waited: subject.waited)))
             }
         }
