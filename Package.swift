@@ -67,8 +67,8 @@ let package = Package(
         .target(
             name: "ReachableJobs",
             dependencies: [
-                "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"), logging, metrics,
-                tracing, serviceLifecycle, sqlite,
+                "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle, sqlite,
             ]
         ),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),

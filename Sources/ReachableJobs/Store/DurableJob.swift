@@ -104,7 +104,7 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var created: Date
     /// The wall-clock time of the end, for people.
     public var finished: Date?
-    /// True if an unfinished job with the same serial or unique key is ahead of it.
+    /// True if it is available but waits for another job with the same serial or unique key.
     public var isBlocked: Bool
 
     /// Creates a job that was just pushed.

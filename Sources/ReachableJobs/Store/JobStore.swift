@@ -10,16 +10,26 @@ public import FoundationEssentials
 ///
 /// The rules that a store enforces:
 ///
-/// - *Order*: a claim returns jobs by priority, then by position, of the lanes that it names.
-/// - *Serial keys*: of unfinished jobs of a queue with the same serial key, only the first may be claimed. A failed job blocks its
-///   followers unless ``DurableJob/continuesAfterFailure`` is set. ``retry(_:)`` keeps its position; ``cancel(_:)`` releases the
-///   next one.
-/// - *Unique keys*: see ``NewJob/Unique``. Only the first of several may be claimed.
+/// - *Order*: a claim returns jobs by priority, then by position, of the lanes that it names. A bulk job counts as a normal one
+///   after an hour of runnable time: time in which nothing delays or blocks it and the claims of its queue name its lane.
+/// - *Serial keys*: of the jobs of a queue with the same serial key, only the first unfinished one may be claimed, and only while
+///   no other one is running. A failed job blocks the jobs behind it unless ``DurableJob/continuesAfterFailure`` is set.
+///   ``retry(_:)`` keeps its position; ``cancel(_:)`` ends it and releases the next one.
+/// - *Unique keys*: see ``NewJob/Unique``. Of several unfinished jobs, only the first may be claimed, and only while no other one
+///   is running. Of several, `.keep` and `.replace` mean the last one. A job has started when a worker claims it, and stays so
+///   once an attempt has started. Replacing changes payload, version, scope, destination, times, idempotency key and trace
+///   context; the rest stays.
 /// - *Fencing*: each claim of a job has a larger number than the claims before. A result with an old number is refused.
 /// - *Leases*: claims of a worker that is known to have ended, or whose lease has ended, are free. A started attempt of a worker
 ///   whose process ended while the machine stayed up counts as a crash.
+/// - *Requests to cancel*: a job whose cancellation was requested is cancelled as soon as its claim ends without a result, or
+///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)``.
+///
+/// The worker enforces deadlines, limits of attempts and the consequences of crashes; the store does not.
 public protocol JobStore: Sendable {
     /// Adds jobs in this order; all of them, or none if it throws.
+    ///
+    /// A job whose identity the store has already is kept as it is, so that a push whose answer was lost can be repeated.
     ///
     /// - Parameter limit: The most unfinished jobs of a queue; `nil` sets no limit.
     /// - Returns: One receipt for each job.
@@ -37,24 +47,28 @@ public protocol JobStore: Sendable {
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
     func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
 
-    /// Claims jobs for a worker, and frees the claims of workers that have ended.
+    /// Claims jobs for a worker, and frees the claims of workers that have ended. Lanes of other queues are ignored.
+    ///
+    /// - Throws: ``JobStoreError/Code/unknownWorker`` if the worker's lease has ended; errors of the store.
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims
 
     /// Records that attempts start; for each, whether it may.
     ///
-    /// An attempt must not start if its claim is not valid any more, or if its job's cancellation was requested.
+    /// An attempt must not start if its claim is not valid any more, or if its job's cancellation was requested. The first start
+    /// of a claim adds one to ``DurableJob/Counters/started``, so that attempts that never end count, too.
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
 
     /// Records results of attempts; for each, whether the claim was still valid. Results of other claims change nothing.
     func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
 
-    /// Makes claimed jobs available again, uncharged, as if they had not been claimed.
+    /// Makes claimed jobs available again, uncharged, as if they had not been claimed; attempts that have started stay counted.
     func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError)
 
-    /// Cancels waiting jobs, and requests the cancellation of running ones.
+    /// Cancels waiting jobs, and failed ones that block others with their serial key; requests the cancellation of running ones.
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
 
-    /// Makes failed and cancelled jobs available again, with their old position and fresh counters; for each, whether it did.
+    /// Makes failed and cancelled jobs available again, with their old position, fresh counters and no delays of earlier failures;
+    /// for each, whether it did. A deadline that has passed is removed.
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool]
 
     /// Pauses or resumes the claims of a queue, also for workers that come later.
@@ -197,9 +211,11 @@ public struct Claims: Sendable {
     public var newLanes: [Lane]
     /// True if the queue is paused: then no job was claimed.
     public var isPaused: Bool
-    /// True if the open lanes have more jobs that may run now.
+    /// True if the open lanes have more jobs that may run now, beyond the limits of the request.
     public var hasMore: Bool
     /// The earliest time at which a delayed job of the open lanes may run; `nil` if there is none.
+    ///
+    /// May be earlier if ``hasMore``.
     public var nextDue: StoreInstant?
     /// The store's time.
     public var now: StoreInstant

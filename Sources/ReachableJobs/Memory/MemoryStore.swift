@@ -1,0 +1,159 @@
+public import FoundationEssentials
+internal import Synchronization
+
+/// A job store in memory, for tests and previews: its jobs end with the process.
+///
+/// It keeps all rules of ``JobStore``. Several queues and workers of a process share one store as processes share a file. A test
+/// can end a worker's process with ``crash(_:)``, and restart the machine with ``reboot()``:
+///
+/// ```swift
+/// let clock = ManualClock()
+/// let store = MemoryStore(clock: clock)
+/// ```
+///
+/// A claim takes time in proportion to the lanes that it names and the jobs that it returns, however many jobs wait. Safe to use
+/// from any thread.
+public final class MemoryStore: JobStore {
+    private let state = Mutex(MemoryStoreState())
+    private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<Void>.Continuation])>((0, [:]))
+    private let readClock: @Sendable () -> StoreInstant
+    private let readDate: @Sendable () -> Date
+
+    /// Creates an empty store.
+    ///
+    /// - Parameters:
+    ///   - clock: The clock of delays, leases and retention. The store's time is zero when it is created.
+    ///   - date: Returns the wall-clock time, which the store keeps for people.
+    public init(clock: some Clock<Duration> = ContinuousClock(), date: @escaping @Sendable () -> Date = { Date() }) {
+        let start = clock.now
+        readClock = { StoreInstant(nanoseconds: start.duration(to: clock.now).nanoseconds) }
+        readDate = date
+    }
+
+    deinit {
+        for listener in listeners.withLock(\.all).values { listener.finish() }
+    }
+
+    /// Adds jobs in this order; all of them, or none if it throws.
+    public func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
+        try change { (state) throws(JobStoreError) in try state.push(jobs, limit: limit) }
+    }
+
+    /// Adds a worker.
+    public func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
+        change { $0.register(queue: queue) }
+    }
+
+    /// Removes a worker; jobs that it has claimed are available again, uncharged.
+    public func unregister(_ worker: WorkerID) async throws(JobStoreError) {
+        change { $0.end(worker, countsCrashes: false) }
+    }
+
+    /// Extends a worker's lease.
+    public func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = change({ $0.extend(worker) }) else { throw Self.unknown(worker) }
+        return status
+    }
+
+    /// Claims jobs for a worker, and frees the claims of workers whose lease has ended.
+    public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
+        guard let claims = change({ $0.claim(request) }) else { throw Self.unknown(request.worker) }
+        return claims
+    }
+
+    /// Records that attempts start; for each, whether it may.
+    public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+        change { state in tickets.map { state.start($0, by: worker) } }
+    }
+
+    /// Records results of attempts; for each, whether the claim was still valid.
+    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+        change { state in results.map { state.finish($0, by: worker) } }
+    }
+
+    /// Makes claimed jobs available again, uncharged.
+    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+        change { state in for ticket in tickets { state.giveBack(ticket, by: worker) } }
+    }
+
+    /// Cancels waiting jobs and failed ones that block others; requests the cancellation of running ones.
+    public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
+        change { state in ids.map { state.cancel($0) } }
+    }
+
+    /// Makes failed and cancelled jobs available again; for each, whether it did.
+    public func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        change { state in ids.map { state.retry($0) } }
+    }
+
+    /// Pauses or resumes the claims of a queue.
+    public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
+        change { $0.setPaused(isPaused, queue: queue) }
+    }
+
+    /// Returns jobs by position.
+    public func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
+        change { $0.find(filter) }
+    }
+
+    /// Returns the number of jobs per state, kind and destination.
+    public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
+        change { $0.count(queue: queue) }
+    }
+
+    /// Deletes jobs that ended long ago, except failed ones that block others.
+    public func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
+        change { $0.prune(retention, limit: limit) }
+    }
+
+    /// Hints that there may be work, or a request to cancel.
+    public func changes() -> AsyncStream<Void> {
+        let (stream, listener) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = listeners.withLock { listeners in
+            listeners.next += 1
+            listeners.all[listeners.next] = listener
+            return listeners.next
+        }
+        listener.onTermination = { [weak self] _ in _ = self?.listeners.withLock { $0.all.removeValue(forKey: number) } }
+        return stream
+    }
+
+    // MARK: - For tests
+
+    /// Ends a worker as if its process had crashed: its jobs are available again, and each started attempt counts as a crash.
+    public func crash(_ worker: WorkerID) {
+        change { $0.end(worker, countsCrashes: true) }
+    }
+
+    /// Ends all workers as if the machine had restarted: their jobs are available again, and no attempt counts as a crash.
+    public func reboot() {
+        change { $0.endAllWorkers() }
+    }
+
+    /// The store's time.
+    public var now: StoreInstant { readClock() }
+
+    private func change<Value: Sendable, Failure: Error>(
+        _ body: (inout MemoryStoreState) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let (now, date) = (readClock(), readDate())
+        var (needsHint, released): (Bool, [Data]) = (false, [])
+        // The freed payloads and the listeners belong to others: no lock is held for them.
+        defer {
+            withExtendedLifetime(released) {}
+            if needsHint { for listener in listeners.withLock(\.all).values { listener.yield() } }
+        }
+        return try state.withLock { (state) throws(Failure) in
+            defer {
+                (needsHint, released) = (state.hint, state.released)
+                (state.hint, state.released) = (false, [])
+            }
+            state.advance(to: now, date: date)
+            return try body(&state)
+        }
+    }
+
+    private static func unknown(_ worker: WorkerID) -> JobStoreError {
+        JobStoreError(.unknownWorker, "worker \(worker.rawValue) is not registered, or its lease has ended", next: "register again")
+    }
+}
