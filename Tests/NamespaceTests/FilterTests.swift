@@ -5,19 +5,11 @@ import Testing
 /// The filter on the real kernel: it drops irrelevant messages and passes all others.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct FilterTests {
-    /// A monitor without audits: only events lead to verdicts.
-    private let quiet = {
-        var configuration = ReachabilityMonitor.Configuration()
-        configuration.auditInterval = nil
-        configuration.auditIntervalWhileUnsatisfied = nil
-        return configuration
-    }()
-
     @Test func unrelatedRoutesCauseNoWakeUp() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path))
-        try await network.watching(on: tap, configuration: quiet) { watcher in
+        try await network.watching(on: tap) { watcher in
             let before = tap.routes
             try await network.near.ip(
                 (0..<100_000).map { "route add 10.\($0 >> 10).\($0 >> 2 & 255).\(($0 & 3) << 6)/26 via 192.0.2.1" }
@@ -37,7 +29,7 @@ struct FilterTests {
         try await network.near.sysctl("net.ipv6.conf.all.disable_ipv6", "1")
         try await network.addIPv4()
         let tap = KernelTap(KernelNetwork(networkNamespace: network.near.path, usesFilter: false))
-        try await network.watching(on: tap, configuration: quiet) { watcher in
+        try await network.watching(on: tap) { watcher in
             let before = tap.routes
             try await network.near.ip("route add 10.1.0.0/16 via 192.0.2.1\nroute del 10.1.0.0/16")
             try await watcher.expect(.unsatisfied, .noRoute) { try await network.near.ip("route del default") }
@@ -50,7 +42,7 @@ struct FilterTests {
         try await network.addIPv4()
         try await network.addIPv6()
         let near = network.near
-        try await network.watching(configuration: quiet) { watcher in
+        try await network.watching { watcher in
             try await watcher.expect(kinds: .familyLost) { try await near.ip("route del ::/0") }
             try await watcher.expect(.unsatisfied, .noRoute) { try await near.ip("route del default") }
             // The halves of a VPN's split default.
@@ -71,7 +63,7 @@ struct FilterTests {
         let near = network.near
         let host = Scope.address(try #require(IPAddress(address)))
         let tap = KernelTap(KernelNetwork(networkNamespace: near.path))
-        try await network.watching(host, on: tap, configuration: quiet) { watcher in
+        try await network.watching(host, on: tap) { watcher in
             let before = tap.routes
             try await near.ip("route add unreachable \(neighbour)")
             try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route add unreachable \(block)") }
@@ -86,7 +78,7 @@ struct FilterTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         let near = network.near
-        try await network.watching(configuration: quiet) { watcher in
+        try await network.watching { watcher in
             var others: [Watcher] = []
             // In the end more than the filter can distinguish.
             for number in 1...40 {

@@ -8,7 +8,7 @@ import Testing
 @testable import ReachableHTTP
 
 /// Downloads from a real server that ends connections early.
-@Suite(.timeLimit(.minutes(5))) struct DownloadTests {
+@Suite(.timeLimit(.minutes(20))) struct DownloadTests {
     private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 

@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// The examples of the library's pages.
-@Suite(.timeLimit(.minutes(5))) struct GuideTests {
+@Suite(.timeLimit(.minutes(20))) struct GuideTests {
     private func untilBackingOff(_ events: inout AsyncStream<RetryEvent>.AsyncIterator) async throws {
         while try #require(await events.next(isolation: #isolation)).kind != .backingOff {}
     }

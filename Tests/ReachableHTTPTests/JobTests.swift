@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Requests as values of `Job`, and the options for their place on a bus.
-@Suite(.timeLimit(.minutes(5))) struct JobTests {
+@Suite(.timeLimit(.minutes(20))) struct JobTests {
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 
     @Test func jobHasAValue() async throws {

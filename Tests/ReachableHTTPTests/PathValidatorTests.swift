@@ -6,7 +6,7 @@ import ReachableHTTP
 import Testing
 
 /// Validations by a real server, which may be a portal.
-@Suite(.timeLimit(.minutes(5))) struct PathValidatorTests {
+@Suite(.timeLimit(.minutes(20))) struct PathValidatorTests {
     /// Runs a body with a server and its URL.
     private func withServer(
         _ answer: @escaping @Sendable (Request) -> Reply, _ body: (MisbehavingServer, URL) async throws -> Void

@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Requests to a real server, repeated by a bus in virtual time.
-@Suite(.timeLimit(.minutes(5))) struct RetryingTests {
+@Suite(.timeLimit(.minutes(20))) struct RetryingTests {
     /// Options that name the job.
     private static let job = HTTPRetryOptions.with { $0.job.id = "job" }
 

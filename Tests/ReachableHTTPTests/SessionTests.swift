@@ -10,7 +10,7 @@ import Testing
 @testable import ReachableHTTP
 
 /// The lifetimes of sessions, connections and files.
-@Suite(.timeLimit(.minutes(5))) struct SessionTests {
+@Suite(.timeLimit(.minutes(20))) struct SessionTests {
     @Test func requestsOfOneSessionShareConnection() async throws {
         try await Exchange.run { _ in
             .respond(200, [:], "ok")

@@ -7,7 +7,7 @@ import ReachableRetry
 import Testing
 
 /// Unanswered and cancelled requests.
-@Suite(.timeLimit(.minutes(5))) struct TimeoutTests {
+@Suite(.timeLimit(.minutes(20))) struct TimeoutTests {
     private static let job = HTTPRetryOptions.with { $0.job.id = "job" }
 
     @Test func policyTimeoutEndsAttempt() async throws {

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// The examples of the article "Captive portals".
-@Suite(.timeLimit(.minutes(5))) struct ValidationGuideTests {
+@Suite(.timeLimit(.minutes(20))) struct ValidationGuideTests {
     @Test func pageShowsCompiledFiles() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let root = tests.deletingLastPathComponent().deletingLastPathComponent()

@@ -61,6 +61,11 @@ public final class MemoryStore: JobStore {
         return claims
     }
 
+    /// Fails waiting jobs whose deadline has passed.
+    public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
+        change { $0.expire(queue: queue, limit: limit) }
+    }
+
     /// Records that attempts start; for each, whether it may.
     public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         change { state in tickets.map { state.start($0, by: worker) } }

@@ -108,8 +108,9 @@ extension MemoryStoreState {
             end(position, .failed, history)
         case .again where jobs[position].isCancelRequested: end(position, .cancelled, history)
         case .again(let soft, let isNetwork, let hard):
-            if soft > .zero { history.softDelay = .init(until: now.advanced(by: soft), since: now, isNetwork: isNetwork) }
-            history.hardUntil = hard.map { now.advanced(by: $0) }
+            let time = min(result.time ?? now, now)
+            if soft > .zero { history.softDelay = .init(until: time.advanced(by: soft), since: time, isNetwork: isNetwork) }
+            history.hardUntil = hard.map { time.advanced(by: $0) }
             jobs[position].history = history
             setState(position, .available)
             hint = true

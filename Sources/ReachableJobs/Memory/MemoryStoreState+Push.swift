@@ -60,6 +60,7 @@ extension MemoryStoreState {
         jobs.append(StoredJob(job, position: position, lane: lane, now: now, created: date))
         positions[job.id] = position
         queues[Int(lanes[Int(lane)].queue)].unfinished += 1
+        noteDeadline(of: position)
         updateChains(of: position)
         hint = true
     }
@@ -68,6 +69,7 @@ extension MemoryStoreState {
         takeOut(position)
         released.append(jobs[position].payload)
         jobs[position].replace(by: job, lane: lane(of: job), now: now)
+        noteDeadline(of: position)
         settle(position)
         hint = true
     }

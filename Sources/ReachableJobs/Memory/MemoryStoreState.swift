@@ -20,6 +20,7 @@ struct MemoryStoreState: Sendable {
         let name: String
         var isPaused = false
         var unfinished = 0
+        var deadlines = DeadlineQueue()
         /// Its lanes by number.
         var lanes: [Int32] = []
     }
@@ -167,6 +168,7 @@ struct MemoryStoreState: Sendable {
             let ended = Ended(position: position, time: now)
             if state == .succeeded { succeeded.append(ended) } else { unsuccessful.append(ended) }
         }
+        if state == .available { noteDeadline(of: position) }
         updateChains(of: position)
     }
 

@@ -25,7 +25,7 @@ public import FoundationEssentials
 /// - *Requests to cancel*: a job whose cancellation was requested is cancelled as soon as its claim ends without a result, or
 ///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)``.
 ///
-/// The worker enforces deadlines, limits of attempts and the consequences of crashes; the store does not.
+/// The worker enforces limits of attempts and the consequences of crashes; the store does not.
 public protocol JobStore: Sendable {
     /// Adds jobs in this order; all of them, or none if it throws.
     ///
@@ -51,6 +51,11 @@ public protocol JobStore: Sendable {
     ///
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the worker's lease has ended; errors of the store.
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims
+
+    /// Fails waiting jobs of a queue whose deadline has passed, with the reason `deadline`, whatever they wait for.
+    ///
+    /// - Parameter limit: The most jobs.
+    func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs
 
     /// Records that attempts start; for each, whether it may.
     ///
@@ -229,6 +234,21 @@ public struct Claims: Sendable {
     }
 }
 
+/// The jobs whose deadline has passed.
+public struct ExpiredJobs: Sendable {
+    /// The jobs, as they are after it.
+    public var jobs: [DurableJob]
+    /// The earliest deadline of the waiting jobs that are left; `nil` if none has one.
+    public var next: StoreInstant?
+    /// True if the limit left some whose deadline has passed.
+    public var hasMore: Bool
+
+    /// Creates an answer.
+    public init(jobs: [DurableJob], next: StoreInstant?, hasMore: Bool) {
+        (self.jobs, self.next, self.hasMore) = (jobs, next, hasMore)
+    }
+}
+
 /// A claim of a job.
 public struct JobTicket: Hashable, Sendable {
     /// The job.
@@ -256,6 +276,8 @@ public struct AttemptResult: Hashable, Sendable {
 
     /// The claim.
     public var ticket: JobTicket
+    /// The time of the attempt's end; `nil` is the time of the call. Delays count from it.
+    public var time: StoreInstant?
     /// The end.
     public var outcome: Outcome
     /// The job's counters after it, but for crashes, which the store counts.
@@ -269,10 +291,10 @@ public struct AttemptResult: Hashable, Sendable {
     /// Creates a result.
     public init(
         _ ticket: JobTicket, _ outcome: Outcome, counters: DurableJob.Counters, error: String? = nil,
-        holdsDestination: Duration? = nil
+        holdsDestination: Duration? = nil, time: StoreInstant? = nil
     ) {
         (self.ticket, self.outcome, self.counters) = (ticket, outcome, counters)
-        (self.error, self.holdsDestination) = (error, holdsDestination)
+        (self.error, self.holdsDestination, self.time) = (error, holdsDestination, time)
     }
 }
 

@@ -86,10 +86,10 @@ package protocol SchedulingClock<Duration>: Clock {
 }
 
 /// A clock of any type, counted from the creation of the bus.
-struct BusClock: Sendable {
-    let now: @Sendable () -> BusTime
+package struct BusClock: Sendable {
+    package let now: @Sendable () -> BusTime
     /// Calls back at a time; returns a closure that cancels the call.
-    let schedule: @Sendable (BusTime, @escaping @Sendable () -> Void) -> @Sendable () -> Void
+    package let schedule: @Sendable (BusTime, @escaping @Sendable () -> Void) -> @Sendable () -> Void
 
     init(_ clock: some Clock<Duration>) {
         if let clock = clock as? any SchedulingClock<Duration> {

@@ -86,10 +86,10 @@ public final class RetryBus: Sendable {
         }
     }
 
-    let monitor: ReachabilityMonitor
-    let configuration: Configuration
+    package let monitor: ReachabilityMonitor
+    package let configuration: Configuration
     let instruments: BusInstruments?
-    let clock: BusClock
+    package let clock: BusClock
     let state: Mutex<State>
     let alarm: BusTimer
     private let lookups = RecentLookups()

@@ -153,3 +153,12 @@ extension GiveUp: CustomStringConvertible {
         }
     }
 }
+
+extension GiveUp {
+    /// Creates the report of a job that ended elsewhere.
+    package init(of job: JobID, reason: Reason, past: JobPast) {
+        self.init(
+            job: job, reason: reason, attempts: past.started, charged: past.charged, networkFailures: past.networkFailures,
+            waited: .zero, elapsed: past.elapsed)
+    }
+}

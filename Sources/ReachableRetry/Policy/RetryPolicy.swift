@@ -113,7 +113,7 @@ public struct RetryPolicy: Sendable {
         package let maxConcurrentPerDestination: Int?
         package let budget: RetryBudget?
         let classification: Classification
-        let giveUpHandlers: [@Sendable (GiveUp) -> Void]
+        package let giveUpHandlers: [@Sendable (GiveUp) -> Void]
         let throwsReport: Bool
 
         init(_ draft: Draft) {

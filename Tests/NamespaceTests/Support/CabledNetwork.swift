@@ -43,10 +43,10 @@ final class CabledNetwork: Sendable {
 
     func plug(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) up") }
 
-    /// Runs a monitor in the machine while the body runs.
+    /// Runs a monitor in the machine while the body runs; by default without audits, which would hide a missing event.
     func watching(
         _ scope: Scope = .internet, on source: (any NetworkSource)? = nil,
-        configuration: ReachabilityMonitor.Configuration = .init(), _ body: (Watcher) async throws -> Void
+        configuration: ReachabilityMonitor.Configuration = .quiet, _ body: (Watcher) async throws -> Void
     ) async throws {
         let source = source ?? KernelNetwork(networkNamespace: near.path)
         let monitor = ReachabilityMonitor(source, configuration: configuration)
@@ -90,5 +90,14 @@ extension CabledNetwork {
     /// Returns the path of a file that a test and a command share.
     func marker(_ name: String) -> String {
         FileManager.default.temporaryDirectory.appendingPathComponent("\(near.name)-\(name)").path
+    }
+}
+
+extension ReachabilityMonitor.Configuration {
+    /// Without audits: only events lead to verdicts.
+    static var quiet: Self {
+        var configuration = Self()
+        (configuration.auditInterval, configuration.auditIntervalWhileUnsatisfied) = (nil, nil)
+        return configuration
     }
 }

@@ -10,7 +10,7 @@ import Testing
 @testable import ReachableHTTP
 
 /// Downloads by async-http-client from a real server that ends connections early, as in `DownloadTests`.
-@Suite(.timeLimit(.minutes(5))) struct ClientDownloadTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientDownloadTests {
     private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 

@@ -10,7 +10,7 @@ import ReachableRetry
 import Testing
 
 /// Requests of async-http-client as values of `Job`, as in `JobTests`.
-@Suite(.timeLimit(.minutes(5))) struct ClientJobTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientJobTests {
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 
     @Test func jobHasAValue() async throws {

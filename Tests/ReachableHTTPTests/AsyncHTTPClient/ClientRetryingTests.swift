@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 
 /// Requests of async-http-client to a real server, repeated by a bus in virtual time, as in `RetryingTests`.
-@Suite(.timeLimit(.minutes(5))) struct ClientRetryingTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientRetryingTests {
     @Test func successIsReturned() async throws {
         try await Exchange.run(by: .steady) { _ in
             .respond(200, ["X": "y"], "hello")

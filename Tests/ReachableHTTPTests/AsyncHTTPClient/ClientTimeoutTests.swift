@@ -10,7 +10,7 @@ import ReachableRetry
 import Testing
 
 /// Unanswered and cancelled requests of async-http-client.
-@Suite(.timeLimit(.minutes(5))) struct ClientTimeoutTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientTimeoutTests {
     @Test func policyTimeoutEndsAttempt() async throws {
         try await Exchange.run(by: .steady) {
             $0.number == 1 ? .stall : .respond(200, [:], "ok")

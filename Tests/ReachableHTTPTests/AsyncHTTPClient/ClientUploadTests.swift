@@ -10,7 +10,7 @@ import Synchronization
 import Testing
 
 /// Uploads by async-http-client: each attempt sends all of it.
-@Suite(.timeLimit(.minutes(5))) struct ClientUploadTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientUploadTests {
     /// More than two parts, and not a multiple of a part.
     private static let body = (0..<300_001).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let sum = body.reduce(into: UInt64(0)) { $0 += UInt64($1) }

@@ -4,7 +4,7 @@ import ReachableJobs
 import ReachableRetry
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemoryStoreTests {
     @Test func jobsComeByPriorityThenPosition() async throws {
         let desk = try await StoreDesk()

@@ -15,7 +15,7 @@ actor FakeServer: PhotoServer {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct AlbumTests {
+@Suite(.timeLimit(.minutes(20))) struct AlbumTests {
     @Test func anUploadSurvivesAPulledCable() async throws {
         try await TestWorld().run { world in
             let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 503, retryAfter: .seconds(30))))

@@ -1,0 +1,489 @@
+internal import ReachableRetry
+
+/// The decisions of a worker: what to claim, when to ask the store again, what to give back.
+///
+/// Pure: each event comes with the store's time, and effects are returned. The store is asked in turns, one at a time, each of
+/// which carries everything that has to be written and read. Gate, conditions, budget and backoff are the retry bus's: a job that
+/// runs here waits there for its permit.
+///
+/// ```
+/// available ──claim──▶ waiting ──start──▶ starting ──permit──▶ running ──result──▶ written
+///                         └──────── lane closed, lease lost, shutdown ────────▶ given back
+/// ```
+struct QueueCore: Sendable {
+    /// The rules of a registered kind that decisions depend on.
+    struct Kind: Sendable {
+        /// The versions of payloads that this worker can read.
+        var versions: Set<Int>
+        /// The most jobs of the kind that this worker holds at a time.
+        var limit: Int?
+        /// The limit of charged attempts.
+        var maxAttempts: Int?
+    }
+
+    /// The jobs whose way to start opens and closes together: one kind and scope.
+    struct Reach: Hashable, Sendable {
+        var kind: String
+        var scope: String
+    }
+
+    enum Event: Sendable {
+        /// The worker begins.
+        case began
+        /// The store hints at a change.
+        case hint
+        /// The network and the conditions of a kind and scope are available, or were lost.
+        ///
+        /// An edge ends the backoff of network failures before it.
+        case reach(Reach, isOpen: Bool, isEdge: Bool)
+        /// A job has its permit and asks to start an attempt.
+        case wantsStart(JobTicket)
+        /// An attempt ended with a result.
+        case ended(AttemptResult)
+        /// A job's task ended without a result, because it was cancelled here.
+        case withdrawn(JobTicket)
+        case turnEnded(StoreTurn.Reply)
+        case turnFailed(JobStoreError, StoreTurn.Reply)
+        /// The time of the last ``Effect/wake(at:)`` has come.
+        case timer
+        /// The worker ends: running attempts may end by themselves until a time.
+        case shutDown(drainEnd: BusTime)
+    }
+
+    enum Effect: Sendable {
+        case turn(StoreTurn)
+        /// Runs a claimed job on the bus.
+        case run(Claims.Claimed)
+        /// Cancels the task of a job.
+        case cancel(JobTicket)
+        /// Answers ``Event/wantsStart(_:)``.
+        case permit(JobTicket, Bool)
+        /// Begins to follow the network and the conditions of a kind and scope.
+        case follow(Reach)
+        /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
+        case wake(at: BusTime)
+        /// A job ended without an attempt of this worker.
+        case gaveUp(DurableJob, reason: String)
+        /// A result came too late: others had the job.
+        case refused(JobTicket)
+        /// The store fails, or works again (`nil`).
+        case storeFails(JobStoreError?)
+        /// The worker has ended.
+        case ended
+    }
+
+    private enum Stage: Equatable {
+        case running
+        /// No claims; running attempts are cancelled at the time.
+        case draining(until: BusTime)
+        case ended
+    }
+
+    private struct Held {
+        enum Phase {
+            /// Waits until no other job is held.
+            case lonely
+            /// Waits on the bus.
+            case waiting
+            /// Waits for the store to record its start.
+            case starting
+            case running
+        }
+
+        let claimed: Claims.Claimed
+        var phase: Phase
+        /// True if its task was cancelled here.
+        var isCancelled = false
+        /// True if its owner asked for the cancellation.
+        var isUnwanted = false
+    }
+
+    /// The most claimed jobs.
+    private let window: Int
+    /// The most claimed jobs that wait on the bus.
+    private let readAhead: Int
+    private var kinds: [String: Kind] = [:]
+    private var lanes: [Lane] = []
+    private var lastKnownLane: Lane.ID = 0
+    private var open: Set<Reach> = []
+    /// The times of the last edges.
+    private var edges: [Reach: BusTime] = [:]
+    private var followed: Set<Reach> = []
+    private var held: [DurableJobID: Held] = [:]
+    private var waitingCount = 0
+    private var worker: WorkerID?
+    /// The start of the last successful extension of the lease.
+    private var leaseBegan = BusTime.past
+    private var stage = Stage.running
+    /// What the next turn writes.
+    private var outbox = StoreTurn.Writes()
+    private var turn: StoreTurn?
+    private var turnBegan = BusTime.past
+    private var wantsClaim = true
+    /// True since a hint until the next claim: it may have been a push to a lane that is not known yet.
+    private var mayHaveNewLanes = true
+    /// True if the last claim left jobs behind.
+    private var hasMore = false
+    private var wantsExpiry = true
+    private var wantsStatus = false
+    private var nextDue = BusTime.never
+    private var nextDeadline = BusTime.never
+    private var nextPrune = BusTime.past
+    private var failures = 0
+    private var retryAt = BusTime.past
+    private var effects: [Effect] = []
+    /// The last time that was asked for.
+    private var wakeAt = BusTime.never
+    /// The store's time less the worker's; `nil` before the store has told it.
+    private var offset: Int64?
+
+    init(window: Int = 1000, readAhead: Int = 64) {
+        (self.window, self.readAhead) = (max(1, window), max(1, readAhead))
+    }
+
+    /// The number of jobs that are held.
+    var heldCount: Int { held.count }
+
+    mutating func register(_ kind: Kind, name: String) { kinds[name] = kind }
+
+    /// Decides about an event.
+    mutating func handle(_ event: Event, at now: BusTime) -> [Effect] {
+        guard stage != .ended else { return [] }
+        take(event, at: now)
+        surrender(at: now)
+        drain(at: now)
+        beginTurn(at: now)
+        armTimer(at: now)
+        defer { effects = [] }
+        return effects
+    }
+
+    private mutating func take(_ event: Event, at now: BusTime) {
+        switch event {
+        case .began, .timer: break
+        case .hint:
+            (wantsClaim, wantsExpiry, mayHaveNewLanes) = (true, true, true)
+            if !held.isEmpty { wantsStatus = true }
+        case .reach(let reach, let isOpen, let isEdge): change(reach, isOpen: isOpen, isEdge: isEdge, at: now)
+        case .wantsStart(let ticket):
+            guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {
+                return effects.append(.permit(ticket, false))
+            }
+            setPhase(ticket, .starting)
+            outbox.starts.append(ticket)
+        case .ended(let result):
+            guard job(result.ticket) != nil else { return effects.append(.refused(result.ticket)) }
+            remove(result.ticket)
+            outbox.results.append(result)
+        case .withdrawn(let ticket): withdraw(ticket)
+        case .turnEnded(let reply): finishTurn(reply, nil, at: now)
+        case .turnFailed(let error, let reply): finishTurn(reply, error, at: now)
+        case .shutDown(let end):
+            var end = end
+            if case .draining(let earlier) = stage { end = min(earlier, end) }
+            stage = .draining(until: end)
+            for job in held.values where job.phase == .waiting || job.phase == .lonely { cancel(job) }
+        }
+    }
+
+    // MARK: - Held jobs
+
+    private func job(_ ticket: JobTicket) -> Held? {
+        guard let job = held[ticket.id], job.claimed.claim == ticket.claim else { return nil }
+        return job
+    }
+
+    private mutating func setPhase(_ ticket: JobTicket, _ phase: Held.Phase) {
+        guard let job = held[ticket.id] else { return }
+        if job.phase == .waiting { waitingCount -= 1 }
+        if phase == .waiting { waitingCount += 1 }
+        held[ticket.id]?.phase = phase
+        if job.phase == .waiting, waitingCount * 2 <= readAhead, hasMore { wantsClaim = true }
+    }
+
+    private mutating func remove(_ ticket: JobTicket) {
+        guard let job = held.removeValue(forKey: ticket.id) else { return }
+        if job.phase == .waiting { waitingCount -= 1 }
+        outbox.starts.removeAll { $0 == ticket }
+        if hasMore || kinds[job.claimed.job.kind]?.limit != nil { wantsClaim = true }
+        runLonely()
+    }
+
+    /// Cancels a job's task, or gives the job back if it has none.
+    private mutating func cancel(_ job: Held) {
+        guard !job.isCancelled else { return }
+        let ticket = job.claimed.ticket
+        if job.phase == .lonely {
+            remove(ticket)
+            outbox.givenBack.append(ticket)
+        } else {
+            held[ticket.id]?.isCancelled = true
+            if job.phase == .starting { effects.append(.permit(ticket, false)) }
+            effects.append(.cancel(ticket))
+        }
+    }
+
+    private mutating func withdraw(_ ticket: JobTicket) {
+        guard let job = job(ticket) else { return }
+        remove(ticket)
+        if job.isUnwanted {
+            outbox.results.append(AttemptResult(ticket, .cancelled, counters: job.claimed.job.counters))
+        } else {
+            outbox.givenBack.append(ticket)
+        }
+    }
+
+    /// Runs a job that must run alone when no other is held.
+    private mutating func runLonely() {
+        guard held.count == 1, let job = held.values.first, job.phase == .lonely else { return }
+        run(job.claimed)
+    }
+
+    private mutating func run(_ claimed: Claims.Claimed) {
+        setPhase(claimed.ticket, .waiting)
+        effects.append(.run(claimed))
+    }
+
+    /// True if a job has to run alone, so that no other is claimed or started.
+    private var isReserved: Bool {
+        held.values.contains { $0.phase == .lonely || Crashes.runsAlone($0.claimed.job.counters) }
+    }
+
+    // MARK: - Ways
+
+    private mutating func change(_ reach: Reach, isOpen: Bool, isEdge: Bool, at now: BusTime) {
+        guard isOpen else {
+            guard open.remove(reach) != nil else { return }
+            for job in held.values where job.phase == .waiting && self.reach(of: job.claimed.job) == reach { cancel(job) }
+            return
+        }
+        if isEdge { edges[reach] = now }
+        open.insert(reach)
+        wantsClaim = true
+    }
+
+    private func reach(of job: DurableJob) -> Reach { Reach(kind: job.kind, scope: job.scope) }
+
+    // MARK: - The lease
+
+    /// Ends all attempts when the lease could not be extended for too long: others may claim the jobs soon.
+    private mutating func surrender(at now: BusTime) {
+        guard worker != nil, leaseBegan + StoreLease.surrender <= now else { return }
+        for job in held.values { cancel(job) }
+    }
+
+    /// Forgets everything that the lost lease covered.
+    private mutating func loseLease() {
+        worker = nil
+        for result in outbox.results { effects.append(.refused(result.ticket)) }
+        for ticket in outbox.starts { effects.append(.permit(ticket, false)) }
+        outbox = StoreTurn.Writes()
+        for job in held.values {
+            let ticket = job.claimed.ticket
+            if job.phase != .lonely, !job.isCancelled { effects.append(.cancel(ticket)) }
+            effects.append(.refused(ticket))
+        }
+        (held, waitingCount) = ([:], 0)
+        (wantsClaim, wantsExpiry) = (true, true)
+    }
+
+    // MARK: - The end
+
+    private mutating func drain(at now: BusTime) {
+        guard case .draining(let end) = stage, end <= now else { return }
+        for job in held.values { cancel(job) }
+    }
+
+    private var isDraining: Bool { if case .draining = stage { true } else { false } }
+
+    // MARK: - Turns
+
+    private mutating func beginTurn(at now: BusTime) {
+        guard turn == nil, retryAt <= now else { return }
+        if nextDue <= now { (wantsClaim, nextDue) = (true, .never) }
+        if nextDeadline <= now { (wantsExpiry, nextDeadline) = (true, .never) }
+        var next = StoreTurn()
+        guard let worker else {
+            guard !isDraining else { return endWorker() }
+            next.registers = true
+            return start(next, at: now)
+        }
+        next.worker = worker
+        next.writes = outbox
+        next.extends = wantsStatus || leaseBegan + StoreLease.heartbeat <= now
+        if isDraining {
+            next.unregisters = held.isEmpty
+        } else {
+            next.expires = wantsExpiry
+            next.prunes = nextPrune <= now
+            if wantsClaim { next.claim = claimRequest(worker) }
+            // Claimed when there is room again.
+            if wantsClaim, next.claim == nil { hasMore = true }
+        }
+        guard next.isNeeded else { return }
+        (outbox, wantsStatus, wantsClaim, wantsExpiry) = (StoreTurn.Writes(), false, false, false)
+        start(next, at: now)
+    }
+
+    private mutating func start(_ next: StoreTurn, at now: BusTime) {
+        (turn, turnBegan) = (next, now)
+        effects.append(.turn(next))
+    }
+
+    /// Returns the request for jobs; `nil` if none may be claimed.
+    private func claimRequest(_ worker: WorkerID) -> ClaimRequest? {
+        let limit = isReserved ? 0 : min(window - held.count, readAhead - waitingCount)
+        var counts: [String: Int] = [:]
+        for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
+        var request = ClaimRequest(worker: worker, limit: max(0, limit), lanes: [], lastKnownLane: lastKnownLane)
+        for lane in lanes {
+            let reach = Reach(kind: lane.kind, scope: lane.scope)
+            guard let kind = kinds[lane.kind], kind.versions.contains(lane.version), open.contains(reach) else { continue }
+            let free = kind.limit.map { $0 - counts[lane.kind, default: 0] } ?? .max
+            if free > 0 { request.lanes.append(.init(lane: lane.id, limit: free, edge: edges[reach].flatMap(storeTime))) }
+        }
+        // Nothing is read while everything is closed or full, unless there may be new lanes.
+        return mayHaveNewLanes || request.limit > 0 && !request.lanes.isEmpty ? request : nil
+    }
+
+    private mutating func finishTurn(_ reply: StoreTurn.Reply, _ error: JobStoreError?, at now: BusTime) {
+        guard let done = turn else { return }
+        turn = nil
+        if let registered = reply.worker { (worker, leaseBegan) = (registered, turnBegan) }
+        if reply.isExtended { leaseBegan = turnBegan }
+        take(reply, of: done, at: now)
+        if reply.isUnregistered { endWorker() }
+        guard let error else {
+            if failures > 0 { effects.append(.storeFails(nil)) }
+            (failures, retryAt) = (0, .past)
+            return
+        }
+        if error.code == .unknownWorker { return loseLease() }
+        keepRest(of: done, after: reply)
+        // Its lease ends by itself; jobs whose results could not be written run again.
+        if case .draining(let end) = stage, end <= now, held.isEmpty { return endWorker() }
+        if failures == 0 { effects.append(.storeFails(error)) }
+        failures += 1
+        retryAt = now + min(.seconds(30), .seconds(1) * (1 << min(failures - 1, 5)))
+    }
+
+    /// Puts back what a failed turn has not done.
+    private mutating func keepRest(of done: StoreTurn, after reply: StoreTurn.Reply) {
+        if reply.results == nil { outbox.results = done.writes.results + outbox.results }
+        if reply.starts == nil { outbox.starts = done.writes.starts.filter { job($0) != nil } + outbox.starts }
+        if !reply.hasGivenBack { outbox.givenBack = done.writes.givenBack + outbox.givenBack }
+        if done.expires, reply.expired == nil { wantsExpiry = true }
+        if done.claim != nil, reply.claims == nil { wantsClaim = true }
+        if done.extends, !reply.isExtended { wantsStatus = true }
+    }
+
+    private mutating func take(_ reply: StoreTurn.Reply, of done: StoreTurn, at now: BusTime) {
+        for (result, isValid) in zip(done.writes.results, reply.results ?? []) where !isValid {
+            effects.append(.refused(result.ticket))
+        }
+        for (ticket, mayStart) in zip(done.writes.starts, reply.starts ?? []) {
+            guard let job = job(ticket), !job.isCancelled else { continue }
+            effects.append(.permit(ticket, mayStart))
+            if mayStart { setPhase(ticket, .running) } else { held[ticket.id]?.isCancelled = true }
+        }
+        for ticket in reply.cancelled {
+            guard let job = job(ticket) else { continue }
+            held[ticket.id]?.isUnwanted = true
+            cancel(held[ticket.id] ?? job)
+        }
+        if let claims = reply.claims {
+            // A late answer makes it smaller than it is.
+            offset = max(offset ?? .min, claims.now.nanoseconds - now.nanoseconds)
+        }
+        if let expired = reply.expired {
+            for job in expired.jobs { effects.append(.gaveUp(job, reason: "deadline")) }
+            nextDeadline = localTime(expired.next)
+            if expired.hasMore { wantsExpiry = true }
+        }
+        if let claims = reply.claims { take(claims, at: now) }
+        if let pruned = reply.pruned { nextPrune = pruned < StoreTurn.pruneBatch ? now + Self.pruneInterval : now }
+    }
+
+    /// The interval at which ended jobs are deleted.
+    private static let pruneInterval = Duration.seconds(600)
+
+    private mutating func take(_ claims: Claims, at now: BusTime) {
+        for lane in claims.newLanes {
+            lastKnownLane = max(lastKnownLane, lane.id)
+            lanes.append(lane)
+            let reach = Reach(kind: lane.kind, scope: lane.scope)
+            guard kinds[lane.kind]?.versions.contains(lane.version) == true else { continue }
+            if followed.insert(reach).inserted { effects.append(.follow(reach)) }
+            if open.contains(reach) { wantsClaim = true }
+        }
+        mayHaveNewLanes = false
+        nextDue = localTime(claims.nextDue)
+        hasMore = claims.hasMore
+        for claimed in claims.jobs { take(claimed, at: claims.now) }
+        if claims.hasMore, !claims.jobs.isEmpty { wantsClaim = true }
+    }
+
+    /// Decides about a claimed job: run it, or end it without an attempt.
+    private mutating func take(_ claimed: Claims.Claimed, at now: StoreInstant) {
+        let job = claimed.job
+        if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadlineReason(job, at: now) {
+            outbox.results.append(
+                AttemptResult(claimed.ticket, .failed(reason: reason), counters: job.counters, error: job.lastError))
+            return effects.append(.gaveUp(job, reason: reason))
+        }
+        let isLate = isDraining || !open.contains(reach(of: job))
+        let limit = kinds[job.kind]?.limit ?? .max
+        let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
+        guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
+        held[job.id] = Held(claimed: claimed, phase: .lonely)
+        if Crashes.runsAlone(job.counters) {
+            runLonely()
+        } else {
+            run(claimed)
+        }
+    }
+
+    private func deadlineReason(_ job: DurableJob, at now: StoreInstant) -> String? {
+        job.deadline.map { $0 <= now } == true ? "deadline" : nil
+    }
+
+    private mutating func endWorker() {
+        stage = .ended
+        effects.append(.ended)
+    }
+
+    // MARK: - Time
+
+    private mutating func armTimer(at now: BusTime) {
+        var next = BusTime.never
+        func add(_ time: BusTime) { if time > now { next = min(next, time) } }
+        if worker != nil {
+            add(leaseBegan + StoreLease.heartbeat)
+            if !held.isEmpty { add(leaseBegan + StoreLease.surrender) }
+        }
+        if case .draining(let end) = stage { add(end) }
+        add(retryAt)
+        if turn == nil, retryAt <= now {
+            if !open.isEmpty { add(nextDue) }
+            add(nextDeadline)
+            if worker != nil { add(nextPrune) }
+        }
+        guard wakeAt != next, stage != .ended else { return }
+        wakeAt = next
+        effects.append(.wake(at: next))
+    }
+
+    /// The store's estimate of a time; `nil` before the store has told its time.
+    func storeTime(_ time: BusTime) -> StoreInstant? {
+        offset.map { offset in
+            let (sum, overflow) = time.nanoseconds.addingReportingOverflow(offset)
+            return StoreInstant(nanoseconds: overflow ? .max : sum)
+        }
+    }
+
+    private func localTime(_ time: StoreInstant?) -> BusTime {
+        guard let time, let offset else { return .never }
+        let (difference, overflow) = time.nanoseconds.subtractingReportingOverflow(offset)
+        return overflow ? .never : BusTime(nanoseconds: difference)
+    }
+}

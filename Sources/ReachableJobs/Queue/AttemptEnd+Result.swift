@@ -1,0 +1,51 @@
+internal import FoundationEssentials
+internal import Reachability
+internal import ReachableRetry
+
+extension AttemptResult {
+    /// Creates the result of an attempt; `nil` if the job goes back as if it had not been claimed.
+    ///
+    /// - Parameters:
+    ///   - end: The end on the bus.
+    ///   - claimed: The claim.
+    ///   - time: The store's time of the end.
+    init?(_ end: AttemptEnd<Void>, of claimed: Claims.Claimed, at time: StoreInstant?) {
+        var counters = claimed.job.counters
+        switch end {
+        case .succeeded(_, let started):
+            counters.started = started
+            self.init(claimed.ticket, .succeeded, counters: counters, time: time)
+        case .handedBack(let back, let error):
+            counters.set(back.past)
+            var holds: Duration?
+            if case .overload = back.fault, back.hard > .zero, claimed.job.destination != nil { holds = back.hard }
+            let outcome = Outcome.again(
+                soft: back.soft, isNetwork: back.fault == .network, hard: back.hard > .zero ? back.hard : nil)
+            self.init(claimed.ticket, outcome, counters: counters, error: "\(error)", holdsDestination: holds, time: time)
+        case .gaveUp(let report):
+            // The worker ended, not the job.
+            guard report.reason != .shutDown else { return nil }
+            (counters.started, counters.networkFailures) = (report.attempts, report.networkFailures)
+            counters.charged = max(0, report.charged - Crashes.charged(counters))
+            self.init(
+                claimed.ticket, .failed(reason: report.reason.rawValue), counters: counters,
+                error: report.lastError.map { "\($0)" } ?? claimed.job.lastError, time: time)
+        case .cancelled: return nil
+        }
+    }
+}
+
+extension DurableJob.Counters {
+    /// The past for the bus; crashes count as charged attempts.
+    var past: JobPast {
+        JobPast(
+            started: started, charged: charged + Crashes.charged(self), networkFailures: networkFailures, failureIndex: failureIndex
+        )
+    }
+
+    /// Takes over what the bus counted.
+    mutating func set(_ past: JobPast) {
+        (started, networkFailures, failureIndex) = (past.started, past.networkFailures, past.failureIndex)
+        charged = max(0, past.charged - Crashes.charged(self))
+    }
+}

@@ -1,0 +1,53 @@
+internal import FoundationEssentials
+internal import Reachability
+internal import ReachableRetry
+
+/// A registered kind of jobs.
+struct JobKind: Sendable {
+    /// A payload that no registered version of the kind can read.
+    struct Unreadable: Error {
+        var text: String
+    }
+
+    let name: String
+    let versions: Set<Int>
+    let policy: RetryPolicy
+    let conditions: [Condition]
+    let maxConcurrent: Int?
+    /// Decodes a payload; returns the work of an attempt.
+    let work: @Sendable (DurableJob) throws(Unreadable) -> @Sendable (DurableAttempt) async throws -> Void
+
+    /// The rules for the core.
+    var rules: QueueCore.Kind {
+        QueueCore.Kind(versions: versions, limit: maxConcurrent, maxAttempts: policy.rules.maxAttempts)
+    }
+
+    init<Parameters: JobParameters>(
+        _ parameters: Parameters.Type, policy: RetryPolicy, conditions: [Condition], maxConcurrent: Int?,
+        upgrading: [Int: @Sendable (Data) throws -> Parameters],
+        handler: @escaping @Sendable (Parameters, DurableAttempt) async throws -> Void
+    ) {
+        name = Parameters.jobName
+        versions = Set(upgrading.keys).union([Parameters.jobVersion])
+        (self.policy, self.conditions, self.maxConcurrent) = (policy, conditions, maxConcurrent.map { max(1, $0) })
+        work = { job throws(Unreadable) in
+            let parameters: Parameters
+            do {
+                let upgrade = job.version == Parameters.jobVersion ? nil : upgrading[job.version]
+                parameters = try upgrade?(job.payload) ?? JSONDecoder().decode(Parameters.self, from: job.payload)
+            } catch {
+                // The error may quote the payload.
+                throw Unreadable(text: "the payload of version \(job.version) cannot be decoded; next: register a handler that can")
+            }
+            return { attempt in try await handler(parameters, attempt) }
+        }
+    }
+
+    /// The policy of one attempt: the deadline is the stored job's.
+    func policy(remaining: Duration?) -> RetryPolicy {
+        policy.giveUpAfter(elapsed: remaining)
+    }
+
+    /// True if the kind's jobs wait for the network.
+    var waitsForNetwork: Bool { if case .wait = policy.rules.connectivity { true } else { false } }
+}

@@ -1,0 +1,263 @@
+internal import FoundationEssentials
+internal import Reachability
+internal import ReachableRetry
+internal import Synchronization
+
+/// Runs the jobs of a queue: carries out what ``QueueCore`` decides.
+///
+/// Events come from any thread. One task performs the effects in their order; turns and attempts are tasks of their own.
+final class JobWorker: Sendable {
+    /// Thrown by an attempt that may not start, because its claim is not valid any more.
+    private struct StaleClaim: Error {}
+
+    /// The conditions of a kind and scope.
+    fileprivate struct Way {
+        var conditions: [Condition]
+        var observers: [ConditionStorage.ID] = []
+        var epoch: UInt64?
+        var isOpen = false
+    }
+
+    fileprivate struct State {
+        var core: QueueCore
+        var now = BusTime.past
+        var outbox: [QueueCore.Effect] = []
+        var tasks: [JobTicket: Task<Void, Never>] = [:]
+        var permits: [JobTicket: CheckedContinuation<Bool, Never>] = [:]
+        var ways: [QueueCore.Reach: Way] = [:]
+        var cancelTimer: (@Sendable () -> Void)?
+    }
+
+    private let store: any JobStore
+    private let bus: RetryBus
+    private let configuration: JobQueue.Configuration
+    private let kinds: [String: JobKind]
+    private let publish: @Sendable (JobQueueEvent) -> Void
+    private let state: Mutex<State>
+    private let signals: AsyncStream<Void>
+    private let signal: AsyncStream<Void>.Continuation
+
+    init(
+        _ store: any JobStore, _ bus: RetryBus, _ configuration: JobQueue.Configuration, _ kinds: [String: JobKind],
+        publish: @escaping @Sendable (JobQueueEvent) -> Void
+    ) {
+        (self.store, self.bus, self.configuration, self.kinds, self.publish) = (store, bus, configuration, kinds, publish)
+        var core = QueueCore(window: configuration.window)
+        for kind in kinds.values { core.register(kind.rules, name: kind.name) }
+        state = Mutex(State(core: core))
+        (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Runs until the worker has ended.
+    func run() async {
+        // Not a child: it goes on while the caller's task is cancelled, until running attempts have ended.
+        let loop = Task(executorPreference: bus.configuration.executor) { await self.perform() }
+        await withTaskCancellationHandler {
+            await loop.value
+        } onCancel: {
+            shutDown(drain: .zero)
+        }
+    }
+
+    /// Ends the worker; running attempts may end by themselves for a duration, `nil` for as long as they take.
+    func shutDown(drain: Duration?) {
+        let now = bus.clock.now()
+        send(.shutDown(drainEnd: drain.map { now + $0 } ?? .never))
+    }
+
+    private func perform() async {
+        await withDiscardingTaskGroup { group in
+            let changes = store.changes()
+            group.addTask { [self] in for await _ in changes { send(.hint) } }
+            send(.began)
+            loop: for await _ in signals {
+                for effect in state.withLock({ $0.outbox.take() }) {
+                    if case .ended = effect { break loop }
+                    if case .turn(let turn) = effect {
+                        group.addTask { [self] in await run(turn) }
+                    } else {
+                        perform(effect)
+                    }
+                }
+            }
+            group.cancelAll()
+        }
+        // Attempts whose claims were lost may still be ending.
+        for task in state.withLock({ Array($0.tasks.values) }) { await task.value }
+        let (ways, cancelTimer) = state.withLock { ($0.ways, $0.cancelTimer) }
+        cancelTimer?()
+        for way in ways.values {
+            for (condition, observer) in zip(way.conditions, way.observers) { condition.storage.removeObserver(observer) }
+        }
+    }
+
+    private func send(_ event: QueueCore.Event) {
+        let reading = bus.clock.now()
+        state.withLock { $0.handle(event, at: reading) }
+        signal.yield()
+    }
+
+    private func perform(_ effect: QueueCore.Effect) {
+        switch effect {
+        case .turn, .ended: break
+        case .run(let claimed):
+            state.withLock { state in
+                // Under the lock, so that the task finds itself in the table when it ends.
+                state.tasks[claimed.ticket] = Task(executorPreference: bus.configuration.executor) { [self] in
+                    await run(claimed)
+                }
+            }
+        case .cancel(let ticket): state.withLock { $0.tasks[ticket] }?.cancel()
+        case .permit(let ticket, let mayStart):
+            state.withLock { $0.permits.removeValue(forKey: ticket) }?.resume(returning: mayStart)
+        case .follow(let reach): follow(reach)
+        case .wake(let time): arm(time)
+        case .gaveUp(let job, let reason): giveUp(job, reason)
+        case .refused(let ticket): publish(JobQueueEvent(.refused, ticket.id))
+        case .storeFails(let error): publish(JobQueueEvent(.storeFailed(error), nil))
+        }
+    }
+
+    // MARK: - The store
+
+    private func run(_ turn: StoreTurn) async {
+        let (reply, error) = await turn.run(
+            on: store, queue: configuration.name, node: configuration.node, retention: configuration.retention)
+        for result in turn.writes.results where reply.results != nil { publish(JobQueueEvent(result)) }
+        send(error.map { .turnFailed($0, reply) } ?? .turnEnded(reply))
+    }
+
+    private func arm(_ time: BusTime) {
+        state.withLock { $0.cancelTimer.take() }?()
+        guard !time.isNever else { return }
+        let cancel = bus.clock.schedule(time) { [weak self] in self?.send(.timer) }
+        state.withLock { $0.cancelTimer = cancel }
+    }
+
+    // MARK: - Attempts
+
+    private func run(_ claimed: Claims.Claimed) async {
+        let (job, ticket) = (claimed.job, claimed.ticket)
+        defer { state.withLock { $0.tasks[ticket] = nil } }
+        guard let kind = kinds[job.kind], let scope = ScopeText.scope(from: job.scope) else { return send(.withdrawn(ticket)) }
+        let work: @Sendable (DurableAttempt) async throws -> Void
+        do {
+            work = try kind.work(job)
+        } catch {
+            let outcome = AttemptResult.Outcome.again(soft: Self.unreadableDelay, isNetwork: false, hard: nil)
+            return send(.ended(AttemptResult(ticket, outcome, counters: job.counters, error: error.text, time: storeTime)))
+        }
+        let options = JobOptions(
+            destination: job.destination, when: kind.conditions, priority: job.priority, id: JobID(job.id.description))
+        let remaining = storeTime.flatMap { now in job.deadline.map { now.duration(to: $0) } }
+        let end: AttemptEnd<Void>
+        do throws(RetryError) {
+            end = try await TraceContext.propagate(job.traceContext, bus) { () async throws(RetryError) in
+                try await bus.runAttempt(
+                    kind.policy(remaining: remaining), to: scope, options: options, past: job.counters.past
+                ) { [self] attempt in
+                    guard await mayStart(ticket) else { throw StaleClaim() }
+                    publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))
+                    try await work(
+                        DurableAttempt(
+                            id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
+                }
+            }
+        } catch {
+            // Without a bus there is nothing more to do.
+            if error == .shutDown { shutDown(drain: .zero) }
+            return send(.withdrawn(ticket))
+        }
+        let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed, at: storeTime)
+        send(result.map { .ended($0) } ?? .withdrawn(ticket))
+    }
+
+    /// The delay of a job whose payload cannot be decoded by this program.
+    private static let unreadableDelay = Duration.seconds(3600)
+
+    private var storeTime: StoreInstant? {
+        let now = bus.clock.now()
+        return state.withLock { $0.core.storeTime(now) }
+    }
+
+    /// Waits until the store has recorded a start; returns false if the attempt may not start.
+    private func mayStart(_ ticket: JobTicket) async -> Bool {
+        await withCheckedContinuation { continuation in
+            state.withLock { $0.permits[ticket] = continuation }
+            send(.wantsStart(ticket))
+        }
+    }
+
+    /// Reports a job that ended without an attempt of this worker.
+    private func giveUp(_ job: DurableJob, _ reason: String) {
+        let report = GiveUp(
+            of: JobID(job.id.description), reason: GiveUp.Reason(rawValue: reason), past: job.counters.past)
+        for handler in kinds[job.kind]?.policy.rules.giveUpHandlers ?? [] { handler(report) }
+        // A claimed job's end is reported when it is written.
+        if job.state == .failed { publish(JobQueueEvent(.failed(reason: reason, job.lastError), job.id)) }
+    }
+
+    // MARK: - The network
+
+    /// Begins to follow the conditions of a kind and scope.
+    private func follow(_ reach: QueueCore.Reach) {
+        guard let kind = kinds[reach.kind], let scope = ScopeText.scope(from: reach.scope) else { return }
+        let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
+        state.withLock { $0.ways[reach] = Way(conditions: conditions) }
+        let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: reach) } }
+        state.withLock { $0.ways[reach]?.observers = observers }
+        look(at: reach)
+    }
+
+    /// Reports a change of the conditions to the core.
+    private func look(at reach: QueueCore.Reach) {
+        let reading = bus.clock.now()
+        state.withLock { state in
+            guard var way = state.ways[reach] else { return }
+            // Read under the lock, so that the last reading wins.
+            let readings = way.conditions.map { ($0.storage.reading, $0.storage.isReachability) }
+            let isOpen = readings.allSatisfy { $0.0.isOpen(isReachability: $0.1) }
+            let epoch = readings.reduce(0) { $0 &+ $1.0.state.epoch }
+            let isEdge = way.epoch.map { $0 != epoch } ?? false
+            let isNews = way.epoch == nil || isEdge || way.isOpen != isOpen
+            (way.epoch, way.isOpen) = (epoch, isOpen)
+            state.ways[reach] = way
+            if isNews { state.handle(.reach(reach, isOpen: isOpen, isEdge: isEdge), at: reading) }
+        }
+        signal.yield()
+    }
+}
+
+extension JobWorker.State {
+    mutating func handle(_ event: QueueCore.Event, at reading: BusTime) {
+        // Readings of several threads may overtake each other.
+        now = max(now, reading)
+        outbox += core.handle(event, at: now)
+    }
+}
+
+extension Array {
+    /// Removes and returns all elements.
+    fileprivate mutating func take() -> [Element] {
+        defer { self = [] }
+        return self
+    }
+}
+
+extension ConditionStorage.Reading {
+    /// True if jobs may be claimed: satisfied, or a monitor without a verdict, with which the bus deals.
+    fileprivate func isOpen(isReachability: Bool) -> Bool {
+        state.isSatisfied || isReachability && (!isKnown || state.isFinished)
+    }
+}
+
+extension AttemptEnd {
+    /// True if the last error shows that the claim was not valid.
+    fileprivate func isStale(_ isStale: (any Error) -> Bool) -> Bool {
+        switch self {
+        case .handedBack(_, let error): isStale(error)
+        case .gaveUp(let report): report.lastError.map(isStale) ?? false
+        case .succeeded, .cancelled: false
+        }
+    }
+}

@@ -1,0 +1,302 @@
+import Foundation
+import Reachability
+import ReachabilityTesting
+import ReachableJobs
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// A queue on a store in memory, in a world with virtual time.
+@Suite(.timeLimit(.minutes(10))) struct JobQueueTests {
+    private struct Upload: JobParameters {
+        static let jobName = "upload"
+        var file: String
+        var serialKey: String?
+        var timeLimit: Duration?
+        var isRepeatable: Bool?
+
+        init(_ file: String, serialKey: String? = nil, timeLimit: Duration? = nil) {
+            (self.file, self.serialKey, self.timeLimit) = (file, serialKey, timeLimit)
+        }
+
+        var options: DurableOptions { DurableOptions(timeLimit: timeLimit, serialKey: serialKey) }
+    }
+
+    private struct Trouble: Error, CustomStringConvertible {
+        var description = "the server is on fire"
+    }
+
+    /// What the handler of a test has seen.
+    private final class Log: Sendable {
+        private let lines = Mutex<[String]>([])
+        var all: [String] { lines.withLock { $0 } }
+        func note(_ line: String) { lines.withLock { $0.append(line) } }
+    }
+
+    private static let policy = RetryPolicy.default.backoff(.exponential(initial: .seconds(1)).jitter(.none))
+        .giveUpAfter(maxAttempts: 3)
+
+    /// A process that works on a store.
+    private struct Process: Sendable {
+        let queue: JobQueue
+        let log = Log()
+
+        init(
+            _ world: TestWorld, _ store: MemoryStore, _ policy: RetryPolicy = JobQueueTests.policy, maxConcurrent: Int? = nil,
+            _ handler: @escaping @Sendable (String, DurableAttempt) async throws -> Void = { _, _ in }
+        ) {
+            queue = JobQueue(store, bus: world.bus)
+            queue.registerJob(parameters: Upload.self, policy: policy, maxConcurrent: maxConcurrent) { [log] upload, attempt in
+                log.note("\(upload.file) \(attempt.number)")
+                try await handler(upload.file, attempt)
+            }
+        }
+    }
+
+    private func inWorld(_ body: @escaping @Sendable (TestWorld, MemoryStore) async throws -> Void) async throws {
+        var configuration = RetryBus.Configuration()
+        configuration.releasePolicy = .gated(jitter: false)
+        try await TestWorld(busConfiguration: configuration).run { world in
+            try await body(world, MemoryStore(clock: world.clock.manual))
+        }
+    }
+
+    private func states(_ queue: JobQueue) async throws -> [DurableJob.State] { try await queue.jobs().map(\.state) }
+
+    @Test func aPushedJobRuns() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store)
+            let running = world.start { await process.queue.run() }
+            await world.settle()
+            try await process.queue.push(Upload("a"))
+            await world.settle()
+            #expect(process.log.all == ["a 1"])
+            #expect(try await states(process.queue) == [.succeeded])
+            process.queue.shutdown()
+            await running.value
+        }
+    }
+
+    @Test func aJobOfAnEarlierProcessRuns() async throws {
+        try await inWorld { world, store in
+            let first = Process(world, store)
+            try await first.queue.push(Upload("a"))
+            let second = Process(world, store)
+            let running = world.start { await second.queue.run() }
+            await world.settle()
+            #expect(first.log.all.isEmpty && second.log.all == ["a 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func offlineNothingIsClaimedAndAReconnectStartsAtOnce() async throws {
+        try await inWorld { world, store in
+            try world.network.pull("eth0")
+            let process = Process(world, store)
+            let running = world.start { await process.queue.run() }
+            for file in ["a", "b", "c"] { try await process.queue.push(Upload(file)) }
+            await world.clock.advance(by: .seconds(3600))
+            #expect(try await states(process.queue) == [.available, .available, .available])
+            #expect(process.log.all.isEmpty)
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(process.log.all == ["a 1", "b 1", "c 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aFailureBacksOffAndIsStored() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store) { _, attempt in if attempt.number < 3 { throw Trouble() } }
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a"))
+            await world.settle()
+            let job = try #require(await process.queue.jobs().first)
+            #expect(job.state == .available && job.counters.started == 1 && job.counters.charged == 1)
+            #expect(job.lastError == "the server is on fire")
+            await world.clock.advance(by: .milliseconds(999))
+            #expect(process.log.all == ["a 1"])
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(process.log.all == ["a 1", "a 2"])
+            await world.clock.advance(by: .seconds(2))
+            #expect(process.log.all == ["a 1", "a 2", "a 3"])
+            #expect(try await states(process.queue) == [.succeeded])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func restartsForgetNoCounter() async throws {
+        try await inWorld { world, store in
+            let first = Process(world, store) { _, _ in throw Trouble() }
+            let firstRun = world.start { await first.queue.run() }
+            try await first.queue.push(Upload("a"))
+            await world.settle()
+            firstRun.cancel()
+            await firstRun.value
+            let second = Process(world, store) { _, _ in throw Trouble() }
+            let running = world.start { await second.queue.run() }
+            await world.clock.advance(by: .seconds(10))
+            #expect(second.log.all == ["a 2", "a 3"])
+            let job = try #require(await second.queue.jobs().first)
+            #expect(job.state == .failed && job.failureReason == "attempts" && job.counters.charged == 3)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aLossDuringTheAttemptCostsNothing() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store) { [network = world.network] _, attempt in
+                guard attempt.number == 1 else { return }
+                try network.pull("eth0")
+                throw Trouble()
+            }
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a"))
+            await world.clock.advance(by: .seconds(60))
+            let job = try #require(await process.queue.jobs().first)
+            #expect(job.state == .available && job.counters.charged == 0 && job.counters.networkFailures == 1)
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(process.log.all == ["a 1", "a 2"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func serialJobsRunOneAfterTheOther() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store) { file, attempt in if file == "a", attempt.number == 1 { throw Trouble() } }
+            let running = world.start { await process.queue.run() }
+            for file in ["a", "b", "c"] { try await process.queue.push(Upload(file, serialKey: "document")) }
+            await world.settle()
+            #expect(process.log.all == ["a 1"])
+            await world.clock.advance(by: .seconds(1))
+            #expect(process.log.all == ["a 1", "a 2", "b 1", "c 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aDeadlinePassesOffline() async throws {
+        try await inWorld { world, store in
+            try world.network.pull("eth0")
+            let reports = Log()
+            let policy = JobQueueTests.policy.onGiveUp { reports.note($0.reason.rawValue) }
+            let process = Process(world, store, policy)
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a", timeLimit: .seconds(30)))
+            await world.clock.advance(by: .seconds(29))
+            #expect(try await states(process.queue) == [.available])
+            await world.clock.advance(by: .seconds(1))
+            let job = try #require(await process.queue.jobs().first)
+            #expect(job.state == .failed && job.failureReason == "deadline")
+            #expect(reports.all == ["deadline"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aShutdownGivesRunningJobsBack() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store) { _, _ in try await Task.sleep(for: .seconds(1_000_000)) }
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a"))
+            await world.settle()
+            #expect(try await states(process.queue) == [.running])
+            process.queue.shutdown(drain: .seconds(5))
+            await world.clock.advance(by: .seconds(4))
+            #expect(try await states(process.queue) == [.running])
+            await world.clock.advance(by: .seconds(1))
+            await running.value
+            let job = try #require(await process.queue.jobs().first)
+            #expect(job.state == .available && job.counters.charged == 0 && job.counters.started == 1)
+        }
+    }
+
+    @Test func aRunningJobIsCancelled() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store) { _, _ in try await Task.sleep(for: .seconds(1_000_000)) }
+            let running = world.start { await process.queue.run() }
+            let id = try await process.queue.push(Upload("a")).id
+            await world.settle()
+            #expect(try await process.queue.cancel(id) == .requested)
+            await world.settle()
+            #expect(try await states(process.queue) == [.cancelled])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func unknownKindsAndVersionsWait() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store)
+            let running = world.start { await process.queue.run() }
+            let unknown = NewJob(queue: "default", kind: "unknown", payload: Data("{}".utf8))
+            let newer = NewJob(queue: "default", kind: "upload", version: 2, payload: Data("{}".utf8))
+            let unreadable = NewJob(queue: "default", kind: "upload", payload: Data("no JSON".utf8))
+            _ = try await store.push([unknown, newer, unreadable], limit: nil)
+            await world.clock.advance(by: .seconds(60))
+            let jobs = try await process.queue.jobs()
+            #expect(jobs.map(\.state) == [.available, .available, .available])
+            #expect(jobs.map(\.counters.charged) == [0, 0, 0])
+            #expect(jobs[2].lastError?.contains("cannot be decoded") == true)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aKindRunsNoMoreThanItsLimit() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store, maxConcurrent: 2) { [clock = world.clock] _, _ in
+                try await clock.sleep(for: .seconds(1))
+            }
+            let running = world.start { await process.queue.run() }
+            for file in ["a", "b", "c"] { try await process.queue.push(Upload(file)) }
+            await world.settle()
+            #expect(process.log.all == ["a 1", "b 1"])
+            await world.clock.advance(by: .seconds(1))
+            #expect(process.log.all == ["a 1", "b 1", "c 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aPausedQueueStartsNothing() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store)
+            let running = world.start { await process.queue.run() }
+            try await process.queue.pause()
+            try await process.queue.push(Upload("a"))
+            await world.clock.advance(by: .seconds(60))
+            #expect(process.log.all.isEmpty)
+            try await process.queue.resume()
+            await world.settle()
+            #expect(process.log.all == ["a 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func twoProcessesShareTheWork() async throws {
+        try await inWorld { world, store in
+            let sleep: @Sendable (String, DurableAttempt) async throws -> Void = { [clock = world.clock] _, _ in
+                try await clock.sleep(for: .seconds(1))
+            }
+            let (first, second) = (Process(world, store, maxConcurrent: 1, sleep), Process(world, store, maxConcurrent: 1, sleep))
+            let runs = [first, second].map { process in world.start { await process.queue.run() } }
+            for file in ["a", "b", "c", "d"] { try await first.queue.push(Upload(file)) }
+            await world.settle()
+            #expect(first.log.all.count == 1 && second.log.all.count == 1)
+            await world.clock.advance(by: .seconds(2))
+            #expect((first.log.all + second.log.all).sorted() == ["a 1", "b 1", "c 1", "d 1"])
+            for run in runs {
+                run.cancel()
+                await run.value
+            }
+        }
+    }
+}
