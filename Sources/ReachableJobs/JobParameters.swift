@@ -12,7 +12,8 @@ public import ReachableRetry
 /// ```
 ///
 /// The parameters are kept as JSON, so their coded form must stay readable as long as jobs are stored. Change ``jobVersion`` with
-/// the form, and give `upgrading:` closures to ``JobQueue/registerJob(parameters:policy:conditions:maxConcurrent:upgrading:handler:)``.
+/// the form, and register the kind with `upgrading:` closures
+/// (``JobQueue/registerJob(parameters:policy:conditions:maxConcurrent:upgrading:handler:)``).
 public protocol JobParameters: Codable, Sendable {
     /// The name of the kind, unique in its queue and the same in every release.
     static var jobName: String { get }

@@ -276,7 +276,7 @@ public struct AttemptResult: Hashable, Sendable {
 
     /// The claim.
     public var ticket: JobTicket
-    /// The time of the attempt's end; `nil` is the time of the call. Delays count from it.
+    /// The time of the attempt's end, from which delays count; `nil` is the time of the call.
     public var time: StoreInstant?
     /// The end.
     public var outcome: Outcome

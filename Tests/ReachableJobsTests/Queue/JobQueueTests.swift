@@ -202,7 +202,7 @@ import Testing
 
     @Test func aShutdownGivesRunningJobsBack() async throws {
         try await inWorld { world, store in
-            let process = Process(world, store) { _, _ in try await Task.sleep(for: .seconds(1_000_000)) }
+            let process = Process(world, store) { [clock = world.clock] _, _ in try await clock.sleep(for: .seconds(1_000_000)) }
             let running = world.start { await process.queue.run() }
             try await process.queue.push(Upload("a"))
             await world.settle()
@@ -219,7 +219,7 @@ import Testing
 
     @Test func aRunningJobIsCancelled() async throws {
         try await inWorld { world, store in
-            let process = Process(world, store) { _, _ in try await Task.sleep(for: .seconds(1_000_000)) }
+            let process = Process(world, store) { [clock = world.clock] _, _ in try await clock.sleep(for: .seconds(1_000_000)) }
             let running = world.start { await process.queue.run() }
             let id = try await process.queue.push(Upload("a")).id
             await world.settle()
