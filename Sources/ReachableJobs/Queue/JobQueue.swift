@@ -86,7 +86,8 @@ public final class JobQueue: Sendable {
 
     /// Registers the handler of a kind of jobs.
     ///
-    /// A worker runs only kinds and versions that were registered before ``run()``. Jobs of other kinds wait. So do jobs whose payload cannot be decoded; ``DurableJob/lastError`` says so.
+    /// A worker runs only kinds and versions that were registered before ``run()``. Jobs of other kinds wait. So do jobs whose
+    /// payload cannot be decoded; ``DurableJob/lastError`` says so.
     ///
     /// - Parameters:
     ///   - parameters: The type of the parameters.
