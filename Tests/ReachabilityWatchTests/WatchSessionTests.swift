@@ -115,7 +115,10 @@ struct WatchSessionTests {
         session.outputHasReader = true
         #expect(await session.run() == .done)
         #expect(output.lines.last?.contains("○ offline  no carrier") == true)
-        #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: the reader of standard output is too slow"])
+        #expect(
+            notes.lines == [
+                "reachability-watch: 2 transitions of internet dropped: the reader of standard output is too slow; next: write to a file"
+            ])
     }
 }
 
@@ -144,11 +147,13 @@ struct DropNoticeTests {
         var pipe = DropNotice(hasReader: true)
         #expect(
             pipe.dropped(1, of: "internet", now: .zero)
-                == ["1 transition of internet dropped: the reader of standard output is too slow"])
+                == ["1 transition of internet dropped: the reader of standard output is too slow; next: write to a file"])
         var terminal = DropNotice(hasReader: false)
         #expect(
             terminal.dropped(2, of: "internet", now: .zero)
-                == ["2 transitions of internet dropped: they came faster than lines could be written"])
+                == [
+                    "2 transitions of internet dropped: they came faster than lines could be written; next: watch fewer destinations"
+                ])
     }
 
     @Test func noticesComeAtMostOnceASecond() {

@@ -143,7 +143,7 @@ import Testing
         try await network.run { _ in nil }
         #expect(throws: Never.self) { _ = try network.interfaces() }
         let error = #expect(throws: ReachabilityError.self) { _ = try network.route(to: RouteQuery(to: ip("192.0.2.77"))) }
-        #expect(error?.code == .notRecorded && error?.description.contains("ask what was asked") == true)
+        #expect(error?.code == .notRecorded && error?.description.contains("next: ask only what was asked") == true)
     }
 
     @Test func gapStartsResync() async throws {
