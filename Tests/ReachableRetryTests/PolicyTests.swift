@@ -178,7 +178,7 @@ struct PolicyTests {
 
     @Test func numbersOfTheSystemAreUnderstood() {
         #expect(report(RetryPolicy.default.errno { _ in ENETUNREACH }) == .unreachable)
-        #expect(report(RetryPolicy.default.errno { _ in EAI_AGAIN }) == .nameless)
+        #expect(report(RetryPolicy.default.errno { _ in EAI_AGAIN }) == .noNameServer)
         #expect(report(RetryPolicy.default.errno { _ in EPIPE }) == .unclassified)
         #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
         #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")

@@ -134,9 +134,9 @@ extension PendingJob: CustomStringConvertible {
         case .unreachable: return " after an unreachable network"
         case .unanswered: return " after a host that could not be reached"
         case .timedOut: return " after a connection that timed out"
-        case .nameless: return " after a name lookup without an answer"
+        case .noNameServer: return " after a name lookup without an answer"
         case .refused: return " after a refused connection"
-        case .addressless, .shortage, .classified, .unclassified: return " after the error \(lastError)"
+        case .noSourceAddress, .shortage, .classified, .unclassified: return " after the error \(lastError)"
         }
     }
 

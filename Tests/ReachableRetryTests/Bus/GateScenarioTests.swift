@@ -76,11 +76,11 @@ import Testing
     }
 
     @Test func s22NamesThatCannotBeLookedUpYetLoseNoRequest() async throws {
-        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .nameless ? FailureReport(.nameless) : nil }
+        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .noNameServer ? FailureReport(.noNameServer) : nil }
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<1000 {
                 await scenario.submit(
-                    "\(number)", policy, reachedFrom: .seconds(13), before: .fails(Trouble.nameless, after: .milliseconds(20)))
+                    "\(number)", policy, reachedFrom: .seconds(13), before: .fails(Trouble.noNameServer, after: .milliseconds(20)))
             }
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
             await scenario.advance(to: .milliseconds(12_999))

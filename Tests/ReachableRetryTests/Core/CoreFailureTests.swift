@@ -21,8 +21,8 @@ struct CoreFailureTests {
         Row(report: .unclassified, stable: .unknown, overlapping: .network),
         Row(report: .classified(.transient), stable: .unknown, overlapping: .network),
         Row(report: .classified(.network), stable: .network, overlapping: .network),
-        Row(report: .nameless, stable: .network, overlapping: .network),
-        Row(report: .addressless, stable: .local, overlapping: .network),
+        Row(report: .noNameServer, stable: .network, overlapping: .network),
+        Row(report: .noSourceAddress, stable: .local, overlapping: .network),
         Row(report: .shortage, stable: .local, overlapping: .local),
         Row(report: .classified(.local), stable: .local, overlapping: .local),
         Row(report: .classified(.server), stable: .server, overlapping: .server),
@@ -173,13 +173,13 @@ struct CoreFailureTests {
         var bench = CoreBench()
         let (job, other) = (bench.submit(.plain.giveUpAfter(maxAttempts: nil)), bench.submit())
         for time in [10.0, 20, 30] {
-            bench.fail(job, .nameless)
+            bench.fail(job, .noNameServer)
             bench.pass(to: time)
         }
         bench.succeed(other)
-        bench.fail(job, .nameless)
+        bench.fail(job, .noNameServer)
         bench.pass(to: 40)
-        bench.fail(job, .nameless)
+        bench.fail(job, .noNameServer)
         #expect(bench.failures(job) == ["network", "network", "network", "server, charged", "network"])
     }
 

@@ -6,8 +6,8 @@ import Testing
 struct FailureReportTests {
     private static let meanings: [Int32: FailureReport] = [
         ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
-        EHOSTUNREACH: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .nameless, ECONNREFUSED: .refused,
-        EADDRNOTAVAIL: .addressless,
+        EHOSTUNREACH: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .noNameServer, ECONNREFUSED: .refused,
+        EADDRNOTAVAIL: .noSourceAddress,
         EMFILE: .shortage, ENFILE: .shortage, ENOMEM: .shortage, ENOBUFS: .shortage, ETXTBSY: .shortage, EAGAIN: .shortage,
     ]
 

@@ -24,7 +24,7 @@ enum Trouble: Error, Hashable {
     case unanswered
     case refused
     case timedOut
-    case nameless
+    case noNameServer
 
     /// Tells the bus what they mean.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {

@@ -51,7 +51,7 @@ struct CoreModel {
         /// The scope's epoch in which the system last told it that there is no network.
         var unreachableIn: Int?
         /// The number of answers when no name server answered it.
-        var answersAtNameless: Int?
+        var answersAtNameFailure: Int?
         var lastWasCharged = false
         var armedEpoch = 0
         var armedScopeEpoch = 0
@@ -225,9 +225,9 @@ struct CoreModel {
             let isKnown = scope.isLive && job.unreachableIn == scope.epoch
             return isCut || overlaps || !isKnown ? .network : .unknown
         case .refused: return isCut || overlaps ? .network : .server
-        case .addressless: return isCut || overlaps ? .network : .local
-        case .nameless:
-            let areFound = job.answersAtNameless.map { answers[job.scope, default: 0] > $0 } ?? false
+        case .noSourceAddress: return isCut || overlaps ? .network : .local
+        case .noNameServer:
+            let areFound = job.answersAtNameFailure.map { answers[job.scope, default: 0] > $0 } ?? false
             return isCut || overlaps || !areFound ? .network : .server
         case .unanswered, .timedOut:
             let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[place(job)] != scope.epoch

@@ -15,7 +15,7 @@ extension CoreRun {
             let index =
                 switch effect {
                 case .start(let key), .interrupt(let key, _), .end(let key, _): index(key)
-                case .publish(let subject, _): index(subject.key)
+                case .publish(let changed, _): index(changed.key)
                 case .warnOfShortage: model.jobs.firstIndex(where: isOwn) ?? 0
                 }
             try check(isOwn(model.jobs[index]), "it has nothing to do with \(effect)", index)
@@ -38,7 +38,7 @@ extension CoreRun {
             case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
             case .end(let key, let ending): try ended(index(key), ending)
             case .warnOfShortage: break
-            case .publish(let subject, let change): try told(subject, change, index(subject.key))
+            case .publish(let changed, let change): try told(changed, change, index(changed.key))
             }
         }
         model.measure()
@@ -100,13 +100,13 @@ extension CoreRun {
         try check(job.state != .ended, "it ends twice", index)
         switch ending {
         case .cancelled: try check(job.isCancelled, "it ends as cancelled without a cancellation", index)
-        case .gaveUp(let reason, let tally, _):
+        case .gaveUp(let reason, let counts, _):
             let waited = job.waitedBefore + (job.waitSince.map { model.now - $0 } ?? 0)
-            let expected = Tally(
+            let expected = JobCounts(
                 started: job.started, charged: job.charged, networkFailures: job.networkFailures,
-                waited: isWithoutLine && !job.hasStoodInLine ? .milliseconds(waited) : tally.waited,
+                waited: isWithoutLine && !job.hasStoodInLine ? .milliseconds(waited) : counts.waited,
                 elapsed: .milliseconds(model.now - job.submitted))
-            try check(tally == expected, "its report is \(tally), not \(expected)", index)
+            try check(counts == expected, "its report is \(counts), not \(expected)", index)
             try check(isRight(reason, job), "\(reason) is no reason to give up", index)
         }
         model.end(index)
@@ -123,11 +123,11 @@ extension CoreRun {
         }
     }
 
-    private mutating func told(_ subject: Subject, _ change: JobChange, _ index: Int) throws(Fault) {
+    private mutating func told(_ changed: ChangedJob, _ change: JobChange, _ index: Int) throws(Fault) {
         let job = model.jobs[index]
         try check(
-            Int(subject.scope) == job.scope && subject.destination == job.destination && subject.number == numbers[index],
-            "\(subject) is not it", index)
+            Int(changed.scope) == job.scope && changed.destination == job.destination && changed.number == numbers[index],
+            "\(changed) is not it", index)
         switch change {
         case .waiting(let condition):
             let first = model.unmet(job).first

@@ -310,7 +310,7 @@ struct CoreRun {
         if fault == .local { model.jobs[index].localFailures += 1 }
         if fault == .network, !isCharged { model.jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { model.jobs[index].unreachableIn = job.armedScopeEpoch }
-        if report.evidence == .nameless { model.jobs[index].answersAtNameless = model.answers[job.scope, default: 0] }
+        if report.evidence == .noNameServer { model.jobs[index].answersAtNameFailure = model.answers[job.scope, default: 0] }
         if let reason = reasonToStop(index, failure) {
             let isCut = reason == .deadline && job.interruptedBy == .deadline
             let isRight = effects.contains { if case .end(_, .gaveUp(reason, _, isCut: isCut)) = $0 { true } else { false } }

@@ -98,7 +98,7 @@ struct Variant: Equatable, Sendable {
 
 extension CoreStep {
     static let reports: [FailureReport] = [
-        .unclassified, .unclassified, .unreachable, .unanswered, .nameless, .refused, .addressless, .shortage, .timedOut,
+        .unclassified, .unclassified, .unreachable, .unanswered, .noNameServer, .refused, .noSourceAddress, .shortage, .timedOut,
         .classified(.transient), .classified(.network), .classified(.server), .classified(.server), .classified(.local),
         .classified(.overload()), .classified(.overload(retryAfter: .milliseconds(700))),
         .classified(.overload(retryAfter: .milliseconds(-5))), .classified(.request), .classified(.permanent),

@@ -61,11 +61,11 @@ extension CoreOracle {
         case .unreachable: return scope.isLive && job.unreachableIn == scope.epoch ? .unknown : .network
         case .unanswered, .timedOut:
             return scope.isLive && isSettling && gates[job.gate].reachedIn != scope.epoch ? .network : .server
-        case .nameless:
-            guard let seen = job.answersAtNameless else { return .network }
+        case .noNameServer:
+            guard let seen = job.answersAtNameFailure else { return .network }
             return scope.answers > seen ? .server : .network
         case .refused: return .server
-        case .addressless: return .local
+        case .noSourceAddress: return .local
         default: return .unknown
         }
     }
@@ -84,7 +84,7 @@ extension CoreOracle {
         if isCharged || fault == .local { jobs[index].failureIndex += 1 }
         if fault == .network, !isCharged { jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { jobs[index].unreachableIn = job.armedScopeEpoch }
-        if report.evidence == .nameless { jobs[index].answersAtNameless = conditions[job.scope].answers }
+        if report.evidence == .noNameServer { jobs[index].answersAtNameFailure = conditions[job.scope].answers }
         jobs[index].lastFault = fault
         jobs[index].lastWasCharged = isCharged
         if fault == .local { shortage = (max(1, running.count), now) }

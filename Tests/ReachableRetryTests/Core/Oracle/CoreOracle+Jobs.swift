@@ -127,10 +127,10 @@ extension CoreOracle {
 
     mutating func giveUp(_ index: Int, _ reason: GiveUp.Reason, isCut: Bool = false) {
         let job = jobs[index]
-        let tally = Tally(
+        let counts = JobCounts(
             started: job.started, charged: job.charged, networkFailures: job.networkFailures, waited: job.waited,
             elapsed: now - job.submitted)
-        end(index, .gaveUp(reason, tally, isCut: isCut))
+        end(index, .gaveUp(reason, counts, isCut: isCut))
     }
 
     mutating func end(_ index: Int, _ ending: Ending) {

@@ -97,7 +97,7 @@ struct CoreOracle {
         /// The scope's epoch in which it was last told that there is no network.
         var unreachableIn: UInt64?
         /// How many answers there had been when no name server answered it.
-        var answersAtNameless: Int?
+        var answersAtNameFailure: Int?
         var lastWasCharged = false
         /// What its last retry took from the budget.
         var refund: Int?
