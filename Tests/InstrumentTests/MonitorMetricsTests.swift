@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func anOutageWithinTheGraceIsNone() async throws {
+    @Test func outageWithinTheGraceIsNotCounted() async throws {
         try await Bench().run { bench in
             try bench.network.pull("eth0")
             bench.clock.advance(by: .milliseconds(100))
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func lossesOfEventsAndFailuresToAskAreCounted() async throws {
+    @Test func lostEventsAndFailedRequestsAreCounted() async throws {
         try await Bench().run { bench in
             bench.network.failNextRequests(2, errno: 16)
             try bench.network.loseEvents { try $0.setUp("eth0", false) }

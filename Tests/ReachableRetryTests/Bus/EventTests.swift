@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func aTestCanMeetAJobThatWaits() async throws {
+    @Test func testCanWaitForAParkedJob() async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
         let monitor = ReachabilityMonitor(network)
@@ -107,11 +107,11 @@ import Testing
         await #expect(throws: CancellationError.self) { try await meeting.value }
     }
 
-    @Test func theShutdownCutsNoNewsOff() async throws {
+    @Test func shutdownDropsNoEvents() async throws {
         for round in 1...200 {
             let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
             let events = bus.events
-            // Two run already, for each suspends once, and two race with the end.
+            // Two jobs run already, because each suspends once; two race with the end.
             let running = (1...2).map { _ in Task.immediate { try await bus.retry { _ in await Task.yield() } } }
             let jobs = running + (1...2).map { _ in Task { try await bus.retry { _ in await Task.yield() } } }
             await bus.shutdown(drain: nil)

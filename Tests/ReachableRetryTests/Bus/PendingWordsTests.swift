@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func eachLayerThatIsMissingHasItsWords() async throws {
+    @Test func eachMissingLayerHasADescription() async throws {
         try await Scenario().run { scenario in
             try scenario.network.rename("eth0", to: "e\u{1b}0")
             try scenario.network.setUp("e\u{1b}0", false)
@@ -54,8 +54,8 @@ import Testing
         }
     }
 
-    /// An interface that is all right but for one thing, and routes that say no.
-    @Test func eachReasonHasItsWords() async throws {
+    /// An interface with one missing layer, and routes that refuse.
+    @Test func eachQueueReasonHasADescription() async throws {
         try await Scenario().run { scenario in
             let network = scenario.network
             func expect(_ words: String, after change: () throws -> Void) async throws {
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func aHostWithoutAnAddressIsSaidToHaveNone() async throws {
+    @Test func hostWithoutAnAddressIsNamed() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("a", .scenario, to: .host("nas.example"), .ok())
             await scenario.advance(to: .seconds(2))
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func aMonitorThatHasNotLookedYetIsSaidToBe() async throws {
+    @Test func waitForTheFirstVerdictIsNamed() async throws {
         let network = SimulatedNetwork.online()
         network.failNextRequests(.max, errno: 16)
         let monitor = ReachabilityMonitor(network)
@@ -107,7 +107,7 @@ import Testing
         try await running.value
     }
 
-    @Test func delaysAreSaidWithWhatTheyAreFor() async throws {
+    @Test func delaysHaveTheirReasons() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(3150)))
             await scenario.submit("refused", policy, .fails(Trouble.refused, after: .zero), .ok())
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func aLifeThatHasNotBegunIsSaidToBeDue() async throws {
+    @Test func unstartedRunIsDescribedAsDue() async throws {
         try await Scenario().run { scenario in
             let running = Task {
                 try await scenario.bus.job(options: JobOptions(id: "a")) { _ in }.repeating(every: .seconds(10)).run()
@@ -159,8 +159,8 @@ import Testing
         }
     }
 
-    /// A backoff of the caller's is asked while the job has failed and waits for nothing yet.
-    @Test func aDelayThatIsBeingDecidedOnIsSaidToBe() async throws {
+    /// The caller's backoff runs while the job is failed and not parked yet.
+    @Test func undecidedDelayIsNamed() async throws {
         try await Scenario().run { scenario in
             let seen = Mutex<[String]>([])
             let backoff = Backoff.custom { [bus = scenario.bus] _ in
@@ -198,7 +198,7 @@ import Testing
 
     @Test func waitForASteadyPathHasAReason() async throws {
         try await Scenario().run { scenario in
-            // The bus looks at the network from its first job on.
+            // The bus follows the network from its first job on.
             await scenario.submit("first", .scenario, .ok())
             try await scenario.at(.seconds(1)) { network in
                 for _ in 1...7 {
@@ -240,7 +240,7 @@ import Testing
                 == "waits for its turn: the pace allows the next start in 500 ms")
     }
 
-    @Test func bulkJobsSayThatNotAllMachinesComeBackTogether() async throws {
+    @Test func bulkSpreadHasAReason() async throws {
         try await Scenario(online: false, seed: 7, release: .spread(over: .seconds(60))).run { scenario in
             let job = Task { try await scenario.bus.retry(options: JobOptions(priority: .bulk, id: "a")) { _ in } }
             try await scenario.bus.parked("a")

@@ -6,7 +6,7 @@ import Testing
 
 /// The bus releases values of its callers outside of its lock, because a `deinit` may use the bus.
 @Suite(.timeLimit(.minutes(10))) struct ReleaseOfValuesTests {
-    /// Uses the bus when it goes.
+    /// Uses the bus in its `deinit`.
     private final class Tattler: Error {
         private let bus: RetryBus
         private let count: Counter
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func eventsThatNoListenerReadAreReleasedOutsideOfTheLock() async throws {
+    @Test func unreadEventsAreReleasedOutsideOfTheLock() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let count = Counter()
         do {
@@ -63,7 +63,7 @@ import Testing
         #expect(count.value.load(ordering: .relaxed) == 2)
     }
 
-    /// A clock that is set by hand, backwards, too.
+    /// A clock that a test sets, even backwards.
     private struct CrookedClock: Clock {
         final class Hand: Sendable {
             let offset = Mutex(Duration.zero)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func theTimeOfTheBusNeverRunsBack() async throws {
+    @Test func busTimeNeverRunsBackwards() async throws {
         let clock = CrookedClock()
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: clock)
         let events = bus.events

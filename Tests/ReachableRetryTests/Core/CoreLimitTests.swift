@@ -31,13 +31,13 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [1])
     }
 
-    @Test func aJobMayNotAllowItMoreThanTheBus() {
+    @Test func jobCannotExceedTheBusLimit() {
         var bench = CoreBench(maxConcurrentPerDestination: 1)
         let jobs = (0..<3).map { _ in bench.submit(.plain.maxConcurrentPerDestination(2), destination: "nas") }
         #expect(running(bench, jobs) == [0])
     }
 
-    @Test func theLimitHoldsForUrgentJobsAndThoseThatOptOut() {
+    @Test func limitAppliesToUrgentAndBypassingJobs() {
         var bench = CoreBench(.gated, maxConcurrentPerDestination: 1)
         let first = bench.submit(destination: "nas")
         let others = [
@@ -49,7 +49,7 @@ struct CoreLimitTests {
         #expect(running(bench, others).count == 1)
     }
 
-    @Test func aDestinationHoldsHalfWhileAnotherWaits() {
+    @Test func destinationGetsHalfWhileAnotherWaits() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let slow = (0..<6).map { _ in bench.submit(destination: "slow") }
         let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
@@ -74,7 +74,7 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] && running(bench, idle) == [0])
     }
 
-    @Test func aPersonMayExceedTheHalf() {
+    @Test func interactiveJobsMayExceedTheHalf() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let urgent = (0..<3).map { _ in bench.submit(destination: "slow", priority: .interactive) }
         let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
@@ -83,7 +83,7 @@ struct CoreLimitTests {
     }
 
     @Test(arguments: [ReleasePolicy.immediate, .gated, .paced(perSecond: 100, burst: 100)])
-    func aServersOrderHoldsItsDestinationAfterItsJob(release: ReleasePolicy) {
+    func serverDelayOutlastsItsJob(release: ReleasePolicy) {
         var bench = CoreBench(release)
         let told = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
         bench.fail(told, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
@@ -100,7 +100,7 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
     }
 
-    @Test func theLongestOrderHolds() {
+    @Test func longestServerDelayCounts() {
         var bench = CoreBench()
         let told = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
         bench.fail(told[0], .classified(.overload(retryAfter: .seconds(30))))
@@ -179,7 +179,7 @@ struct CoreLimitTests {
         #expect(bench.state(inner) == .running, "its second attempt, too")
     }
 
-    @Test func aNestedJobOfAnEndedAttemptStandsInLine() {
+    @Test func nestedJobOfAnEndedAttemptIsQueued() {
         var bench = CoreBench(maxConcurrent: 1)
         let outer = bench.submit()
         bench.down()
@@ -192,7 +192,7 @@ struct CoreLimitTests {
         #expect([bench.state(other), bench.state(late)] == [.running, .queued])
     }
 
-    @Test func aNestedJobOfAnEarlierAttemptStandsInLine() {
+    @Test func nestedJobOfAnEarlierAttemptIsQueued() {
         var bench = CoreBench(maxConcurrent: 1)
         let outer = bench.submit()
         let inner = bench.submit(.plain.backoff(.constant(.seconds(10))), in: outer)

@@ -2,7 +2,7 @@ import Glibc
 import ReachableRetry
 import Testing
 
-/// The numbers in the core are the C library's.
+/// Checks the core's error numbers against the C library's.
 struct FailureReportTests {
     private static let meanings: [Int32: FailureReport] = [
         ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
@@ -11,7 +11,7 @@ struct FailureReportTests {
         EMFILE: .shortage, ENFILE: .shortage, ENOMEM: .shortage, ENOBUFS: .shortage, ETXTBSY: .shortage, EAGAIN: .shortage,
     ]
 
-    @Test func theNumbersOfANetworkThatIsGoneAreKnown() {
+    @Test func networkErrorNumbersAreClassified() {
         for (number, meaning) in Self.meanings { #expect(FailureReport(systemError: number) == meaning, "\(number)") }
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// Submitted jobs, without a waiting caller.
 @Suite(.timeLimit(.minutes(10))) struct SubmittedJobTests {
-    /// The bus's own stream says when a life is over.
+    /// The bus's own stream shows the end of a run.
     private func end(of ids: Set<JobID>, in events: AsyncStream<RetryEvent>) async {
         var open = ids
         for await event in events where [.succeeded, .gaveUp, .cancelled].contains(event.kind) {
@@ -15,14 +15,14 @@ import Testing
         }
     }
 
-    @Test func theyStartWhenTheNetworkIsBack() async throws {
+    @Test func submittedJobsStartAtTheReconnect() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let events = scenario.bus.events
             let job = script.job(scenario.bus)
             let ids = try [job.submit(detached: true), job.submit(detached: true)]
             #expect(scenario.bus.pending.map(\.id) == ids && scenario.bus.pending.map(\.state) == [.waiting, .waiting])
-            // There is no task that could be awake.
+            // The job has no task, so none can be awake.
             #expect(scenario.bus.isQuiet)
             try scenario.network.plug("eth0")
             await end(of: Set(ids), in: events)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func theirHandlersHearAll() async throws {
+    @Test func handlersReceiveAllEvents() async throws {
         try await Scenario(online: false).run { scenario in
             let (heard, hear) = AsyncStream.makeStream(of: String.self)
             let script = Script(scenario, failures: [Trouble.refused])
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func theyCanBeCancelledByName() async throws {
+    @Test func submittedJobsAreCancelledByName() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let events = scenario.bus.events
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func theyAreTriedAgain() async throws {
+    @Test func submittedJobsAreRetried() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let events = scenario.bus.events

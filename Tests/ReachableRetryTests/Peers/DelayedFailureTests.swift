@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Libraries that delay each failure, the last one too: Donny Wals' retry of publishers, and RepetitiveTask.
+/// Libraries that delay each failure, including the last: Donny Wals' retry of publishers, and RepetitiveTask.
 @Suite(.timeLimit(.minutes(10))) struct DelayedFailureTests {
     private static let threeSeconds = RetryPolicy.peer(.constant(.seconds(3)), attempts: 3)
         .giveUpOnErrors { $0 as? Trouble == .refused }
@@ -12,7 +12,7 @@ import Testing
     private static let refused = Act.fails(Trouble.refused, after: .zero)
 
     private static let donnys: [PeerCase] = [
-        // His last failure arrives at 9; with another operator he makes six requests instead of three.
+        // Donny Wals' last failure arrives at 9 s; with another operator there are six requests instead of three.
         PeerCase(
             name: "all fail", policy: threeSeconds, acts: [busy],
             starts: [0, 3, 6], ends: 6, result: "busy(retryAfter: nil)", reason: .attempts),
@@ -27,7 +27,7 @@ import Testing
 
     @Test(arguments: donnys) func donnysRequestsKeepTheirTimes(peer: PeerCase) async throws { try await peer.check() }
 
-    /// Shared publishers replay the first error: each attempt has to run the work again.
+    /// Shared publishers replay the first error: each attempt must run the operation again.
     @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
         let told = Mutex<[Trouble?]>([])
@@ -43,7 +43,7 @@ import Testing
 
     private static func told(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
 
-    /// There the work sleeps for the delay that it was told, the last time for nothing, and one version never stops counting.
+    /// In RepetitiveTask the operation sleeps for the delay, even after the last failure; one version never stops.
     private static let repetitive: [PeerCase] = [
         PeerCase(
             name: "three retries, 5 told: over at 15 and not at 20", policy: .peer(.immediate, attempts: 4), acts: [told(5)],
@@ -61,14 +61,14 @@ import Testing
 
     @Test(arguments: repetitive) func hardDelaysOfTheOperationAreKept(peer: PeerCase) async throws { try await peer.check() }
 
-    @Test(arguments: 1...5) func attemptsEnd(most: Int) async throws {
+    @Test(arguments: 1...5) func attemptsEndAtTheLimit(most: Int) async throws {
         try await PeerCase(
             name: "\(most)", policy: .peer(.immediate, attempts: most), acts: [.fails(after: .seconds(1))],
             starts: (0..<most).map(Double.init), ends: Double(most), result: "other", reason: .attempts
         ).check()
     }
 
-    /// Its failure tells the count and loses the cause.
+    /// RepetitiveTask's error has the count, but not the cause.
     @Test func reportHasCauseAndCount() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let stories = Mutex<[GiveUp]>([])

@@ -12,9 +12,9 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     enum Change: Sendable {
         case down
         case up
-        /// Out and in again.
+        /// Pulled and plugged in again.
         case flap
-        /// Everything is said once more, and nothing is different.
+        /// All events again, without a change.
         case echo
     }
 
@@ -25,7 +25,7 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     var isOnline = true
     var changes: [(at: Double, Change)] = []
     var starts: [Double]
-    /// `nil` if the job lasts for ever.
+    /// `nil` if the job does not end.
     var ends: Double?
     var result = "ok"
     /// The reason for giving up; `nil` if the job succeeds.
