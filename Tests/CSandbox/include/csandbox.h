@@ -27,8 +27,18 @@ typedef enum {
     CSANDBOX_NO_PRECISE_WAIT
 } csandbox_refusal;
 
-/// Runs a body on a thread of its own, which is restricted, and waits for it. Returns 0 or a negative errno; then it did not run.
+/// Runs a body on a new, restricted thread and waits for it. Returns 0, or a negative errno if the body did not run.
 int32_t csandbox_run(csandbox_refusal refusal, void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
+
+/// Runs a body on a new thread, whose children report when they join multicast groups of netlink, and waits for it.
+///
+/// Returns a descriptor for csandbox_next_join, which the caller closes, or a negative errno if the body did not run.
+int32_t csandbox_run_reporting_joins(void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
+
+/// Waits until a process is about to join a group, and lets it continue (seccomp_unotify(2)).
+///
+/// Returns 1, 0 if no such process is left, or a negative errno.
+int32_t csandbox_next_join(int32_t listener);
 
 /// A socket that is to be connected, and what came of it.
 typedef struct {

@@ -54,7 +54,7 @@ import Testing
             await scenario.settle()
             #expect(
                 scenario.bus.pending.map(\.reason)
-                    == Array(repeating: "waits for the network: the kernel says that it is gone", count: 2))
+                    == Array(repeating: "waits for the network: a lookup found no route", count: 2))
             #expect(scenario.bus.pending.allSatisfy { $0.state == .waiting })
             await scenario.advance(to: .milliseconds(1099))
             #expect(scenario.starts("failed") == [0] && scenario.starts("new").isEmpty)

@@ -20,7 +20,7 @@ import Testing
                 reasons(scenario) == [
                     "waits for the network: eth0 has no carrier (noCarrier)",
                     "waits for the network: eth0 has no carrier (noCarrier), and for condition 'logged in'",
-                    "waits for a way to 203.0.113.5: eth0 has no carrier (noCarrier)",
+                    "waits for a path to 203.0.113.5: eth0 has no carrier (noCarrier)",
                 ])
             #expect(scenario.bus.pending.first?.description == "a: waits for the network: eth0 has no carrier (noCarrier)")
             #expect(try await scenario.bus.parked("a").reason == "waits for the network: eth0 has no carrier (noCarrier)")
@@ -50,7 +50,7 @@ import Testing
             await scenario.submit("b", .scenario, to: scope, .ok())
             #expect(
                 reasons(scenario).last
-                    == "waits for a way to internet%wlan0: there is no interface named wlan0 (noInterface)")
+                    == "waits for a path to internet%wlan0: there is no interface named wlan0 (noInterface)")
         }
     }
 
@@ -88,7 +88,7 @@ import Testing
         try await Scenario().run { scenario in
             await scenario.submit("a", .scenario, to: .host("nas.example"), .ok())
             await scenario.advance(to: .seconds(2))
-            #expect(reasons(scenario) == ["waits for a way to nas.example: the name does not exist (unresolved)"])
+            #expect(reasons(scenario) == ["waits for a path to nas.example: the name does not exist (unresolved)"])
         }
     }
 
@@ -120,9 +120,9 @@ import Testing
             #expect(
                 reasons(scenario) == [
                     "backs off for 3.2 s after a refused connection", "backs off for 3.2 s after the error other",
-                    "told to wait 30 s by the server",
+                    "the server ordered a delay of 30 s",
                     "backs off for 3.2 s after the error busy(retryAfter: Optional(0.8 seconds)), "
-                        + "and told to wait 799 ms by the server",
+                        + "and the server ordered a delay of 799 ms",
                     "backs off for 3.2 s after an attempt that took too long", "attempt 1 is running",
                 ])
             scenario.bus.pause("other")
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func unstartedRunIsDescribedAsDue() async throws {
+    @Test func unstartedLifeIsDescribedAsDue() async throws {
         try await Scenario().run { scenario in
             let running = Task {
                 try await scenario.bus.job(options: JobOptions(id: "a")) { _ in }.repeating(every: .seconds(10)).run()

@@ -6,7 +6,7 @@ import Testing
 
 /// Cold jobs: they start on demand.
 @Suite(.timeLimit(.minutes(10))) struct JobTests {
-    @Test func eachValueIsARunOfItsOwn() async throws {
+    @Test func eachValueIsAnIndependentLife() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let job = script.job(scenario.bus)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func handlersStackAndReceiveEveryRun() async throws {
+    @Test func handlersStackAndReceiveEveryLife() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus).onEvent { script.note($0, by: "a ") }.onEvent { script.note($0, by: "b ") }
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func busThatIsShutDownRefusesRuns() async throws {
+    @Test func busThatIsShutDownRefusesLives() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus)

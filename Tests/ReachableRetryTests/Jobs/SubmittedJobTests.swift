@@ -6,7 +6,7 @@ import Testing
 
 /// Submitted jobs, without a waiting caller.
 @Suite(.timeLimit(.minutes(10))) struct SubmittedJobTests {
-    /// The bus's own stream shows the end of a run.
+    /// The bus's own stream shows the end of a life.
     private func end(of ids: Set<JobID>, in events: AsyncStream<RetryEvent>) async {
         var open = ids
         for await event in events where [.succeeded, .gaveUp, .cancelled].contains(event.kind) {
