@@ -60,8 +60,8 @@ import Testing
             bench.clock.advance(by: .seconds(1))
             _ = await transitions.next(isolation: #isolation)
             #expect(try bench.count("reachability.transitions", ("kind", "offline")) == 1)
-            let told = bench.entries("reachability.scope").filter { $0.message == "offline" }
-            #expect(told.map(\.level).sorted() == [.debug, .info], "the log tells of both")
+            let offlineEntries = bench.entries("reachability.scope").filter { $0.message == "offline" }
+            #expect(offlineEntries.map(\.level).sorted() == [.debug, .info], "the log has both")
         }
     }
 

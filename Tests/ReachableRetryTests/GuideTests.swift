@@ -88,15 +88,15 @@ import Testing
 
     @Test func offlineJobGivesUpAtItsWaitLimit() async throws {
         try await Scenario(online: false).run { scenario in
-            let stories = Mutex<[String]>([])
-            let policy = RetryPolicy.hurried { report in stories.withLock { $0.append(report) } }
+            let reports = Mutex<[String]>([])
+            let policy = RetryPolicy.hurried { report in reports.withLock { $0.append(report) } }
             let uploading = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "a")) { _ in } }
             try await scenario.bus.parked("a")
             scenario.clock.advance(by: .seconds(599))
             #expect(try await scenario.bus.parked("a").attempts == 0)
             scenario.clock.advance(by: .seconds(1))
             await #expect(throws: RetryError.waitLimit) { try await uploading.finished() }
-            #expect(stories.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
+            #expect(reports.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
         }
     }
 
@@ -116,16 +116,16 @@ import Testing
 
     @Test func jobsWithABudgetStopRetryingTogether() async throws {
         try await Scenario().run { scenario in
-            let stories = Mutex<[GiveUp]>([])
+            let reports = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { report in
-                stories.withLock { $0.append(report) }
+                reports.withLock { $0.append(report) }
             }
             for _ in 1...3 {
                 let uploading = Task { try await scenario.bus.retry(policy) { _ in throw Refusal(status: 503) } }
                 await #expect(throws: Refusal.self) { try await uploading.finished() }
             }
-            #expect(stories.withLock { $0.map(\.attempts) } == [5, 1, 1])
-            #expect(stories.withLock { $0.allSatisfy { $0.reason == .budget } })
+            #expect(reports.withLock { $0.map(\.attempts) } == [5, 1, 1])
+            #expect(reports.withLock { $0.allSatisfy { $0.reason == .budget } })
         }
     }
 

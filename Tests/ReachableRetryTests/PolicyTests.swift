@@ -13,7 +13,7 @@ struct PolicyTests {
         case c
     }
 
-    private final class Asked: Sendable {
+    private final class CallLog: Sendable {
         let names = Mutex<[String]>([])
     }
 
@@ -26,7 +26,7 @@ struct PolicyTests {
     }
 
     @Test func predicatesAreCalledInOrder() {
-        let asked = Asked()
+        let asked = CallLog()
         @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
         let policy = RetryPolicy.default
             .errno { _ in
@@ -101,15 +101,15 @@ struct PolicyTests {
     }
 
     @Test func handlersOfGivingUpAddUp() {
-        let told = Asked()
+        let calls = CallLog()
         let policy = RetryPolicy.default
-            .onGiveUp { giveUp in told.names.withLock { $0.append("first \(giveUp.charged)") } }
-            .onGiveUp { giveUp in told.names.withLock { $0.append("second \(giveUp.charged)") } }
+            .onGiveUp { giveUp in calls.names.withLock { $0.append("first \(giveUp.charged)") } }
+            .onGiveUp { giveUp in calls.names.withLock { $0.append("second \(giveUp.charged)") } }
         let report = GiveUp(
             job: "sync", reason: .attempts, attempts: 3, charged: 2, networkFailures: 1, waited: .zero, elapsed: .seconds(1),
             lastError: nil)
         for handler in policy.rules.giveUpHandlers { handler(report) }
-        #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
+        #expect(calls.names.withLock(\.self) == ["first 2", "second 2"])
     }
 
     /// Returns a policy's rules by name; functions are counted.

@@ -214,7 +214,7 @@ import Testing
     }
 }
 
-/// A network whose name servers never answer, not even that they cannot.
+/// A network whose name servers never answer, not even with an error.
 private final class SilentResolver: HostResolving {
     private let network: SimulatedNetwork
 

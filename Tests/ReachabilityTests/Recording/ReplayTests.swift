@@ -23,13 +23,13 @@ import Testing
         let monitor = ReachabilityMonitor(network)
         let stream = monitor.transitions(to: network.scopes[0], raw: true)
         try await monitor.run()
-        var told: [String] = []
+        var texts: [String] = []
         for await transition in stream {
-            told.append("\(transition.epoch) \(transition.current) (\(transition.cause))")
+            texts.append("\(transition.epoch) \(transition.current) (\(transition.cause))")
         }
         let way = "satisfied via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4"
         #expect(
-            told == [
+            texts == [
                 "1 \(way) (watching began)", "1 unsatisfied: no carrier (eth0 lost carrier)", "2 \(way) (eth0 got carrier)",
                 "2 unsatisfied: a route says unreachable (route 203.0.113.0/24 was set)",
                 "2 unsatisfied: no route (route 203.0.113.0/24 was removed)",

@@ -16,17 +16,17 @@ import Testing
             try await scenario.at(.seconds(8)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(10))
             await scenario.bus.shutdown(drain: nil)
-            var told: [String] = []
+            var published: [String] = []
             while let event = await events.next(isolation: #isolation) {
                 #expect(event.job == "job" && event.scope == .internet)
                 var text = "\(event.at / .seconds(1)) \(event.kind.rawValue) \(event.attempt)"
                 if let failure = event.failure { text += " \(failure.error) \(failure.fault) \(failure.isCharged)" }
                 if let delay = event.delay { text += " \(delay)" }
                 if !event.unmet.isEmpty { text += " \(event.unmet)" }
-                told.append(text)
+                published.append(text)
             }
             #expect(
-                told == [
+                published == [
                     "0.0 waiting 0 [the network]", "5.0 attemptStarted 1",
                     "5.1 attemptFailed 1 busy(retryAfter: nil) overload(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
                     "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable network false", "6.2 waiting 2 [the network]",
@@ -35,7 +35,7 @@ import Testing
                 ])
             var count = 0
             for await _ in other { count += 1 }
-            #expect(count == told.count, "each listener has its own stream")
+            #expect(count == published.count, "each listener has its own stream")
         }
     }
 

@@ -92,7 +92,7 @@ import Testing
             }
             #expect(isGone(1500))
             monitor.reevaluate(.internet)
-            #expect(!isGone(1500), "the monitor has heard something since")
+            #expect(!isGone(1500), "the monitor has received an event since")
         }
     }
 

@@ -18,15 +18,15 @@ import Testing
 
     @Test func theDeadlineCancelsARunningAttemptAndAwaitsIt() async throws {
         try await Scenario().run { scenario in
-            let stories = Mutex<[GiveUp]>([])
+            let reports = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { report in
-                stories.withLock { $0.append(report) }
+                reports.withLock { $0.append(report) }
             }
             await scenario.submit("job", policy, .fails(), .ok(after: .seconds(100)))
             await scenario.advance(to: .seconds(100))
             #expect(scenario.starts("job") == [0, 1.1] && scenario.ended("job") == 5)
             #expect(scenario.result("job") == "\(RetryError.deadline)")
-            let report = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            let report = try #require(reports.withLock { $0.count == 1 ? $0.first : nil })
             #expect(report.reason == .deadline && report.attempts == 2 && report.elapsed == .seconds(5) && report.waited == .zero)
         }
     }

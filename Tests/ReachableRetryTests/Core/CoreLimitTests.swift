@@ -85,9 +85,9 @@ struct CoreLimitTests {
     @Test(arguments: [ReleasePolicy.immediate, .gated, .paced(perSecond: 100, burst: 100)])
     func serverDelayOutlastsItsJob(release: ReleasePolicy) {
         var bench = CoreBench(release)
-        let told = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
-        bench.fail(told, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
-        #expect(bench.result(told) != nil)
+        let delayed = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
+        bench.fail(delayed, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
+        #expect(bench.result(delayed) != nil)
         let jobs = [
             bench.submit(destination: "nas"), bench.submit(destination: "nas", priority: .interactive),
             bench.submit(.plain.connectivity(.ignore), destination: "nas"),
@@ -102,9 +102,9 @@ struct CoreLimitTests {
 
     @Test func longestServerDelayCounts() {
         var bench = CoreBench()
-        let told = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
-        bench.fail(told[0], .classified(.overload(retryAfter: .seconds(30))))
-        bench.fail(told[1], .classified(.overload(retryAfter: .seconds(10))))
+        let delayed = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
+        bench.fail(delayed[0], .classified(.overload(retryAfter: .seconds(30))))
+        bench.fail(delayed[1], .classified(.overload(retryAfter: .seconds(10))))
         let next = bench.submit(destination: "nas")
         bench.pass(to: 40)
         #expect(bench.starts(next) == [30])

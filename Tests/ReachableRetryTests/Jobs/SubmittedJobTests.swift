@@ -32,11 +32,11 @@ import Testing
 
     @Test func handlersReceiveAllEvents() async throws {
         try await Scenario(online: false).run { scenario in
-            let (heard, hear) = AsyncStream.makeStream(of: String.self)
+            let (received, receive) = AsyncStream.makeStream(of: String.self)
             let script = Script(scenario, failures: [Trouble.refused])
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
-            try script.job(scenario.bus, policy, id: "job").onEvent { hear.yield($0.text) }.submit()
-            var listener = heard.makeAsyncIterator()
+            try script.job(scenario.bus, policy, id: "job").onEvent { receive.yield($0.text) }.submit()
+            var listener = received.makeAsyncIterator()
             #expect(await listener.next() == "waiting for the network")
             try scenario.network.plug("eth0")
             #expect(await listener.next() == "start 1")
@@ -47,12 +47,12 @@ import Testing
 
     @Test func endIsReportedForUnstartedJobs() async throws {
         try await Scenario(online: false).run { scenario in
-            let (stories, tell) = AsyncStream.makeStream(of: GiveUp.self)
+            let (reports, deliver) = AsyncStream.makeStream(of: GiveUp.self)
             let script = Script(scenario)
-            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { tell.yield($0) }
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { deliver.yield($0) }
             let id = try script.job(scenario.bus, policy).submit()
             scenario.clock.advance(by: .seconds(5))
-            var listener = stories.makeAsyncIterator()
+            var listener = reports.makeAsyncIterator()
             let report = await listener.next()
             #expect(report?.job == id && report?.reason == .deadline && report?.attempts == 0 && script.calls.isEmpty)
         }

@@ -117,15 +117,15 @@ import Testing
 
     @Test func aCancelledRequestIsNotRepeated() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let stories = Mutex(0)
-            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in stories.withLock { $0 += 1 } }
+            let giveUps = Mutex(0)
+            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in giveUps.withLock { $0 += 1 } }
             let task = await scenario.submit("job", policy, .fails(after: .seconds(10)))
             await scenario.advance(to: .seconds(1))
             task.cancel()
             await task.value
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0] && scenario.ended("job") == 1)
-            #expect(scenario.result("job") == "CancellationError()" && stories.withLock(\.self) == 0)
+            #expect(scenario.result("job") == "CancellationError()" && giveUps.withLock(\.self) == 0)
         }
     }
 
@@ -133,10 +133,10 @@ import Testing
     @Test func firstDecisionInAChainCounts() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[String]>([])
-            func retrier(_ name: String, _ opinion: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
+            func retrier(_ name: String, _ answer: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
                 { _ in
                     asked.withLock { $0.append(name) }
-                    return opinion
+                    return answer
                 }
             }
             let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)

@@ -37,23 +37,23 @@ import Testing
 
     @Test(arguments: cases) func callsAndSleepsAreCounted(peer: PeerCase) async throws { try await peer.check() }
 
-    private static func told(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
+    private static func failsBusy(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
 
     // In swift-retry a server's delay skips the attempts that it covers, and the longest one ends the operation.
     // Here it skips none, and only a deadline ends the job.
     private static let orders: [PeerCase] = [
         PeerCase(
-            name: "as long as two delays", policy: three, acts: [told(3), instant],
+            name: "as long as two delays", policy: three, acts: [failsBusy(3), instant],
             starts: [0, 3, 5], ends: 5, result: "other", reason: .attempts),
         PeerCase(
-            name: "longer than all delays", policy: three, acts: [told(3.001), instant],
+            name: "longer than all delays", policy: three, acts: [failsBusy(3.001), instant],
             starts: [0, 3.001, 5.001], ends: 5.001, result: "other", reason: .attempts),
         PeerCase(
             name: "up to the deadline", policy: three.giveUpAfter(elapsed: .seconds(3.002)),
-            acts: [told(3.001), .ok(after: .zero)],
+            acts: [failsBusy(3.001), .ok(after: .zero)],
             starts: [0, 3.001], ends: 3.001),
         PeerCase(
-            name: "beyond the deadline", policy: three.giveUpAfter(elapsed: .seconds(3)), acts: [told(3.001)],
+            name: "beyond the deadline", policy: three.giveUpAfter(elapsed: .seconds(3)), acts: [failsBusy(3.001)],
             starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(3.001)))", reason: .deadline),
     ]
 

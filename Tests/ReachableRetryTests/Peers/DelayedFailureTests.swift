@@ -30,32 +30,34 @@ import Testing
     /// Shared publishers replay the first error: each attempt must run the operation again.
     @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
-        let told = Mutex<[Trouble?]>([])
+        let previousFailures = Mutex<[Trouble?]>([])
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let thrown = await #expect(throws: Trouble.self) {
             try await bus.retry(.peer(.immediate, attempts: 3)) { attempt in
-                told.withLock { $0.append(attempt.previousFailure as? Trouble) }
+                previousFailures.withLock { $0.append(attempt.previousFailure as? Trouble) }
                 throw errors[min(attempt.number, errors.count) - 1]
             }
         }
-        #expect(told.withLock(\.self) == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)
+        #expect(previousFailures.withLock(\.self) == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)
     }
 
-    private static func told(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
+    private static func failsBusy(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
 
     /// In RepetitiveTask the operation sleeps for the delay, even after the last failure; one version never stops.
     private static let repetitive: [PeerCase] = [
         PeerCase(
-            name: "three retries, 5 told: over at 15 and not at 20", policy: .peer(.immediate, attempts: 4), acts: [told(5)],
+            name: "three retries, delays of 5: over at 15 and not at 20", policy: .peer(.immediate, attempts: 4),
+            acts: [failsBusy(5)],
             starts: [0, 5, 10, 15], ends: 15, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
         PeerCase(
-            name: "another delay each time", policy: .peer(.immediate, attempts: 4), acts: [told(2), told(7), told(1), told(9)],
+            name: "another delay each time", policy: .peer(.immediate, attempts: 4),
+            acts: [failsBusy(2), failsBusy(7), failsBusy(1), failsBusy(9)],
             starts: [0, 2, 9, 10], ends: 10, result: "\(Trouble.busy(retryAfter: .seconds(9)))", reason: .attempts),
         PeerCase(
-            name: "no retry", policy: .peer(.immediate, attempts: 1), acts: [told(5)],
+            name: "no retry", policy: .peer(.immediate, attempts: 1), acts: [failsBusy(5)],
             starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
         PeerCase(
-            name: "a failure that is none to wait for", policy: threeSeconds, acts: [told(5), refused],
+            name: "a failure without a delay", policy: threeSeconds, acts: [failsBusy(5), refused],
             starts: [0, 5], ends: 5, result: "refused", reason: .permanent),
     ]
 
@@ -71,11 +73,11 @@ import Testing
     /// RepetitiveTask's error has the count, but not the cause.
     @Test func reportHasCauseAndCount() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let stories = Mutex<[GiveUp]>([])
-            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in stories.withLock { $0.append(report) } }
-            await scenario.submit("job", policy, Self.told(5))
+            let reports = Mutex<[GiveUp]>([])
+            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in reports.withLock { $0.append(report) } }
+            await scenario.submit("job", policy, Self.failsBusy(5))
             await scenario.advance(to: .seconds(60))
-            let report = try #require(stories.withLock { $0.first })
+            let report = try #require(reports.withLock { $0.first })
             #expect(report.attempts == 4 && report.charged == 4 && report.elapsed == .seconds(15))
             #expect(report.lastError as? Trouble == .busy(retryAfter: .seconds(5)))
         }

@@ -35,16 +35,16 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
 
     func check() async throws {
         try await Scenario(online: isOnline, release: .immediate).run { scenario in
-            let stories = Mutex<[GiveUp]>([])
-            await scenario.submit("job", policy.onGiveUp { report in stories.withLock { $0.append(report) } }, acts: acts)
+            let reports = Mutex<[GiveUp]>([])
+            await scenario.submit("job", policy.onGiveUp { report in reports.withLock { $0.append(report) } }, acts: acts)
             for (time, change) in changes { try await scenario.at(.seconds(time)) { try change.happen(to: $0) } }
             await scenario.advance(to: .seconds(2000))
             #expect(scenario.starts("job") == starts)
             #expect(scenario.ended("job") == ends)
             if ends != nil { #expect(scenario.result("job") == result) }
-            let told = stories.withLock(\.self)
-            #expect(told.map(\.reason) == (reason.map { [$0] } ?? []))
-            #expect(told.allSatisfy { $0.attempts == starts.count }, "the report counts what was started")
+            let given = reports.withLock(\.self)
+            #expect(given.map(\.reason) == (reason.map { [$0] } ?? []))
+            #expect(given.allSatisfy { $0.attempts == starts.count }, "the report counts what was started")
         }
     }
 }

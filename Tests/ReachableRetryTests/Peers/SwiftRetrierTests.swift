@@ -60,9 +60,9 @@ import Testing
             await scenario.submit("job", policy, acts: life.acts)
             await scenario.advance(to: .seconds(60))
             await scenario.bus.shutdown(drain: nil)
-            var told: [RetryEvent.Kind] = []
-            for await event in events { told.append(event.kind) }
-            #expect(told == life.events)
+            var kinds: [RetryEvent.Kind] = []
+            for await event in events { kinds.append(event.kind) }
+            #expect(kinds == life.events)
         }
     }
 

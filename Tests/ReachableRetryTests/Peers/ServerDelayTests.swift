@@ -4,11 +4,11 @@ import ReachableRetry
 import Testing
 
 /// The rules of AWS, Smithy, gRPC and Amplify for busy servers, without their retry budgets.
-@Suite(.timeLimit(.minutes(10))) struct ServerOrderTests {
+@Suite(.timeLimit(.minutes(10))) struct ServerDelayTests {
     private static let seeds: [UInt64] = [1, 2, 20_260_131]
     private static let base = Backoff.exponential(initial: .milliseconds(50), maximum: .seconds(20))
 
-    private static func told(_ seconds: Double?) -> Act {
+    private static func failsBusy(_ seconds: Double?) -> Act {
         .fails(Trouble.busy(retryAfter: seconds.map { .seconds($0) }), after: .zero)
     }
 
@@ -17,27 +17,28 @@ import Testing
     @Test(arguments: [(0.01, 0.05), (0.44, 0.44), (1.5, 1.5), (3, 3), (10, 10), (30, 30)])
     func serverDelayIsAMinimum(order: Double, expected: Double) async throws {
         try await PeerCase(
-            name: "\(order)", policy: .peer(Self.base, attempts: 2), acts: [Self.told(order)], starts: [0, expected],
+            name: "\(order)", policy: .peer(Self.base, attempts: 2), acts: [Self.failsBusy(order)], starts: [0, expected],
             ends: expected, result: "\(Trouble.busy(retryAfter: .seconds(order)))", reason: .attempts
         ).check()
     }
 
     private static let cases: [PeerCase] = [
         PeerCase(
-            name: "502 three times", policy: .peer(base, attempts: 3), acts: [told(nil)],
+            name: "502 three times", policy: .peer(base, attempts: 3), acts: [failsBusy(nil)],
             starts: [0, 0.05, 0.15], ends: 0.15, result: "busy(retryAfter: nil)", reason: .attempts),
         PeerCase(
-            name: "502 twice", policy: .peer(base, attempts: 3), acts: [told(nil), told(nil), .ok(after: .zero)],
+            name: "502 twice", policy: .peer(base, attempts: 3), acts: [failsBusy(nil), failsBusy(nil), .ok(after: .zero)],
             starts: [0, 0.05, 0.15], ends: 0.15),
         PeerCase(
             name: "a cap of .2", policy: .peer(.exponential(initial: .milliseconds(50), maximum: .milliseconds(200)), attempts: 5),
-            acts: [told(nil)], starts: [0, 0.05, 0.15, 0.35, 0.55], ends: 0.55, result: "busy(retryAfter: nil)", reason: .attempts),
+            acts: [failsBusy(nil)], starts: [0, 0.05, 0.15, 0.35, 0.55], ends: 0.55, result: "busy(retryAfter: nil)",
+            reason: .attempts),
         // An AWS waiter moves its last attempt to just before its deadline. Here the job ends at its deadline.
         PeerCase(
             name: "a waiter's time",
             policy: .peer(.exponential(initial: .seconds(2), maximum: .seconds(120)), attempts: nil)
                 .giveUpAfter(elapsed: .seconds(20)),
-            acts: [told(nil)], starts: [0, 2, 6, 14], ends: 20, result: "busy(retryAfter: nil)", reason: .deadline),
+            acts: [failsBusy(nil)], starts: [0, 2, 6, 14], ends: 20, result: "busy(retryAfter: nil)", reason: .deadline),
     ]
 
     @Test(arguments: cases) func delaysDoubleUpToTheirCap(peer: PeerCase) async throws { try await peer.check() }
@@ -47,17 +48,17 @@ import Testing
     private static let pushback: [PeerCase] = [
         // In gRPC the delays restart after a pushback, with 0.1 s. Here they continue, because the server is still busy.
         PeerCase(
-            name: "delays after an order", policy: .peer(tenth, attempts: 4), acts: [told(5), told(nil)],
+            name: "delays after an order", policy: .peer(tenth, attempts: 4), acts: [failsBusy(5), failsBusy(nil)],
             starts: [0, 5, 5.2, 5.6], ends: 5.6, result: "busy(retryAfter: nil)", reason: .attempts),
         // In gRPC this means an immediate retry.
         PeerCase(
-            name: "an order of nothing leaves the delay", policy: .peer(tenth, attempts: 2), acts: [told(0)],
+            name: "an order of nothing leaves the delay", policy: .peer(tenth, attempts: 2), acts: [failsBusy(0)],
             starts: [0, 0.1], ends: 0.1, result: "\(Trouble.busy(retryAfter: .zero))", reason: .attempts),
         PeerCase(
-            name: "an order below nothing counts as nothing", policy: .peer(.immediate, attempts: 2), acts: [told(-1)],
+            name: "an order below nothing counts as nothing", policy: .peer(.immediate, attempts: 2), acts: [failsBusy(-1)],
             starts: [0, 0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(-1)))", reason: .attempts),
         PeerCase(
-            name: "spent attempts win over an order", policy: .peer(tenth, attempts: 1), acts: [told(5)],
+            name: "spent attempts win over an order", policy: .peer(tenth, attempts: 1), acts: [failsBusy(5)],
             starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
         // gRPC's connections count the delay from the start of the previous attempt. Here it starts at the failure.
         PeerCase(
@@ -91,7 +92,7 @@ import Testing
     @Test(arguments: seeds) func jitterDoesNotShortenServerDelays(seed: UInt64) async throws {
         try await Scenario(seed: seed, release: .immediate).run { scenario in
             let policy = RetryPolicy.peer(.constant(.seconds(60)).jitter(.full), attempts: 2)
-            for number in 0..<200 { await scenario.submit("\(number)", policy, Self.told(30), .ok(after: .zero)) }
+            for number in 0..<200 { await scenario.submit("\(number)", policy, Self.failsBusy(30), .ok(after: .zero)) }
             await scenario.advance(to: .seconds(100))
             let starts = (0..<200).map { scenario.starts("\($0)").last ?? 0 }
             #expect(starts.allSatisfy { $0 >= 30 && $0 < 60 }, "seed \(seed)")

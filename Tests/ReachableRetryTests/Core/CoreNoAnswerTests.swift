@@ -3,7 +3,7 @@ import Testing
 @testable import ReachableRetry
 
 /// Attempts without an answer after a reconnect: the network comes up, or the server is down.
-struct CoreSilenceTests {
+struct CoreNoAnswerTests {
     /// A bench that came online at 10 s, with a job whose attempt started then.
     private func reconnected(destination: String? = nil) -> (CoreBench, JobKey) {
         var bench = CoreBench(online: false)

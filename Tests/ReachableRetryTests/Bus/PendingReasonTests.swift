@@ -6,7 +6,7 @@ import Testing
 @testable import ReachableRetry
 
 /// The reasons why jobs are not running, as text.
-@Suite(.timeLimit(.minutes(10))) struct PendingWordsTests {
+@Suite(.timeLimit(.minutes(10))) struct PendingReasonTests {
     private func reasons(_ scenario: Scenario) -> [String] { scenario.bus.pending.map(\.reason) }
 
     @Test func missingLayerIsNamed() async throws {

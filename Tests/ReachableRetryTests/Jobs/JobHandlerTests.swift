@@ -6,7 +6,7 @@ import Testing
 @testable import ReachableRetry
 
 /// The calls of handlers: in order, one at a time, with each end once.
-@Suite(.timeLimit(.minutes(10))) struct TellingTests {
+@Suite(.timeLimit(.minutes(10))) struct JobHandlerTests {
     @TaskLocal static var label = "none"
 
     @Test(arguments: [true, false]) func handlersReceiveEventsInOrder(detached: Bool) async throws {
@@ -55,12 +55,12 @@ import Testing
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let script = Script(scenario, failures: [Trouble.unreachable])
-            let (heard, hear) = AsyncStream.makeStream(of: String.self)
-            var next = heard.makeAsyncIterator()
+            let (received, receive) = AsyncStream.makeStream(of: String.self)
+            var next = received.makeAsyncIterator()
             let job = scenario.bus.job(.scenario, options: JobOptions(when: [login.condition], id: "job")) { _ in
                 if script.calls.isEmpty { try scenario.network.pull("eth0") }
                 return try script.call()
-            }.onEvent { hear.yield($0.text) }
+            }.onEvent { receive.yield($0.text) }
             try job.submit(detached: true)
             #expect(await next.next() == "waiting for the network")
             login.set(false)
