@@ -95,8 +95,7 @@ let package = Package(
         .testTarget(
             name: "NamespaceTests",
             dependencies: [
-                "Reachability", "ReachabilityTesting", "reachability-watch", "CNetlink", "CSandbox", "MisbehavingServer",
-                "http-probe",
+                "Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox", "MisbehavingServer", "http-probe",
             ]
         ),
         .target(name: "CSandbox", path: "Tests/CSandbox"),

@@ -1,4 +1,3 @@
-import CNetlink
 import CSandbox
 import Glibc
 
@@ -36,6 +35,9 @@ enum Sandbox: Sendable, CaseIterable {
 ///
 /// The kernel announces no new sockets; seccomp_unotify(2) reports the system calls.
 final class JoinReports: Sendable {
+    /// The number of a monitor's groups: `cnl_group_count()`, which only the kernel's reader imports.
+    private static let groups = 10
+
     private let (joins, join) = AsyncStream.makeStream(of: Void.self)
 
     /// Runs a body on a thread whose children report their joins.
@@ -58,7 +60,7 @@ final class JoinReports: Sendable {
         var count = 0
         for await _ in joins {
             count += 1
-            if count == cnl_group_count() { return }
+            if count == Self.groups { return }
         }
         throw Child.Failure(description: "the process ended after \(count) joins")
     }

@@ -3,7 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Reconnects that cause storms or get lost in other libraries. No release policy limits the jobs here.
+/// Reconnects that cause storms or get lost in other libraries.
+///
+/// No release policy limits the jobs here.
 @Suite(.timeLimit(.minutes(10))) struct ReconnectTests {
     private static let long = RetryPolicy.peer(.constant(.seconds(60)), attempts: 4)
 
