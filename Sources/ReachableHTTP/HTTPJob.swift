@@ -196,7 +196,7 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
         case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
         case .retryAs(let fault): FailureReport(.classified(fault))
         case .retryAsSystemError(let number): FailureReport(systemError: number)
-        case .doNotRetry, .noOpinion: FailureReport(failure.evidence, mayRetry: false)
+        case .doNotRetry, .undecided: FailureReport(failure.evidence, mayRetry: false)
         }
     }
 }

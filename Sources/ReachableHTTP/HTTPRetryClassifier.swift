@@ -6,7 +6,7 @@ public import ReachableRetry
 ///
 /// ```swift
 /// let classifier = HTTPRetryClassifier { failure in
-///     failure.status == 409 ? .retryAs(.server) : .noOpinion
+///     failure.status == 409 ? .retryAs(.server) : .undecided
 /// }.otherwise(.standard)
 /// ```
 public struct HTTPRetryClassifier: Sendable {
@@ -40,7 +40,7 @@ public struct HTTPRetryClassifier: Sendable {
     /// The job's task calls the function once for each failure, never under a lock.
     public init(_ decide: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) { self.decide = decide }
 
-    /// Creates a classifier from sets; it has no opinion about other statuses and error codes.
+    /// Creates a classifier from sets; it leaves other statuses and error codes undecided.
     ///
     /// A request that was never sent, or that the server did not carry out (421, 425, 429), is repeated whatever its method is.
     /// A request that may have been received is repeated only if its method is listed or if it is idempotent otherwise.
@@ -57,20 +57,20 @@ public struct HTTPRetryClassifier: Sendable {
         decide = { failure in
             let isListed =
                 failure.status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
-            guard isListed else { return .noOpinion }
+            guard isListed else { return .undecided }
             let isSafe = failure.isIdempotent || methods.contains(failure.method) || !failure.mayHaveBeenReceived
-            guard isSafe else { return .noOpinion }
+            guard isSafe else { return .undecided }
             guard case .classified(.overload(_)) = failure.evidence else { return .retry }
             let delay = failure.retryAfter(maximum: maximumRetryAfter)
             return .retryAs(.overload(retryAfter: delay))
         }
     }
 
-    /// Returns a classifier that consults another one where this one has no opinion.
+    /// Returns a classifier that consults another one where this one is undecided.
     public func otherwise(_ next: HTTPRetryClassifier) -> HTTPRetryClassifier {
         HTTPRetryClassifier { failure in
             let decision = decision(for: failure)
-            return decision == .noOpinion ? next.decision(for: failure) : decision
+            return decision == .undecided ? next.decision(for: failure) : decision
         }
     }
 
@@ -96,5 +96,5 @@ public enum HTTPRetryDecision: Hashable, Sendable {
     /// Another attempt would fail too, or must not be made.
     case doNotRetry
     /// The next classifier decides; without one there is no further attempt.
-    case noOpinion
+    case undecided
 }

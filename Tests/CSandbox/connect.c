@@ -1,4 +1,4 @@
-// Sockets and tunnels in other network namespaces: the first half of what a verdict must be is what connect(2) tells a socket.
+// Sockets and tunnels in other network namespaces: connect(2) gives the first half of an independent verdict.
 #define _GNU_SOURCE
 #include "include/csandbox.h"
 
@@ -56,7 +56,7 @@ static socklen_t socket_address(const csandbox_probe *probe, struct sockaddr_sto
     return sizeof *in6;
 }
 
-/// Fills in what connect(2) tells. Returns 0, or a negative errno if the socket cannot be made as asked.
+/// Fills in the result of connect(2). Returns 0, or a negative errno if the socket cannot be created.
 static int32_t connect_once(csandbox_probe *probe) {
     probe->refusal = 0;
     memset(probe->source, 0, sizeof probe->source);

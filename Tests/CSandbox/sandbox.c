@@ -4,11 +4,15 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <linux/netlink.h>
 
@@ -82,7 +86,23 @@ static int32_t restrict_thread(csandbox_refusal refusal) {
     return -EINVAL;
 }
 
+/// Makes the calling thread and its children report joins for the rest of their lives. Returns a descriptor or a negative errno.
+static int32_t report_joins(void) {
+    struct sock_filter joins[] = {
+        LOAD(offsetof(struct seccomp_data, arch)), UNLESS(ARCHITECTURE, 7),
+        LOAD(NUMBER), UNLESS(SYS_setsockopt, 5),
+        LOAD(ARGUMENT(1)), UNLESS(SOL_NETLINK, 3),
+        LOAD(ARGUMENT(2)), UNLESS(NETLINK_ADD_MEMBERSHIP, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), ALLOW,
+    };
+    const struct sock_fprog program = { .len = sizeof joins / sizeof joins[0], .filter = joins };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) { return -errno; }
+    const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    return listener < 0 ? -errno : (int32_t)listener;
+}
+
 struct run {
+    bool reports_joins;
     csandbox_refusal refusal;
     void (*body)(void *);
     void *argument;
@@ -91,16 +111,42 @@ struct run {
 
 static void *work(void *argument) {
     struct run *run = argument;
-    run->result = restrict_thread(run->refusal);
-    if (run->result == 0) { run->body(run->argument); }
+    run->result = run->reports_joins ? report_joins() : restrict_thread(run->refusal);
+    if (run->result >= 0) { run->body(run->argument); }
     return NULL;
+}
+
+static int32_t start(struct run *run) {
+    pthread_t thread;
+    const int error = pthread_create(&thread, NULL, work, run);
+    if (error != 0) { return -error; }
+    pthread_join(thread, NULL);
+    return run->result;
 }
 
 int32_t csandbox_run(csandbox_refusal refusal, void (*body)(void *), void *argument) {
     struct run run = { .refusal = refusal, .body = body, .argument = argument };
-    pthread_t thread;
-    const int error = pthread_create(&thread, NULL, work, &run);
-    if (error != 0) { return -error; }
-    pthread_join(thread, NULL);
-    return run.result;
+    return start(&run);
+}
+
+int32_t csandbox_run_reporting_joins(void (*body)(void *), void *argument) {
+    struct run run = { .reports_joins = true, .body = body, .argument = argument };
+    return start(&run);
+}
+
+int32_t csandbox_next_join(int32_t listener) {
+    struct pollfd request = { .fd = listener, .events = POLLIN };
+    while (poll(&request, 1, -1) < 0) {
+        if (errno != EINTR) { return -errno; }
+    }
+    if (!(request.revents & POLLIN)) { return 0; }
+    struct seccomp_notif call;
+    memset(&call, 0, sizeof call);
+    // ENOENT: the process was killed meanwhile.
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0) {
+        return errno == ENOENT || errno == EINTR ? csandbox_next_join(listener) : -errno;
+    }
+    struct seccomp_notif_resp response = { .id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno != ENOENT) { return -errno; }
+    return 1;
 }

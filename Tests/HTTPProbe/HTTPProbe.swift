@@ -25,33 +25,33 @@ import AsyncHTTPClient
         }
         let monitor = ReachabilityMonitor(configuration: configuration)
         let running = Task { try await monitor.run() }
-        // Before its first snapshot a monitor counts as blind, and the request would start offline.
+        // Before the first verdict the monitor is blind, and the request would start offline.
         for await _ in monitor.transitions { break }
         let validations = monitor.transitions(to: .internet, raw: true)
         let watching = Task {
             for await transition in validations {
-                if words.contains("--transitions") { tell(transition.current.isSatisfied ? "online" : "offline") }
-                if let validation = transition.current.validation { tell("\(validation)") }
+                if words.contains("--transitions") { write(transition.current.isSatisfied ? "online" : "offline") }
+                if let validation = transition.current.validation { write("\(validation)") }
             }
         }
         var busConfiguration = RetryBus.Configuration()
-        // None is dropped, however many jobs there are.
+        // No event may be dropped.
         busConfiguration.bufferedEvents = .max
         let bus = RetryBus(monitor, configuration: busConfiguration)
         let events = bus.events
-        let telling = Task {
-            for await event in events { tell(event) }
+        let writing = Task {
+            for await event in events { write(event) }
         }
         do {
-            tell("ok \(try await result(on: bus, monitor))")
+            write("ok \(try await result(on: bus, monitor))")
         } catch {
-            tell("error \(code(of: error)) \(type(of: error))")
+            write("error \(code(of: error)) \(type(of: error))")
         }
         await bus.shutdown(drain: nil)
-        await telling.value
+        await writing.value
         running.cancel()
         await watching.value
-        tell("end")
+        write("end")
     }
 
     private static let words = Array(CommandLine.arguments.dropFirst())
@@ -71,40 +71,44 @@ import AsyncHTTPClient
         }
         if words.contains("--interrupt") { policy = policy.interruptsAttempt(.whenUnsatisfied(grace: .zero)) }
         let (size, method) = (number("--size") ?? 0, option("--method") ?? "GET")
+        var settings = ProbeSettings(policy: policy, bus: bus)
         if words[0] == "crowd" {
-            let crowd = Crowd(
-                count: number("--jobs") ?? 1, url: url, method: method, size: size, policy: policy, bus: bus,
-                timeout: number("--timeout") ?? 60, connections: number("--connections"))
-            return try await run(byURLSession: crowd.runByURLSession, byAsyncHTTPClient: crowd.runByAsyncHTTPClient)
+            settings.timeout = number("--timeout") ?? 60
+            settings.connections = number("--connections")
+            let crowd = Crowd(count: number("--jobs") ?? 1, url: url, method: method, size: size)
+            return try await run(settings) { await crowd.run(by: $0) }
         }
-        let errand = Errand(
-            kind: words[0], url: url, size: size, times: number("--times") ?? 1, policy: policy, bus: bus,
-            conditions: isValidated ? [monitor.validatedCondition] : [], method: method, isStarved: words.contains("--starve"))
-        return try await run(byURLSession: errand.runByURLSession, byAsyncHTTPClient: errand.runByAsyncHTTPClient)
+        settings.conditions = isValidated ? [monitor.validatedCondition] : []
+        settings.isStarved = words.contains("--starve")
+        let request = SingleRequest(kind: words[0], url: url, method: method, size: size, times: number("--times") ?? 1)
+        return try await run(settings) { try await request.run(by: $0) }
     }
 
+    /// Runs the body with the chosen client.
     private static func run(
-        byURLSession: () async throws -> String, byAsyncHTTPClient: () async throws -> String
+        _ settings: ProbeSettings, _ body: (any ProbeClient) async throws -> String
     ) async throws -> String {
         switch option("--client") {
-        case nil, "urlSession": return try await byURLSession()
-        case "asyncHTTPClient": return try await byAsyncHTTPClient()
+        case nil, "urlSession": return try await SessionProbeClient.run(settings, body)
+        #if AsyncHTTPClient
+        case "asyncHTTPClient": return try await AsyncProbeClient.run(settings, body)
+        #endif
         default: throw CocoaError(.featureUnsupported)
         }
     }
 
-    private static func tell(_ event: RetryEvent) {
-        guard let failure = event.failure else { return tell("\(event.kind.rawValue) \(event.attempt)") }
+    private static func write(_ event: RetryEvent) {
+        guard let failure = event.failure else { return write("\(event.kind.rawValue) \(event.attempt)") }
         Shortage.end()
         let fault =
             switch failure.fault {
             case .overload(let delay): delay.map { "overload \($0.components.seconds)" } ?? "overload"
             default: "\(failure.fault)"
             }
-        tell("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
+        write("failed \(event.attempt) \(fault) \(failure.isCharged ? "charged" : "uncharged") \(code(of: failure.error))")
     }
 
-    /// A status, or the code of `URLError` for an error of a connection; 0 for other errors.
+    /// Returns a status, or the code of `URLError` for an error of a connection; 0 for other errors.
     static func code(of error: any Error) -> Int {
         switch error {
         case let error as URLError: return error.errorCode
@@ -119,7 +123,7 @@ import AsyncHTTPClient
         }
     }
 
-    static func tell(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
+    static func write(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }
 
 /// A shortage of descriptors in this process.
@@ -139,7 +143,7 @@ enum Shortage {
         }
     }
 
-    /// Closes them.
+    /// Closes the taken descriptors.
     static func end() {
         taken.withLock { taken in
             for descriptor in taken { close(descriptor) }

@@ -6,9 +6,9 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// A logger that blocks delays neither listeners nor timers, and what waits for it is bounded.
+/// A blocking logger delays neither listeners nor timers, and its queue is bounded.
 @Suite(.timeLimit(.minutes(10))) struct BlockedLoggerTests {
-    /// Blocks in its first line until it is let go.
+    /// Blocks in its first line until a test releases it.
     private final class Blocking: LogHandler, Sendable {
         private let state = Mutex((lines: [String](), isBlocked: true))
         let (entered, enter) = AsyncStream.makeStream(of: Void.self)
@@ -60,10 +60,10 @@ import Testing
         for await _ in handler.entered { break }
         #expect(bus.nextWakeUp == .seconds(60), "the timer of the attempt is armed before the event is published")
         for _ in 0..<5000 { try await bus.retry { _ in } }
-        var heard = 0
+        var received = 0
         for await event in events where event.job != "first" {
-            heard += 1
-            if heard == 10_000 { break }
+            received += 1
+            if received == 10_000 { break }
         }
         handler.open()
         try await bus.parked("first")

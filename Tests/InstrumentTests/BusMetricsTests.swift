@@ -6,7 +6,7 @@ import ReachableRetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct BusMetricsTests {
-    @Test func attemptsAreCountedByWhatLetThemStart() async throws {
+    @Test func attemptsAreCountedByTrigger() async throws {
         try await Bench().run { bench in
             let login = ConditionSource("login", isSatisfied: true)
             let job = try await bench.submitWaiting(
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func aReconnectIsMeasuredUpToTheLastJobThatWaitedForIt() async throws {
+    @Test func reconnectIsMeasuredUpToItsLastWaitingJob() async throws {
         try await Bench(online: false).run { bench in
             let clock = bench.clock
             let first = Task {
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aJobThatRanWhenTheNetworkCameBackDidNotWaitForIt() async throws {
+    @Test func runningJobIsNotCountedAsWaiting() async throws {
         try await Bench().run { bench in
             let clock = bench.clock
             let job = Task {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func aServersOrderIsNothingThatAReconnectSaves() async throws {
+    @Test func reconnectSavesNoServerDelay() async throws {
         try await Bench().run { bench in
             let job = try await bench.submitWaiting("job", failing: Trouble.busy)
             try bench.network.pull("eth0")
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func jobsAreCountedUntilTheyEndHoweverThatIs() async throws {
+    @Test func jobsAreCountedUntilTheyEnd() async throws {
         try await Bench(online: false).run { bench in
             let pending = try bench.metrics.expectMeter("retry.jobs.pending")
             var jobs: [Task<Void, any Error>] = []

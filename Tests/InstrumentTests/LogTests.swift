@@ -31,7 +31,7 @@ import Testing
     }
 
     /// One warning for a bus that cannot see the network, not one for each job.
-    @Test func aMonitorThatDoesNotRunIsWarnedOfOnce() async throws {
+    @Test func missingMonitorIsWarnedOfOnce() async throws {
         let bench = try Bench()
         func warnings() -> [String] { bench.log.entries.filter { $0.level == .warning }.map { "\($0.message)" } }
         try await bench.bus.retry(RetryPolicy.steady.connectivity(.ignore)) { _ in }
@@ -41,7 +41,7 @@ import Testing
         #expect(warnings().count == 1 && warnings().first?.contains("next: call its run()") == true)
     }
 
-    @Test func aMonitorThatRunsIsNotWarnedOf() async throws {
+    @Test func runningMonitorCausesNoWarning() async throws {
         try await Bench().run { bench in
             try await bench.bus.retry { _ in }
             #expect(bench.log.entries.allSatisfy { $0.level < .warning })
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func theNetworksComingsAndGoingsAreLogged() async throws {
+    @Test func networkTransitionsAreLogged() async throws {
         try await Bench().run { bench in
             try bench.network.rename("eth0", to: "e\u{1b}[2J")
             try bench.network.pull("e\u{1b}[2J")
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func theEndOfAMonitorIsNewsIfSomethingFailed(hasFailed: Bool) async throws {
+    @Test(arguments: [true, false]) func endOfAFailedMonitorIsLogged(hasFailed: Bool) async throws {
         let bench = try Bench()
         let running = Task { try await bench.monitor.run() }
         for await _ in bench.monitor.transitions { break }
@@ -104,7 +104,7 @@ import Testing
         #expect(end.metadata["reachability.mode"] == "blind" && end.level == (hasFailed ? .info : .debug))
     }
 
-    @Test func aMonitorThatSeesNothingSaysWhy() async throws {
+    @Test func blindMonitorLogsItsReason() async throws {
         let bench = try Bench()
         bench.network.failNextRequests(.max, errno: 24)
         let running = Task { try await bench.monitor.run() }

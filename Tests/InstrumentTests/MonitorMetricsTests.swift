@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func anOutageWithinTheGraceIsNone() async throws {
+    @Test func outageWithinTheGraceIsNotCounted() async throws {
         try await Bench().run { bench in
             try bench.network.pull("eth0")
             bench.clock.advance(by: .milliseconds(100))
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func lossesOfEventsAndFailuresToAskAreCounted() async throws {
+    @Test func lostEventsAndFailedRequestsAreCounted() async throws {
         try await Bench().run { bench in
             bench.network.failNextRequests(2, errno: 16)
             try bench.network.loseEvents { try $0.setUp("eth0", false) }
@@ -60,8 +60,8 @@ import Testing
             bench.clock.advance(by: .seconds(1))
             _ = await transitions.next(isolation: #isolation)
             #expect(try bench.count("reachability.transitions", ("kind", "offline")) == 1)
-            let told = bench.entries("reachability.scope").filter { $0.message == "offline" }
-            #expect(told.map(\.level).sorted() == [.debug, .info], "the log tells of both")
+            let offlineEntries = bench.entries("reachability.scope").filter { $0.message == "offline" }
+            #expect(offlineEntries.map(\.level).sorted() == [.debug, .info], "the log has both")
         }
     }
 

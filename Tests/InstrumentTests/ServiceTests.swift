@@ -28,7 +28,7 @@ import Testing
         await #expect(throws: ReachabilityError.self) { try await monitor.run() }
     }
 
-    @Test func aGracefulShutdownLetsRunningAttemptsEnd() async throws {
+    @Test func gracefulShutdownAwaitsRunningAttempts() async throws {
         try await Bench().run { bench in
             let clock = bench.clock
             let login = ConditionSource("login", isSatisfied: false)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func whenTheTimeForThatIsOverAttemptsAreCancelled() async throws {
+    @Test func attemptsAreCancelledAfterTheDrainTime() async throws {
         try await Bench().run { bench in
             let clock = bench.clock
             let login = ConditionSource("login", isSatisfied: false)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func inAGroupTheBusEndsTheJobsThatServicesBeforeItWaitFor() async throws {
+    @Test func busEndsTheJobsOfServicesBeforeIt() async throws {
         let bench = try Bench(online: false)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -100,7 +100,7 @@ import Testing
         try await running.value
     }
 
-    @Test func inAGroupTheBusDrainsBeforeTheMonitorEnds() async throws {
+    @Test func busDrainsBeforeTheMonitorEnds() async throws {
         let bench = try Bench()
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -74,7 +74,7 @@ import Tracing
         }
     }
 
-    @Test func coldJobsAreSpansTooHoweverTheyAreRun() async throws {
+    @Test func coldJobsAreSpans() async throws {
         try await bench().run { bench in
             let job = bench.bus.job(.steady, options: JobOptions(id: "cold")) { attempt in
                 if attempt.number == 1 { throw Trouble.other }
@@ -90,7 +90,7 @@ import Tracing
         }
     }
 
-    @Test func anIterationOfASequenceIsOneAttemptHoweverManyElementsItHas() async throws {
+    @Test func iterationOfASequenceIsOneAttempt() async throws {
         try await bench().run { bench in
             let numbers = AsyncStream<Int> { continuation in
                 for number in 1...3 { continuation.yield(number) }
@@ -103,7 +103,7 @@ import Tracing
         }
     }
 
-    @Test func aJobThatTheBusDoesNotTakeIsRejected() async throws {
+    @Test func refusedJobIsRejected() async throws {
         try await bench().run { bench in
             await bench.bus.shutdown(drain: nil)
             await #expect(throws: RetryError.shutDown) { try await bench.bus.retry { _ in } }

@@ -47,9 +47,7 @@ struct CommandTests {
         let impatient = ["wait", "--timeout", "1100ms", "--netns", network.near.name]
         #expect(try await Child.run([WatchCommand.path] + impatient, allowFailure: true).code == 1)
         try await network.watching { watcher in
-            let wait = try Child([WatchCommand.path, "wait", "--netns", network.near.name])
-            // It waits once its event socket exists, beside the watcher's.
-            while try await network.eventPorts().count < 2 {}
+            let wait = try await Child.listening([WatchCommand.path, "wait", "--netns", network.near.name])
             try await network.plug()
             // All links of the machine share that second, those of other tests too: measure from the announcement.
             while !watcher.path.isSatisfied { try await watcher.next() }
@@ -111,8 +109,7 @@ struct ReadmeCommandTests {
 
         let bin = URL(fileURLWithPath: WatchCommand.path).deletingLastPathComponent().path
         let script = "PATH=\(folder.path):\(bin):$PATH\n\(example)"
-        let shell = try Child(["ip", "netns", "exec", network.near.name, "sh", "-c", script])
-        while try await network.eventPorts().isEmpty {}
+        let shell = try await Child.listening(["ip", "netns", "exec", network.near.name, "sh", "-c", script])
         try await network.near.ip("link set cable0 up\nroute add default via 192.0.2.1 dev cable0")
         var lines = shell.lines.makeAsyncIterator()
         #expect(await lines.next() == "-a photos/ nas:photos/")

@@ -10,8 +10,7 @@ struct ConnectTests {
 
     @Test(arguments: [("unreachable", OfflineReason.unreachable), ("prohibit", .prohibited), ("blackhole", .blackhole)])
     func sourceRuleMayRefuse(type: String, reason: OfflineReason) async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         try await network.near.ip("route add \(type) default table 100")
         try await network.watching { watcher in
             try await watcher.expect(.unsatisfied, reason) {
@@ -38,8 +37,7 @@ struct ConnectTests {
     }
 
     @Test func sourceRuleAppliesWhileSourceExists() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         try await network.near.ip("rule add from 192.0.2.10 blackhole priority 50")
         try await network.watching { watcher in
             #expect(watcher.path.offlineReason == .blackhole)
@@ -53,8 +51,7 @@ struct ConnectTests {
     }
 
     @Test func portRuleAppliesToThatPortOnly() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         try await network.near.ip("route add unreachable default table 100")
         var secure = Scope.internet
         secure.port = 443
@@ -67,8 +64,7 @@ struct ConnectTests {
     }
 
     @Test func transportRuleAppliesToThatTransportOnly() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         try await network.addIPv6()
         try await network.near.ip("route add unreachable default table 100\nroute add unreachable ::/0 table 100")
         var datagrams = Scope.internet
@@ -131,15 +127,8 @@ struct ConnectTests {
 
     /// SO_MARK needs CAP_NET_ADMIN (socket(7)).
     @Test func unprivilegedMarkTriesEachIPv6Source() async throws {
-        let network = try await CabledNetwork()
-        try await network.near.ip(
-            """
-            link set cable0 up
-            link set cable1 up
-            addr add 2001:db8:0::10/64 dev cable0 nodad
-            addr add 2001:db8:1::10/64 dev cable1 nodad
-            route add ::/0 from 2001:db8:1::/64 via 2001:db8:1::1 dev cable1 table 100
-            """)
+        let network = try await CabledNetwork.withIPv6(
+            "2001:db8:0::10", "2001:db8:1::10", route: "::/0 from 2001:db8:1::/64 via 2001:db8:1::1 dev cable1 table 100")
         try await network.near.run("ip", "-6", "rule", "add", "fwmark", "7", "lookup", "100", "priority", "50")
         func status(_ words: String...) async throws -> String {
             let unprivileged = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", WatchCommand.path, "status"]
@@ -153,15 +142,8 @@ struct ConnectTests {
 
     @Test(.enabled(if: Machine.otherUser != geteuid(), "this user namespace has one user"))
     func otherUserTriesEachIPv6Source() async throws {
-        let network = try await CabledNetwork()
-        try await network.near.ip(
-            """
-            link set cable0 up
-            link set cable1 up
-            addr add 2001:db8:0::10/64 dev cable0 nodad
-            addr add 2001:db8:1::10/64 dev cable1 nodad
-            route add ::/0 from 2001:db8:1::/64 via 2001:db8:1::1 dev cable1
-            """)
+        let network = try await CabledNetwork.withIPv6(
+            "2001:db8:0::10", "2001:db8:1::10", route: "::/0 from 2001:db8:1::/64 via 2001:db8:1::1 dev cable1")
         var user = Scope.internet
         user.uid = Machine.otherUser
         try await network.watching(user) { watcher in
@@ -182,8 +164,7 @@ struct ConnectTests {
     // MARK: - This host, broadcasts
 
     @Test(arguments: ["0.0.0.0", "::"]) func unspecifiedAddressIsThisHost(text: String) async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         let address = try #require(IPAddress(text))
         try await network.watching(.address(address)) { watcher in
             #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "lo")
@@ -196,8 +177,7 @@ struct ConnectTests {
     }
 
     @Test(arguments: [Scope.Transport.tcp, .udp]) func broadcastsAreRefused(transport: Scope.Transport) async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         var scope = Scope.address(try #require(IPAddress("192.0.2.255")))
         scope.transport = transport
         try await network.watching(scope) { watcher in
@@ -209,8 +189,7 @@ struct ConnectTests {
     // MARK: - The interface
 
     @Test func pulledCableIsTheReasonBesideBusyBridge() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         // The state of a container engine: a bridge with an address, and a running container.
         try await network.near.ip(
             """
@@ -246,8 +225,7 @@ struct ConnectTests {
     }
 
     @Test func onLinkGuessIsNoRoute() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         try await network.near.ip("route del default")
         #expect(try await network.status("--interface", "cable0") == "internet%cable0: unsatisfied: no route")
         let explained = try await network.status("--interface", "cable0", command: "explain")
@@ -255,8 +233,7 @@ struct ConnectTests {
     }
 
     @Test func loopbackAndMissingInterfacesAreReported() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         #expect(
             try await network.status("--interface", "lo")
                 == "internet%lo: unsatisfied: lo is the loopback interface, which leads nowhere else")
@@ -274,6 +251,20 @@ struct ConnectTests {
 }
 
 extension CabledNetwork {
+    /// Returns a machine with an IPv6 address on each cable, and one route.
+    fileprivate static func withIPv6(_ first: String, _ second: String, route: String) async throws -> CabledNetwork {
+        let network = try await CabledNetwork()
+        try await network.near.ip(
+            """
+            link set cable0 up
+            link set cable1 up
+            addr add \(first)/64 dev cable0 nodad
+            addr add \(second)/64 dev cable1 nodad
+            route add \(route)
+            """)
+        return network
+    }
+
     /// Returns the output of a `reachability-watch` command in the machine.
     fileprivate func status(_ words: String..., command: String = "status") async throws -> String {
         try await Child.run([WatchCommand.path, command, "--netns", near.name] + words, allowFailure: true).output
@@ -285,16 +276,8 @@ extension CabledNetwork {
 struct BoundSocketTests {
     /// Two cables with one prefix; the first one's default route is the better one.
     private func network() async throws -> CabledNetwork {
-        let network = try await CabledNetwork()
-        try await network.near.ip(
-            """
-            link set cable0 up
-            link set cable1 up
-            addr add 2001:db8:1::10/64 dev cable0 nodad
-            addr add 2001:db8:1::11/64 dev cable1 nodad
-            route add ::/0 from 2001:db8:1::/64 via fe80::1 dev cable0 metric 50
-            """)
-        return network
+        try await .withIPv6(
+            "2001:db8:1::10", "2001:db8:1::11", route: "::/0 from 2001:db8:1::/64 via fe80::1 dev cable0 metric 50")
     }
 
     private func bound(to name: String) -> Scope {
@@ -323,8 +306,7 @@ struct BoundSocketTests {
     }
 
     @Test func removedIPv4SourceIsRefused() async throws {
-        let network = try await CabledNetwork()
-        try await network.addIPv4()
+        let network = try await CabledNetwork.online()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
         let gone = RouteQuery(to: try #require(IPAddress("1.1.1.1")), source: .address(try #require(IPAddress("192.0.2.99"))))
         let verdict = try #require(kernel.routes(to: [gone]).first).get()

@@ -41,7 +41,7 @@ struct HTTPCrowdTests {
     }
 
     /// The name server is silent until two lookups have failed, about 3 s after the reconnect: the times of
-    /// `s22NamesThatCannotBeLookedUpYetLoseNoRequest`, which runs in virtual time.
+    /// `s22FailedNameLookupsLoseNoRequest`, which runs in virtual time.
     ///
     /// A single charged failure would end a request, and so would one that may have been received.
     @Test(arguments: HTTPClientKind.allCases) func lateNamesLoseNoRequest(client: HTTPClientKind) async throws {

@@ -45,14 +45,14 @@ struct HotPathTests {
         let kernel = KernelNetwork(networkNamespace: network.near.path)
         let monitor = ReachabilityMonitor(kernel)
         let running = Task { try await monitor.run() }
-        let (heard, continuation) = AsyncStream.makeStream(of: (Transition, String).self)
+        let (received, continuation) = AsyncStream.makeStream(of: (Transition, String).self)
         let listener = Task(executorPreference: kernel.executor) {
             for await transition in monitor.transitions(to: .internet, raw: true) {
                 continuation.yield((transition, threadName()))
             }
             continuation.finish()
         }
-        var iterator = heard.makeAsyncIterator()
+        var iterator = received.makeAsyncIterator()
         let baseline = try #require(await iterator.next(isolation: #isolation))
         #expect(baseline.0.isBaseline)
         for round in 1...5 {
@@ -78,14 +78,14 @@ struct HotPathTests {
         let monitor = ReachabilityMonitor(kernel)
         let condition = monitor.condition(for: .internet)
         let running = Task { try await monitor.run() }
-        let (heard, continuation) = AsyncStream.makeStream(of: (Bool, Int?, String).self)
+        let (received, continuation) = AsyncStream.makeStream(of: (Bool, Int?, String).self)
         let waiting = Task(executorPreference: kernel.executor) {
             for await state in condition.updates {
                 continuation.yield((state.isSatisfied, monitor.path.ipv4.prefixLength, threadName()))
             }
             continuation.finish()
         }
-        var iterator = heard.makeAsyncIterator()
+        var iterator = received.makeAsyncIterator()
         // The first state may be the initial one.
         while let news = await iterator.next(isolation: #isolation), !news.0 {}
         for _ in 1...5 {

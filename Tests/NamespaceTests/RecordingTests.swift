@@ -35,13 +35,13 @@ struct RecordingTests {
     }
 
     private static func texts(_ streams: [AsyncStream<Transition>]) async -> [[String]] {
-        var heard: [[String]] = []
+        var allTexts: [[String]] = []
         for stream in streams {
             var texts: [String] = []
             for await transition in stream { texts.append(text(transition)) }
-            heard.append(texts)
+            allTexts.append(texts)
         }
-        return heard
+        return allTexts
     }
 
     @Test func replayMatchesRecordedCable() async throws {
@@ -56,7 +56,7 @@ struct RecordingTests {
         try await watcher.start()
         // Other callers make requests during the next step. The bound keeps them from delaying other tests.
         let changes = monitor.transitions(to: .internet, raw: true)
-        let asking = Task {
+        let requesting = Task {
             for await _ in changes {
                 for _ in 0..<100 where !Task.isCancelled {
                     _ = try monitor.path(to: .internet)
@@ -77,19 +77,19 @@ struct RecordingTests {
         // Perhaps after a moment without a usable source: the kernel announces the removal before it flushes the routes.
         while watcher.path.interface?.name != "cable1" { try await watcher.next() }
         try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("addr flush dev cable1 scope global") }
-        asking.cancel()
-        _ = await asking.result
+        requesting.cancel()
+        _ = await requesting.result
         running.cancel()
         try await running.value
-        let told = await Self.texts(live)
+        let liveTexts = await Self.texts(live)
 
         let recorded = try RecordedNetwork(bytes.all)
         let replayed = ReachabilityMonitor(recorded, configuration: Self.configuration)
         let streams = Self.streams(of: replayed)
         try await replayed.run()
-        let retold = await Self.texts(streams)
-        #expect(told[0].count >= 10 && told.allSatisfy { $0.count >= 2 })
-        #expect(retold == told)
+        let replayedTexts = await Self.texts(streams)
+        #expect(liveTexts[0].count >= 10 && liveTexts.allSatisfy { $0.count >= 2 })
+        #expect(replayedTexts == liveTexts)
         #expect(replayed.health == monitor.health)
         #expect(recorded.report.isComplete && recorded.report.malformed == 0 && recorded.report.lost == 0)
         #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.all.count)

@@ -15,10 +15,8 @@ struct RunCommandTests {
         try await network.pull()
         try await network.watching { watcher in
             while watcher.path.isSatisfied { try await watcher.next() }
-            let child = try network.run("--", "sh", "-c", "[ -e \(marker) ] && echo there || echo early")
+            let child = try await network.runUntilWaiting("--", "sh", "-c", "[ -e \(marker) ] && echo there || echo early")
             var lines = child.lines.makeAsyncIterator()
-            // It waits once its event socket exists, beside the watcher's.
-            while try await network.eventPorts().count < 2 {}
             let clock = ContinuousClock()
             #expect(FileManager.default.createFile(atPath: marker, contents: nil))
             try await network.plug()

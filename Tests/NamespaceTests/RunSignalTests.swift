@@ -19,8 +19,7 @@ struct RunSignalTests {
 
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func withoutACommandSignalsEndRun(signal: Int32) async throws {
         let network = try await CabledNetwork()
-        let child = try network.run("--", "echo", "never")
-        while try await network.eventPorts().isEmpty {}
+        let child = try await network.runUntilWaiting("--", "echo", "never")
         child.signal(signal)
         #expect(await child.exitCode() == 128 + signal)
     }

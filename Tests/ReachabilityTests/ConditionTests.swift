@@ -90,8 +90,8 @@ import Testing
         await withDiscardingTaskGroup { group in
             for _ in 0..<8 { group.addTask { for _ in 0..<500 { source.advanceEpoch() } } }
         }
-        let told = epochs.withLock(\.self)
-        #expect(told == told.sorted() && told.last == 4000)
+        let published = epochs.withLock(\.self)
+        #expect(published == published.sorted() && published.last == 4000)
     }
 
     @Test func endedListenersAreForgotten() async {

@@ -30,7 +30,7 @@ import Testing
             (1, "other"), (772, "loopback"), (512, "tunnel"), (0xfffe, "tunnel"), (519, "tunnel"), (32, "other"), (824, "other"),
             (801, "other"), (65535, "other"),
         ] as [(UInt16, String)])
-    func hardwareIsToldByItsType(type: UInt16, expected: String) {
+    func hardwareIsRecognizedByItsType(type: UInt16, expected: String) {
         #expect(kind(type)?.rawValue == expected)
     }
 
@@ -38,12 +38,12 @@ import Testing
         "tun", "wireguard", "gre", "gretap", "ip6gre", "ip6gretap", "ipip", "ip6tnl", "sit", "vti", "vti6", "xfrm", "ppp",
         "erspan", "geneve", "vxlan",
     ])
-    func tunnelsAreToldByTheirKind(kind: String) {
+    func tunnelsAreRecognizedByTheirKind(kind: String) {
         for hardware: UInt16 in [1, 0xfffe, 768, 776] { #expect(self.kind(hardware, kind) == .tunnel, "\(hardware)") }
     }
 
     @Test(arguments: ["veth", "bridge", "bond", "vlan", "macvlan", "dummy", "team", "vrf", "something new"])
-    func whatIsMadeOfSoftwareIsVirtual(kind: String) {
+    func softwareInterfacesAreVirtual(kind: String) {
         for hardware: UInt16 in [1, 0xfffe] { #expect(self.kind(hardware, kind) == .virtual, "\(hardware)") }
     }
 

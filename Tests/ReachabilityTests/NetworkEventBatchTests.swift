@@ -15,7 +15,7 @@ import Testing
         #expect(batch.spoofed + batch.malformed + batch.drops + batch.reopens == 0)
     }
 
-    /// After a loss all that the kernel holds comes at once: room for that must not be kept for ever.
+    /// After a loss one batch holds all events of the kernel: its buffer must not be kept.
     @Test(arguments: [100, 200_000]) func emptiedBatchKeepsItsUsualCapacity(count: Int) {
         var batch = batch(of: count)
         batch.removeAll()

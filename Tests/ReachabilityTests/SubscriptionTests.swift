@@ -38,15 +38,15 @@ import Testing
 
     @Test func waitingTaskGetsTheElementAtOnce() async {
         let subscription = Subscription<Int>(limit: 1)
-        var told = stream(subscription).makeAsyncIterator()
+        var published = stream(subscription).makeAsyncIterator()
         for number in 1...100 {
             let yielding = Task { subscription.yield(number) }
-            #expect(await told.next() == number)
+            #expect(await published.next() == number)
             await yielding.value
         }
         subscription.finish()
-        #expect(await told.next() == nil && endCount == 1)
-        #expect(await told.next() == nil)
+        #expect(await published.next() == nil && endCount == 1)
+        #expect(await published.next() == nil)
     }
 
     @Test func eachElementIsReadOnce() async {

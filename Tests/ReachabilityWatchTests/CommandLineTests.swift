@@ -35,9 +35,9 @@ struct CommandLineTests {
     @Test func watchIsTheDefaultCommand() throws {
         let command = try #require(try ReachabilityWatch.parseAsRoot(["--count", "3", "--format", "json"]) as? WatchCommand)
         #expect(command.count == 3)
-        #expect(command.format == .json)
-        #expect(command.timeLimit == nil)
-        #expect(try #require(try ReachabilityWatch.parseAsRoot([]) as? WatchCommand).format == .text)
+        #expect(command.lines.form.format == .json)
+        #expect(command.limit.duration == nil)
+        #expect(try #require(try ReachabilityWatch.parseAsRoot([]) as? WatchCommand).lines.form.format == .text)
     }
 
     @Test func parsesTheOptionsOfWait() throws {

@@ -20,10 +20,10 @@ struct ProgramTests {
     }
 
     @Test(arguments: [
-        (["staus"], "'staus' is not a command; did you mean 'status'?"),
-        (["wiat", "--timeout", "5s"], "'wiat' is not a command; did you mean 'wait'?\nUsage: reachability-watch <subcommand>"),
-        (["recrod", "x.reach"], "'recrod' is not a command; did you mean 'record'?"),
-        (["--format", "json", "expalin"], "'expalin' is not a command; did you mean 'explain'?"),
+        (["staus"], "'staus' is not a command; next: try 'status'"),
+        (["wiat", "--timeout", "5s"], "'wiat' is not a command; next: try 'wait'\nUsage: reachability-watch <subcommand>"),
+        (["recrod", "x.reach"], "'recrod' is not a command; next: try 'record'"),
+        (["--format", "json", "expalin"], "'expalin' is not a command; next: try 'explain'"),
         (["nas.example.org"], "'nas.example.org' is not a command; next: reachability-watch --help lists the commands"),
         (["status", "--fromat", "json"], "Did you mean '--format'?"),
     ])

@@ -29,6 +29,21 @@ final class RecordingProgramTests {
         return (process.end(), output, errors)
     }
 
+    /// Starts a recording, and returns it with its replay once the file has a verdict.
+    ///
+    /// - Parameter shell: Commands of sh(1) to run first, in the same process.
+    private func startRecording(
+        to file: String, after shell: String? = nil
+    ) throws -> (record: WatchProcess, replay: (code: Int32, output: String, errors: String)) {
+        let changes = try FolderChanges(folder)
+        let record = try WatchProcess(["record", file, "--to", "127.0.0.1"], after: shell)
+        while true {
+            try changes.next()
+            let replay = try run("replay", file)
+            if !replay.output.isEmpty { return (record, replay) }
+        }
+    }
+
     @Test func aRecordingIsMadeAndReplayed() throws {
         let file = "\(folder)/here.reach"
         let record = try run("record", file, "--to", "127.0.0.1", "--for", "50ms")
@@ -44,9 +59,7 @@ final class RecordingProgramTests {
     @Test(arguments: [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)])
     func signalsEndRecordingsInOrder(_ signal: Int32, _ code: Int32) throws {
         let file = "\(folder)/ended.reach"
-        let record = try WatchProcess(["record", file, "--to", "127.0.0.1"])
-        while try run("replay", file).output.isEmpty {}
-        let unfinished = try run("replay", file)
+        let (record, unfinished) = try startRecording(to: file)
         #expect(unfinished.errors.contains("has no end"))
         kill(record.pid, signal)
         #expect(record.end() == code)
@@ -56,8 +69,7 @@ final class RecordingProgramTests {
 
     @Test func inheritedIgnoredSignalsStayIgnored() throws {
         let file = "\(folder)/nohup.reach"
-        let record = try WatchProcess(["record", file, "--to", "127.0.0.1"], after: "trap '' HUP INT")
-        while try run("replay", file).output.isEmpty {}
+        let (record, _) = try startRecording(to: file, after: "trap '' HUP INT")
         // The first signal that is not ignored makes the exit code.
         for signal in [SIGHUP, SIGINT, SIGTERM] { kill(record.pid, signal) }
         #expect(record.end() == 143)
@@ -77,8 +89,7 @@ final class RecordingProgramTests {
 
     @Test func aKilledRecordingIsReplayedToItsEnd() throws {
         let file = "\(folder)/killed.reach"
-        let record = try WatchProcess(["record", file, "--to", "127.0.0.1"])
-        while try run("replay", file).output.isEmpty {}
+        let (record, _) = try startRecording(to: file)
         kill(record.pid, SIGKILL)
         #expect(record.end() == 1000 + SIGKILL)
         let replay = try run("replay", file)

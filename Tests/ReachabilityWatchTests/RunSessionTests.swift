@@ -76,7 +76,7 @@ import Testing
                 "attempt 1 failed: exit code 42", "next attempt in 1s, sooner if the network reconnects",
                 "attempt 2 failed: exit code 42",
                 "next attempt in 1s, sooner if the network reconnects", "attempt 3 failed: exit code 42",
-                "giving up after 3 attempts: no more are allowed",
+                "giving up after 3 attempts: no more are allowed; next: raise --attempts",
             ])
     }
 
@@ -136,7 +136,7 @@ import Testing
         #expect(
             said.value == [
                 "attempt 1 failed: exit code 1", "next attempt in 1s", "attempt 2 failed: exit code 1",
-                "giving up after 2 attempts: no more are allowed",
+                "giving up after 2 attempts: no more are allowed; next: raise --attempts",
             ])
     }
 
@@ -146,7 +146,7 @@ import Testing
         #expect(outcome.code == 124 && outcome.summary.attempts == 0)
         let lines = said.value
         #expect(lines.first?.hasPrefix("no path to 2001:db8::1 (") == true && lines.first?.hasSuffix("): waiting for it") == true)
-        #expect(lines.last == "giving up before the first attempt: the deadline has passed")
+        #expect(lines.last == "giving up before the first attempt: the deadline has passed; next: raise --deadline")
     }
 
     @Test(arguments: ["accelerate", "ignore"]) func otherRulesWaitForNoScope(rule: String) async throws {
@@ -159,7 +159,7 @@ import Testing
         let session = session(try policy("--deadline", "5s"), isTerminated(after: .seconds(5)))
         let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
-        #expect(said.value == ["giving up after 1 attempt: the deadline has passed"])
+        #expect(said.value == ["giving up after 1 attempt: the deadline has passed; next: raise --deadline"])
     }
 
     @Test func aSlowAttemptIsRetried() async throws {
@@ -196,7 +196,7 @@ import Testing
         }
         let outcome = await session.run()
         #expect(outcome.code == 124 && outcome.summary.attempts == 1)
-        #expect(said.value.last == "giving up after 1 attempt: the deadline has passed")
+        #expect(said.value.last == "giving up after 1 attempt: the deadline has passed; next: raise --deadline")
     }
 
     @Test func aShortageDuringAnOutageWaitsForTheNetwork() async throws {

@@ -115,7 +115,7 @@ struct WatchSessionTests {
         session.outputHasReader = true
         #expect(await session.run() == .done)
         #expect(output.lines.last?.contains("○ offline  no carrier") == true)
-        #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: the reader of standard output is too slow"])
+        #expect(notes.lines == ["reachability-watch: 2 transitions of internet dropped: \(DropNoticeTests.slowReader)"])
     }
 }
 
@@ -140,15 +140,16 @@ struct SequenceCheckTests {
 }
 
 struct DropNoticeTests {
+    static let slowReader = "the reader of standard output is too slow; next: write to a file"
+    private static let slowWriter = "they came faster than lines could be written; next: watch fewer destinations"
+
     @Test func onlyExistingReadersAreBlamed() {
         var pipe = DropNotice(hasReader: true)
         #expect(
-            pipe.dropped(1, of: "internet", now: .zero)
-                == ["1 transition of internet dropped: the reader of standard output is too slow"])
+            pipe.dropped(1, of: "internet", now: .zero) == ["1 transition of internet dropped: \(Self.slowReader)"])
         var terminal = DropNotice(hasReader: false)
         #expect(
-            terminal.dropped(2, of: "internet", now: .zero)
-                == ["2 transitions of internet dropped: they came faster than lines could be written"])
+            terminal.dropped(2, of: "internet", now: .zero) == ["2 transitions of internet dropped: \(Self.slowWriter)"])
     }
 
     @Test func noticesComeAtMostOnceASecond() {

@@ -23,8 +23,8 @@ import Testing
             #expect(decision(method, code: .networkConnectionLost) == .retry, "\(method)")
         }
         for method in ["POST", "PATCH", "CONNECT", "get", "", "PROPFIND"] {
-            #expect(decision(method, 500) == .noOpinion && decision(method, 503) == .noOpinion, "\(method)")
-            #expect(decision(method, code: .networkConnectionLost) == .noOpinion, "\(method)")
+            #expect(decision(method, 500) == .undecided && decision(method, 503) == .undecided, "\(method)")
+            #expect(decision(method, code: .networkConnectionLost) == .undecided, "\(method)")
             #expect(decision(method, 500, isIdempotent: true) == .retry, "\(method)")
             #expect(decision(method, code: .timedOut, isIdempotent: true) == .retry, "\(method)")
         }
@@ -36,11 +36,11 @@ import Testing
         }
         for status in [421, 425] { #expect(decision("POST", status) == .retry, "\(status)") }
         #expect(decision("POST", 429) == .retryAs(.overload(retryAfter: nil)))
-        #expect(decision("POST", code: .timedOut) == .noOpinion, "URLSession does not report if there was a connection")
+        #expect(decision("POST", code: .timedOut) == .undecided, "URLSession does not report if there was a connection")
         let unsent = HTTPFailure(method: "POST", errorCode: URLError.Code.timedOut.rawValue, wasSent: false, time: .zero)
         #expect(HTTPRetryClassifier.standard.decision(for: unsent) == .retry, "without a connection nothing was sent")
         let sent = HTTPFailure(method: "POST", errorCode: URLError.Code.cannotConnectToHost.rawValue, wasSent: true, time: .zero)
-        #expect(HTTPRetryClassifier.standard.decision(for: sent) == .noOpinion)
+        #expect(HTTPRetryClassifier.standard.decision(for: sent) == .undecided)
     }
 
     @Test func transientStatusesAreRetried() {
@@ -49,7 +49,7 @@ import Testing
                 switch status {
                 case 408, 421, 425, 500, 502, 504: .retry
                 case 429, 503: .retryAs(.overload(retryAfter: nil))
-                default: .noOpinion
+                default: .undecided
                 }
             #expect(decision("GET", status) == expected, "\(status)")
         }
@@ -66,7 +66,7 @@ import Testing
         #expect(Set(passing.map(\.rawValue)) == HTTPRetryClassifier.passingErrorCodes && passing.count == 18)
         for code in -4000...0 {
             let isListed = HTTPRetryClassifier.passingErrorCodes.contains(code) || code == URLError.Code.unknown.rawValue
-            #expect((decision(code: URLError.Code(rawValue: code)) != .noOpinion) == isListed, "\(code)")
+            #expect((decision(code: URLError.Code(rawValue: code)) != .undecided) == isListed, "\(code)")
         }
         let lasting: [URLError.Code] = [
             .appTransportSecurityRequiresSecureConnection, .badURL, .cancelled, .cannotCloseFile, .cannotCreateFile,
@@ -78,7 +78,7 @@ import Testing
             .serverCertificateUntrusted, .unsupportedURL, .userAuthenticationRequired, .userCancelledAuthentication,
             .zeroByteResource,
         ]
-        for code in lasting { #expect(decision(code: code) == .noOpinion, "\(code)") }
+        for code in lasting { #expect(decision(code: code) == .undecided, "\(code)") }
     }
 
     /// The bus combines it with the state of the network.
@@ -98,7 +98,7 @@ import Testing
     @Test func systemErrorPrecedesErrorCode() {
         for (number, expected) in [
             (ENETUNREACH, FailureReport.Evidence.unreachable), (EHOSTUNREACH, .unanswered), (ECONNREFUSED, .refused),
-            (ETIMEDOUT, .timedOut), (EADDRNOTAVAIL, .addressless), (EMFILE, .shortage), (ENOBUFS, .shortage),
+            (ETIMEDOUT, .timedOut), (EADDRNOTAVAIL, .noSourceAddress), (EMFILE, .shortage), (ENOBUFS, .shortage),
             (ECONNRESET, .unclassified),
         ] {
             let failure = HTTPFailure(
@@ -112,7 +112,7 @@ import Testing
         let nine = decision("GET", 429, ["retry-after": "Thu, 01 Jan 1970 00:00:09 GMT"])
         #expect(nine == .retryAs(.overload(retryAfter: .seconds(9))))
         #expect(decision("GET", 503, ["Retry-After": "soon"]) == .retryAs(.overload(retryAfter: nil)))
-        #expect(decision("GET", 404, ["Retry-After": "30"]) == .noOpinion)
+        #expect(decision("GET", 404, ["Retry-After": "30"]) == .undecided)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))
         #expect(decision("GET", 503, ["Retry-After": "30"], by: hasty) == .retryAs(.overload(retryAfter: .seconds(5))))
     }
@@ -120,23 +120,23 @@ import Testing
     @Test func callersSetsReplaceDefaults() {
         let own = HTTPRetryClassifier(methods: ["POST"], statuses: [418], errorCodes: [-1005])
         #expect(decision("POST", 418, by: own) == .retry)
-        #expect(decision("GET", 418, by: own) == .noOpinion && decision("POST", 503, by: own) == .noOpinion)
+        #expect(decision("GET", 418, by: own) == .undecided && decision("POST", 503, by: own) == .undecided)
         #expect(decision("POST", code: .networkConnectionLost, by: own) == .retry)
-        #expect(decision("POST", code: .timedOut, by: own) == .noOpinion)
+        #expect(decision("POST", code: .timedOut, by: own) == .undecided)
     }
 
     @Test func firstDecisionCounts() {
-        let silent = HTTPRetryClassifier { _ in .noOpinion }
+        let silent = HTTPRetryClassifier { _ in .undecided }
         let eager = HTTPRetryClassifier { _ in .retryAs(.overload(retryAfter: .seconds(2))) }
         let never = HTTPRetryClassifier { _ in .doNotRetry }
         let untold = HTTPRetryClassifier { _ in
             Issue.record("an earlier classifier has decided")
-            return .noOpinion
+            return .undecided
         }
         #expect(decision("GET", 503, by: silent.otherwise(eager).otherwise(untold)) == .retryAs(.overload(retryAfter: .seconds(2))))
         #expect(decision("GET", 503, by: silent.otherwise(eager.otherwise(untold))) == .retryAs(.overload(retryAfter: .seconds(2))))
         #expect(decision("GET", 503, by: never.otherwise(untold)) == .doNotRetry)
         #expect(decision("GET", 500, by: silent.otherwise(.standard)) == .retry)
-        #expect(decision("GET", 404, by: silent.otherwise(.standard)) == .noOpinion)
+        #expect(decision("GET", 404, by: silent.otherwise(.standard)) == .undecided)
     }
 }

@@ -32,11 +32,11 @@ import Testing
             }
             #expect(decision("GET") == .retry)
             let isEarly = [ECONNREFUSED, EMFILE].contains(number)
-            #expect(decision("POST") == (isEarly ? .retry : .noOpinion), "there may have been a connection")
+            #expect(decision("POST") == (isEarly ? .retry : .undecided), "there may have been a connection")
         }
         let unlisted = HTTPRetryClassifier(errorCodes: [-1005])
         let refused = HTTPFailure(method: "GET", errorCode: -1004, systemError: ECONNREFUSED, time: .zero)
-        #expect(unlisted.decision(for: refused) == .noOpinion, "the caller's list has codes")
+        #expect(unlisted.decision(for: refused) == .undecided, "the caller's list has codes")
     }
 
     @Test(arguments: [

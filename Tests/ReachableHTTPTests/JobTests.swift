@@ -12,9 +12,7 @@ import Testing
     private static let policy = RetryPolicy.steady.backoff(.immediate)
 
     @Test func jobHasAValue() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .respond(503))) { exchange in
             let job = exchange.session.job(for: try exchange.request(), retrying: Self.policy, on: exchange.bus)
             #expect(exchange.server.requests.isEmpty, "a cold job sends nothing")
             let (data, response) = try await job.value
@@ -68,44 +66,23 @@ import Testing
             let folder = try TemporaryFolder()
             let photo = folder.url.appendingPathComponent("photo")
             try Data([1, 2, 3]).write(to: photo)
-            let (events, told) = AsyncStream.makeStream(of: String.self)
             let job = exchange.session.uploadJob(
-                for: try exchange.request("PUT"), fromFile: photo, retrying: Self.policy, on: exchange.bus
-            ).onEvent { event in
-                switch event {
-                case .attemptFailed: told.yield("failed")
-                case .succeeded(let (_, response)):
-                    told.yield("succeeded \(response.statusCode)")
-                    told.finish()
-                default: break
-                }
-            }
-            try job.submit()
-            #expect(await events.reduce(into: []) { $0.append($1) } == ["failed", "succeeded 201"])
+                for: try exchange.request("PUT"), fromFile: photo, retrying: Self.policy, on: exchange.bus)
+            try await exchange.expectEventsOfUpload(job) { $0.1.statusCode }
             #expect(exchange.server.requests.map(\.length) == [3, 3])
         }
     }
 
     @Test func downloadJobHasAFilePerLife() async throws {
-        try await Exchange.run { request in
-            request.number == 3 ? .respond(404, [:], "no") : .respond(200, [:], "body \(request.number)")
-        } _: { exchange in
+        try await Exchange.run(Exchange.threeBodies) { exchange in
             let folder = try TemporaryFolder()
             var options = HTTPRetryOptions.with { $0.downloadDirectory = folder.url }
             let job = exchange.session.downloadJob(
                 for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
-            let first = try await job.value.0
-            let second = try await job.value.0
-            let (third, response) = try await job.value
-            let bodies = try [first, second, third].map { String(decoding: try Data(contentsOf: $0), as: UTF8.self) }
-            #expect(bodies == ["body 1", "body 2", "no"] && response.statusCode == 404)
-            #expect(try folder.contents.count == 3)
             options.errorStatuses = .thrown
-            exchange.server.stop()
             let failing = exchange.session.downloadJob(
                 for: try exchange.request(), retrying: Self.policy, on: exchange.bus, options: options)
-            await #expect(throws: URLError.self) { _ = try await failing.value }
-            #expect(try folder.contents.count == 3, "a life that gave up leaves no file")
+            try await exchange.expectFilePerLife(in: folder, of: job, failing, status: \.statusCode)
         }
     }
 
@@ -122,18 +99,12 @@ import Testing
     // MARK: - Options
 
     @Test func callersOfOneNameShareRequest() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .respond(503))) { exchange in
             let options = HTTPRetryOptions.with { $0.joining = "feed" }
-            // Each has joined when its task suspends.
-            let callers = try (1...3).map { _ in
-                Task.immediate { [request = try exchange.request()] in
-                    try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options).0
-                }
+            let request = try exchange.request()
+            let callers = try await exchange.share(3) {
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options).0
             }
-            #expect(exchange.bus.sharers(of: "feed") == 3)
-            _ = try await exchange.bus.parked("feed")
             exchange.clock.advance(by: .seconds(1))
             for caller in callers { #expect(try await caller.value == Data("ok".utf8)) }
             #expect(exchange.server.requests.count == 2)
@@ -146,31 +117,22 @@ import Testing
         } _: { exchange in
             let options = HTTPRetryOptions.with { $0.joining = "feed" }
             let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 2)
-            let callers = try (1...2).map { _ in
-                Task.immediate { [request = try exchange.request()] in
-                    try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
-                }
+            let request = try exchange.request()
+            let callers = try await exchange.share(2) {
+                try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
             }
-            #expect(exchange.bus.sharers(of: "feed") == 2)
-            _ = try await exchange.bus.parked("feed")
             exchange.clock.advance(by: .seconds(1))
             for caller in callers { #expect(try await caller.value.1.statusCode == 503) }
         }
     }
 
     @Test func sharedDownloadOutlivesItsFirstCaller() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .respond(503))) { exchange in
             let options = HTTPRetryOptions.with { $0.joining = "feed" }
             let request = try exchange.request()
-            let callers = (1...2).map { _ in
-                Task.immediate {
-                    try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus, options: options).0
-                }
+            let callers = try await exchange.share(2) {
+                try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus, options: options).0
             }
-            while exchange.bus.sharers(of: "feed") < 2 { await Task.yield() }
-            _ = try await exchange.bus.parked("feed")
             callers[0].cancel()
             _ = await callers[0].result
             exchange.clock.advance(by: .seconds(1))

@@ -12,9 +12,7 @@ import Testing
 /// The lifetimes of sessions, connections and files.
 @Suite(.timeLimit(.minutes(20))) struct SessionTests {
     @Test func requestsOfOneSessionShareConnection() async throws {
-        try await Exchange.run { _ in
-            .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(.ok)) { exchange in
             for _ in 1...3 {
                 let (file, _) = try await exchange.session.download(
                     for: try exchange.request(), retrying: .steady, on: exchange.bus)
@@ -71,9 +69,7 @@ import Testing
             .respond(302, ["Location": "/"])
         } _: { exchange in
             for index in 0..<100 {
-                let loading = Task { [request = try exchange.request()] in
-                    try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
-                }
+                let loading = try exchange.load()
                 try await exchange.server.untilRequests(2 * index)
                 loading.cancel()
                 _ = await loading.result
@@ -100,9 +96,7 @@ import Testing
     }
 
     @Test func sessionMayBeInvalidatedWhileItsJobsArePending() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .respond(503) : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .respond(503))) { exchange in
             let session = URLSession(configuration: .ephemeral)
             let loading = Task { [request = try exchange.request()] in
                 try await session.data(for: request, retrying: .steady, on: exchange.bus, options: .with { $0.job.id = "job" })
@@ -117,9 +111,7 @@ import Testing
     /// Runs in its own process, where nothing else opens descriptors.
     @Test func waitingDownloadsHoldNoDescriptors() async {
         await #expect(processExitsWith: .success) {
-            try await Exchange.run { _ in
-                .respond(200, [:], "ok")
-            } _: { exchange in
+            try await Exchange.run(answering(.ok)) { exchange in
                 func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
                 try exchange.network.pull("eth0")
                 let before = try open()
@@ -139,11 +131,11 @@ import Testing
         }
     }
 
-    /// Breaks a download off, and lets it go on from the file of its first part.
+    /// Breaks off a download, and resumes it from its partial file.
     ///
     /// - Parameters:
-    ///   - whileParked: Looks at the folder of the download before the second attempt.
-    ///   - afterwards: Looks at the result, whose bytes are the server's.
+    ///   - whileParked: Checks the folder of the download before the second attempt.
+    ///   - afterwards: Checks the result, whose bytes are the server's.
     private func resumeDownload(
         whileParked: @Sendable (TemporaryFolder) throws -> Void,
         afterwards: @Sendable (Exchange, TemporaryFolder, HTTPURLResponse) throws -> Void

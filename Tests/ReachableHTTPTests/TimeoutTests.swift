@@ -11,9 +11,7 @@ import Testing
     private static let job = HTTPRetryOptions.with { $0.job.id = "job" }
 
     @Test func policyTimeoutEndsAttempt() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .stall : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .stall)) { exchange in
             var request = try exchange.request()
             // Foundation would cut it to 0 s.
             request.timeoutInterval = 0.5
@@ -27,15 +25,9 @@ import Testing
     }
 
     @Test func deadConnectionEndsAfterFiveSeconds() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .stall : .respond(200, [:], "ok")
-        } _: { exchange in
-            let loading = Task { [request = try exchange.request()] in
-                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
-            }
-            try await exchange.server.untilRequests(1)
-            try exchange.loseSource()
-            exchange.clock.advance(by: .milliseconds(4999))
+        try await Exchange.run(answering(first: .stall)) { exchange in
+            let loading = try exchange.load(options: Self.job)
+            try await exchange.loseSource(for: .milliseconds(4999))
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.clock.advance(by: .milliseconds(1))
             let parked = try await exchange.bus.parked("job")
@@ -46,16 +38,10 @@ import Testing
     }
 
     @Test func policyCanKeepDeadConnection() async throws {
-        try await Exchange.run { _ in
-            .stall
-        } _: { exchange in
+        try await Exchange.run(answering(.stall)) { exchange in
             let policy = RetryPolicy.steady.interruptsAttempt(.never).attemptTimeout(.seconds(60)).giveUpAfter(maxAttempts: 1)
-            let loading = Task { [request = try exchange.request()] in
-                try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: Self.job)
-            }
-            try await exchange.server.untilRequests(1)
-            try exchange.loseSource()
-            exchange.clock.advance(by: .milliseconds(59_999))
+            let loading = try exchange.load(retrying: policy, options: Self.job)
+            try await exchange.loseSource(for: .milliseconds(59_999))
             #expect(exchange.bus.pending.map(\.state) == [.running])
             exchange.bus.cancel("job")
             await #expect(throws: CancellationError.self) { _ = try await loading.value }
@@ -63,15 +49,11 @@ import Testing
     }
 
     @Test func jobEndsDeadConnection() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .stall : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .stall)) { exchange in
             let job = exchange.session.job(
                 for: try exchange.request(), retrying: .steady, on: exchange.bus, options: Self.job)
             let loading = Task { try await job.value }
-            try await exchange.server.untilRequests(1)
-            try exchange.loseSource()
-            exchange.clock.advance(by: .seconds(5))
+            try await exchange.loseSource(for: .seconds(5))
             #expect(try await exchange.bus.parked("job").charged == 0)
             try exchange.regainSource()
             #expect(try await loading.value.0 == Data("ok".utf8))
@@ -79,28 +61,17 @@ import Testing
     }
 
     @Test func unsafeRequestOnDeadConnectionIsSentOnce() async throws {
-        try await Exchange.run { _ in
-            .stall
-        } _: { exchange in
-            let loading = Task { [request = try exchange.request("POST")] in
-                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
-            }
-            try await exchange.server.untilRequests(1)
-            try exchange.loseSource()
-            exchange.clock.advance(by: .seconds(5))
+        try await Exchange.run(answering(.stall)) { exchange in
+            let loading = try exchange.load("POST")
+            try await exchange.loseSource(for: .seconds(5))
             await #expect(throws: RetryError.attemptInterrupted) { _ = try await loading.value }
             #expect(exchange.server.requests.count == 1)
         }
     }
 
     @Test func unsafeRequestThatTimedOutIsSentOnce() async throws {
-        try await Exchange.run { _ in
-            .stall
-        } _: { exchange in
-            let loading = Task { [request = try exchange.request("POST")] in
-                try await exchange.session.data(
-                    for: request, retrying: .steady.attemptTimeout(.seconds(2)), on: exchange.bus, options: Self.job)
-            }
+        try await Exchange.run(answering(.stall)) { exchange in
+            let loading = try exchange.load("POST", retrying: .steady.attemptTimeout(.seconds(2)), options: Self.job)
             try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(2))
             await #expect(throws: RetryError.attemptTimedOut) { _ = try await loading.value }
@@ -109,9 +80,7 @@ import Testing
     }
 
     @Test func slowAdapterHasSentNothing() async throws {
-        try await Exchange.run { _ in
-            .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(.ok)) { exchange in
             let options = HTTPRetryOptions.with {
                 $0.job.id = "job"
                 $0.adapt = { request, attempt in
@@ -134,23 +103,17 @@ import Testing
     }
 
     @Test func policyDeadlineEndsJob() async throws {
-        try await Exchange.run { _ in
-            .stall
-        } _: { exchange in
-            let loading = Task { [request = try exchange.request()] in
-                try await exchange.session.data(for: request, retrying: .steady.giveUpAfter(elapsed: .seconds(7)), on: exchange.bus)
-            }
+        try await Exchange.run(answering(.stall)) { exchange in
+            let loading = try exchange.load(retrying: .steady.giveUpAfter(elapsed: .seconds(7)))
             try await exchange.server.untilRequests(1)
             exchange.clock.advance(by: .seconds(7))
             await #expect(throws: RetryError.deadline) { _ = try await loading.value }
         }
     }
 
-    /// Uses real time, of which Foundation counts whole seconds.
+    /// Uses real time; Foundation's timeouts are whole seconds.
     @Test func requestTimeoutEndsSilence() async throws {
-        try await Exchange.run {
-            $0.number == 1 ? .stall : .respond(200, [:], "ok")
-        } _: { exchange in
+        try await Exchange.run(answering(first: .stall)) { exchange in
             let events = exchange.bus.events
             var request = try exchange.request()
             request.timeoutInterval = 0.25
@@ -164,12 +127,8 @@ import Testing
     }
 
     @Test func cancellationEndsSessionTask() async throws {
-        try await Exchange.run { _ in
-            .stall
-        } _: { exchange in
-            let loading = Task { [request = try exchange.request()] in
-                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
-            }
+        try await Exchange.run(answering(.stall)) { exchange in
+            let loading = try exchange.load()
             let downloading = Task { [request = try exchange.request()] in
                 try await exchange.session.download(for: request, retrying: .steady, on: exchange.bus)
             }

@@ -6,7 +6,7 @@ import Testing
 /// Delays without jitter.
 struct BackoffTests {
     private func delays(_ backoff: Backoff, _ numbers: some Sequence<Int>) -> [Duration] {
-        // Not the system's: under the thread sanitizer this compiler takes an empty value's place from thin air.
+        // Not the system's generator: under the thread sanitizer this compiler uses an invalid address for an empty value.
         var generator = SeededGenerator(seed: 1)
         return numbers.map { backoff.delay(afterFailure: $0, using: &generator) }
     }
@@ -21,7 +21,7 @@ struct BackoffTests {
         #expect(delays(backoff, [64, 65, 1024, 10_000, Int.max]) == seconds([10, 10, 10, 10, 10]))
     }
 
-    @Test func exponentialDelaysFromNothingAreNothingAndTimesOneConstant() {
+    @Test func zeroStaysZeroAndFactorOneIsConstant() {
         #expect(delays(.exponential(initial: .zero), [1, 2, 10_000, Int.max]) == seconds([0, 0, 0, 0]))
         #expect(delays(.exponential(initial: .zero, multiplier: .infinity), [1, 2, Int.max]) == seconds([0, 0, 0]))
         #expect(delays(.exponential(initial: .seconds(1), multiplier: 1), [1, 2, 10_000, Int.max]) == seconds([1, 1, 1, 1]))
@@ -33,7 +33,7 @@ struct BackoffTests {
         }
     }
 
-    @Test func linearDelaysGrowByTheSame() {
+    @Test func linearDelaysGrowByTheIncrement() {
         #expect(delays(.linear(initial: .seconds(3), increment: .seconds(2)), 1...4) == seconds([3, 5, 7, 9]))
         #expect(
             delays(.linear(initial: .seconds(3), increment: .seconds(2), maximum: .seconds(6)), 1...4) == seconds([3, 5, 6, 6]))
@@ -63,7 +63,7 @@ struct BackoffTests {
         #expect(jitter == .none ? delays == seconds([1, 2, 2]) : delays.allSatisfy { $0 <= .seconds(2) })
     }
 
-    @Test func decorrelatedJitterAsksACustomCurveForTheFirstDelayOnly() {
+    @Test func decorrelatedJitterUsesOnlyTheFirstCustomDelay() {
         let asked = Mutex<[Int]>([])
         let backoff = Backoff.custom { n in
             asked.withLock { $0.append(n) }
@@ -89,7 +89,7 @@ struct BackoffTests {
         }
     }
 
-    @Test func aCapBelowZeroIsNoDelay() {
+    @Test func negativeCapIsTreatedAsZero() {
         #expect(Backoff.exponential(initial: .seconds(1), maximum: .seconds(-1)).maximum == .zero)
         #expect(delays(.exponential(initial: .seconds(1), maximum: .seconds(-1)), 1...3) == seconds([0, 0, 0]))
     }
@@ -97,7 +97,7 @@ struct BackoffTests {
     private static let longest = Duration(attoseconds: .max)
     private static let shortest = Duration(attoseconds: .min)
 
-    @Test func withoutACapDelaysEndAtTheLongestDuration() {
+    @Test func uncappedDelaysSaturate() {
         let endless: [Backoff] = [
             .exponential(initial: .seconds(1)), .exponential(initial: Duration(attoseconds: 1), multiplier: .infinity),
             .linear(initial: .zero, increment: Self.longest), .linear(initial: Self.longest, increment: .nanoseconds(1)),
@@ -112,7 +112,7 @@ struct BackoffTests {
         #expect(delays(.fibonacci(unit: Duration(attoseconds: 1)), [185, 186, 187]).allSatisfy { $0 == Self.longest })
     }
 
-    /// Whatever is configured, a delay lies between nothing and the cap, and nothing traps.
+    /// For every configuration a delay lies between zero and the cap, and nothing traps.
     @Test(arguments: [
         Jitter.none, .full, .equal, .decorrelated, .proportional(0.3), .proportional(.nan), .proportional(-7),
         .proportional(.infinity),

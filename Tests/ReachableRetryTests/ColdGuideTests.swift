@@ -7,7 +7,7 @@ import Testing
 
 /// The code of the article "Jobs that have not begun".
 @Suite(.timeLimit(.minutes(10))) struct ColdGuideTests {
-    @Test func itShowsTheFilesThatAreCompiledHere() throws {
+    @Test func guideShowsTheCompiledFiles() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md")
         try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/ColdGuide")
     }
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func onlyTheLatestQueryIsSearchedForWhenTheNetworkIsBack() async throws {
+    @Test func onlyTheLatestQueryIsSearchedAfterAReconnect() async throws {
         try await Scenario(online: false).run { scenario in
             let (queries, type) = AsyncStream.makeStream(of: String.self)
             let searched = Mutex<[String]>([])
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func theMessagesGoOnAfterALostConnection() async throws {
+    @Test func messagesContinueAfterALostConnection() async throws {
         try await Scenario().run { scenario in
             let messages = Connections(lines: [["a"], ["b", "c"]])
             let reader = scenario.start {
@@ -93,7 +93,7 @@ import Testing
     }
 }
 
-/// Each iteration is a connection: it gives its lines, and then breaks unless it is the last.
+/// Each iteration is a connection: it delivers its lines, and then fails unless it is the last.
 private final class Connections: AsyncSequence, Sendable {
     typealias Element = String
     typealias Failure = any Error

@@ -7,7 +7,7 @@ import Testing
 
 /// The code and the claims of the guide "Offline-first in ten minutes".
 @Suite(.timeLimit(.minutes(10))) struct GuideTests {
-    @Test func itShowsTheFilesThatAreCompiledHere() throws {
+    @Test func guideShowsTheCompiledFiles() throws {
         let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md")
         try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/Guide")
     }
@@ -48,7 +48,7 @@ import Testing
         var error: any Error
         var fault: AttemptFailure.Fault
         var isCharged = true
-        /// True if the network has come back just before.
+        /// True shortly after a reconnect.
         var isFresh = false
 
         var testDescription: String { "\(error)\(isFresh ? " after a reconnect" : "")" }
@@ -68,10 +68,10 @@ import Testing
         Judged(error: URLError(.cannotFindHost), fault: .network, isCharged: false, isFresh: true),
         Judged(error: URLError(.cannotConnectToHost), fault: .server, isFresh: true),
         Judged(error: URLError(.timedOut), fault: .unknown),
-    ]) func thePolicyKnowsWhoseFaultAFailureIs(_ judged: Judged) async throws {
+    ]) func policyDistinguishesFaults(_ judged: Judged) async throws {
         try await Scenario().run { scenario in
             let events = scenario.bus.events
-            // A bus notices a reconnect only if it looked before.
+            // A bus counts a reconnect only after its first verdict.
             try await scenario.bus.retry { _ in }
             if judged.isFresh {
                 try scenario.network.pull("eth0")
@@ -86,21 +86,21 @@ import Testing
         }
     }
 
-    @Test func theHurriedGiveUpOnANetworkThatStaysAway() async throws {
+    @Test func offlineJobGivesUpAtItsWaitLimit() async throws {
         try await Scenario(online: false).run { scenario in
-            let stories = Mutex<[String]>([])
-            let policy = RetryPolicy.hurried { report in stories.withLock { $0.append(report) } }
+            let reports = Mutex<[String]>([])
+            let policy = RetryPolicy.hurried { report in reports.withLock { $0.append(report) } }
             let uploading = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "a")) { _ in } }
             try await scenario.bus.parked("a")
             scenario.clock.advance(by: .seconds(599))
             #expect(try await scenario.bus.parked("a").attempts == 0)
             scenario.clock.advance(by: .seconds(1))
             await #expect(throws: RetryError.waitLimit) { try await uploading.finished() }
-            #expect(stories.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
+            #expect(reports.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
         }
     }
 
-    @Test func theHurriedGiveUpAfterFiveAttemptsOfAMinute() async throws {
+    @Test func jobGivesUpAfterFiveAttemptsOfAMinute() async throws {
         try await Scenario().run { scenario in
             let clock = scenario.clock
             let policy = RetryPolicy.hurried { _ in }.backoff(.immediate)
@@ -114,22 +114,22 @@ import Testing
         }
     }
 
-    @Test func theSparingEndTheirRetriesTogether() async throws {
+    @Test func jobsWithABudgetStopRetryingTogether() async throws {
         try await Scenario().run { scenario in
-            let stories = Mutex<[GiveUp]>([])
+            let reports = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { report in
-                stories.withLock { $0.append(report) }
+                reports.withLock { $0.append(report) }
             }
             for _ in 1...3 {
                 let uploading = Task { try await scenario.bus.retry(policy) { _ in throw Refusal(status: 503) } }
                 await #expect(throws: Refusal.self) { try await uploading.finished() }
             }
-            #expect(stories.withLock { $0.map(\.attempts) } == [5, 1, 1])
-            #expect(stories.withLock { $0.allSatisfy { $0.reason == .budget } })
+            #expect(reports.withLock { $0.map(\.attempts) } == [5, 1, 1])
+            #expect(reports.withLock { $0.allSatisfy { $0.reason == .budget } })
         }
     }
 
-    @Test func theConsiderateComeBackOneThenTwoThenFour() async throws {
+    @Test func gateReleasesOneThenTwoThenFourJobs() async throws {
         try await Scenario().run { scenario in
             let (network, bus) = (scenario.network, RetryBus.considerate(over: scenario.monitor))
             try network.pull("eth0")
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func theAlbumKeepsCountByItself() async throws {
+    @Test func albumCountsItsUploads() async throws {
         try await Scenario().run { scenario in
             let (album, server) = (Album(), FakeServer(failingWith: Refusal(status: 500)))
             let adding = Task { try await album.add(Photo(name: "a"), to: server, over: scenario.bus) }
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func theWaitingListSaysWhatEachJobWaitsFor() async throws {
+    @Test func pendingListNamesEachReason() async throws {
         try await Scenario().run { scenario in
             let gate = Gate()
             let running = Task { try await scenario.bus.retry(options: JobOptions(id: "running")) { _ in await gate.pass() } }
@@ -267,7 +267,7 @@ import Testing
     }
 }
 
-/// A server that does what a test says.
+/// A scripted server.
 private struct ScriptedServer: PhotoServer {
     let answer: @Sendable (Photo) async throws -> Void
 

@@ -13,7 +13,7 @@ struct JitterStatisticsTests {
             values: (0..<Self.count).map { _ in backoff.delay(afterFailure: 1, using: &generator) / .seconds(1) })
     }
 
-    /// Delays that follow from each other, as those of a job that fails all the time.
+    /// A series of delays, as of a job that always fails.
     private func walk(_ backoff: Backoff, after n: Int, seed: UInt64) -> Sample {
         var generator = SeededGenerator(seed: seed)
         var previous: Duration?
@@ -49,7 +49,7 @@ struct JitterStatisticsTests {
         }
     }
 
-    @Test(arguments: seeds) func decorrelatedJitterIsEvenUpToThreeTimesTheDelayBefore(seed: UInt64) {
+    @Test(arguments: seeds) func decorrelatedJitterIsEvenUpToThreeTimesThePreviousDelay(seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(10)).jitter(.decorrelated)
         var generator = SeededGenerator(seed: seed)
         var delays: [[Double]] = [[], [], []]
@@ -63,7 +63,7 @@ struct JitterStatisticsTests {
         }
         let samples = delays.map { Sample(values: $0) }
         #expect(samples[0].distance(from: 0.1, to: 0.3) < 0.0138, "seed \(seed)")
-        // Each mean is half of 0.1 and of three times the one before.
+        // Each mean is half of the sum of 0.1 and three times the previous one.
         for (sample, (mean, most)) in zip(samples, [(0.2, 0.3), (0.35, 0.9), (0.575, 2.7)]) {
             #expect(abs(sample.mean - mean) < sample.meanTolerance(sample.standardDeviation), "seed \(seed)")
             #expect(sample.values.allSatisfy { $0 >= 0.1 && $0 <= most }, "seed \(seed)")
@@ -79,13 +79,13 @@ struct JitterStatisticsTests {
         #expect(!values.contains(10), "seed \(seed): nothing is cut off at the cap")
     }
 
-    /// Others put the cap behind jitter, and all long delays are the same then.
-    @Test(arguments: [Jitter.full, .equal, .decorrelated], seeds) func chanceSurvivesTheCap(jitter: Jitter, seed: UInt64) {
+    /// If the cap applied after jitter, all long delays would be equal.
+    @Test(arguments: [Jitter.full, .equal, .decorrelated], seeds) func jitterSurvivesTheCap(jitter: Jitter, seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(10)).jitter(jitter)
         expectSpread(walk(backoff, after: 10_000, seed: seed), below: 10, "seed \(seed)")
     }
 
-    @Test(arguments: seeds) func chanceSurvivesTheHourOfAWalkWithoutACap(seed: UInt64) {
+    @Test(arguments: seeds) func uncappedDecorrelatedJitterStaysRandom(seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(100)).jitter(.decorrelated)
         expectSpread(walk(backoff, after: 10_000, seed: seed), below: 3600, "seed \(seed)")
     }

@@ -2,7 +2,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Jittered delays, number by number; ``JitterStatisticsTests`` looks at many.
+/// Jittered delays for given random numbers; ``JitterStatisticsTests`` checks distributions.
 struct JitterTests {
     private func delay(
         _ backoff: Backoff, after n: Int = 1, previous: Duration? = nil, _ generator: ConstantGenerator
@@ -11,7 +11,7 @@ struct JitterTests {
         return backoff.delay(afterFailure: n, previous: previous, using: &generator)
     }
 
-    /// True if a delay is as good as, but less than, what random number 1 would give.
+    /// True if a delay is just below the delay for the random number 1.
     private func isJustBelow(_ end: Duration, _ delay: Duration) -> Bool { delay < end && end - delay < .nanoseconds(1) }
 
     private let ten = Backoff.constant(.seconds(10))
@@ -32,19 +32,19 @@ struct JitterTests {
     @Test func proportionalJitterTakesAShareAway() {
         #expect(delay(ten.jitter(.proportional(0.2)), .least) == .seconds(8))
         #expect(delay(ten.jitter(.proportional(0.2)), .half) == .seconds(9))
-        // A fifth of the last step before 1 is less than a Double can tell from 1.
+        // A fifth of the last step before 1 is below the precision of a Double near 1.
         #expect(delay(ten.jitter(.proportional(0.2)), .greatest) == .seconds(10))
         #expect(isJustBelow(.seconds(10), delay(ten.jitter(.proportional(1)), .greatest)))
         #expect(delay(ten.jitter(.proportional(1)), .half) == .seconds(5))
         #expect(delay(ten.jitter(.proportional(0)), .least) == .seconds(10))
     }
 
-    @Test func aShareOutsideOfZeroToOneCountsAsItsNearestEnd() {
+    @Test func shareIsClampedToZeroAndOne() {
         for share in [5, 1.0001, .infinity] { #expect(delay(ten.jitter(.proportional(share)), .least) == .zero) }
         for share in [-5, -0.0001, -.infinity, .nan] { #expect(delay(ten.jitter(.proportional(share)), .least) == .seconds(10)) }
     }
 
-    @Test func decorrelatedJitterGoesFromTheFirstDelayToThreeTimesTheOneBefore() {
+    @Test func decorrelatedJitterRangesFromTheFirstDelayToThreefold() {
         let backoff = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
         #expect(delay(backoff, .least) == .seconds(1))
         #expect(delay(backoff, .half) == .seconds(2))
@@ -54,7 +54,7 @@ struct JitterTests {
         #expect(isJustBelow(.seconds(30), delay(backoff, after: 9, previous: .seconds(10), .greatest)))
     }
 
-    @Test func decorrelatedJitterIsHeldBelowTheCapOrAnHour() {
+    @Test func decorrelatedJitterIsLimitedByTheCapOrAnHour() {
         let capped = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
         let uncapped = Backoff.exponential(initial: .seconds(1)).jitter(.decorrelated)
         for previous in [Duration.seconds(50), .seconds(4000), Duration(attoseconds: .max)] {
@@ -66,7 +66,7 @@ struct JitterTests {
         #expect(delay(long.jitter(.decorrelated), .greatest) == .seconds(3600))
     }
 
-    @Test func decorrelatedJitterMayBeGivenAnyDelayBefore() {
+    @Test func decorrelatedJitterAcceptsAnyPreviousDelay() {
         let backoff = Backoff.exponential(initial: .seconds(1), maximum: .seconds(60)).jitter(.decorrelated)
         for previous in [Duration.zero, .seconds(-5), Duration(attoseconds: .min), .milliseconds(100)] {
             #expect(delay(backoff, after: 2, previous: previous, .greatest) == .seconds(1), "never below the first delay")
@@ -86,7 +86,7 @@ struct JitterTests {
         }
     }
 
-    @Test func ofSeveralJittersTheLastOneCounts() {
+    @Test func lastJitterCounts() {
         #expect(delay(ten.jitter(.full).jitter(.equal), .least) == .seconds(5))
         #expect(delay(ten.jitter(.full).jitter(.none), .least) == .seconds(10))
         #expect(delay(ten, .least) == .seconds(10), "what they were called on is as it was")

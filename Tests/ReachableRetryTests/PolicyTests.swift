@@ -13,7 +13,7 @@ struct PolicyTests {
         case c
     }
 
-    private final class Asked: Sendable {
+    private final class CallLog: Sendable {
         let names = Mutex<[String]>([])
     }
 
@@ -21,12 +21,12 @@ struct PolicyTests {
         policy.rules.classification.report(error)
     }
 
-    @Test func withoutAnOpinionAnErrorIsUnclassified() {
+    @Test func undecidedErrorIsUnclassified() {
         #expect(report(.default) == .unclassified)
     }
 
     @Test func predicatesAreCalledInOrder() {
-        let asked = Asked()
+        let asked = CallLog()
         @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
         let policy = RetryPolicy.default
             .errno { _ in
@@ -49,7 +49,7 @@ struct PolicyTests {
         #expect(asked.names.withLock(\.self) == ["giveUpOnErrors", "retryOnErrors", "classify", "errno"])
     }
 
-    @Test func theFirstOpinionCounts() {
+    @Test func firstClassificationCounts() {
         let policy = RetryPolicy.default.classify { _ in .transient }.giveUpOnErrors { $0 as? Fault == .a }
         #expect(report(policy, Fault.a) == .classified(.permanent), "it ends the job, and the fault stays known")
         #expect(report(policy, Fault.b) == .classified(.transient))
@@ -66,7 +66,7 @@ struct PolicyTests {
         #expect([Fault.a, .b, .c].map { report(retries, $0) } == [.unclassified, .unclassified, .final])
     }
 
-    @Test func attemptsThatTookTooLongNeedNoPermission() {
+    @Test func timeoutsNeedNoRetryRule() {
         let policy = RetryPolicy.default.retryOnErrors { $0 is Fault }
         #expect(report(policy, RetryError.attemptTimedOut) == .unclassified)
         let givesUp = policy.giveUpOnErrors { $0 as? RetryError == .attemptTimedOut }
@@ -74,7 +74,7 @@ struct PolicyTests {
         #expect(report(policy, RetryError.attemptInterrupted) == .unclassified)
     }
 
-    /// Each is asked about an error of which those that are asked later think otherwise.
+    /// Each error matches an earlier predicate; later ones would decide differently.
     @Test func firstClassifierDecides() {
         let system = RetryPolicy.default.errno { _ in nil }.errno { _ in ECONNREFUSED }.errno { _ in ENETDOWN }
         let kernels = ReachabilityError(.requestFailed, errno: EHOSTUNREACH, operation: "connect")
@@ -87,7 +87,7 @@ struct PolicyTests {
         #expect(report(classified.retryOnErrors { _ in true }.giveUpOnErrors { _ in true }) == overloaded)
     }
 
-    @Test func anAnswerThatCameAsTheAttemptWasCutIsNotOverruled() {
+    @Test func answerOfACutAttemptCounts() {
         let policy = RetryPolicy.default.classify { error in
             if let fault = error as? Fault { return fault == .a ? .server : .network }
             return error as? RetryError == .attemptInterrupted ? .permanent : nil
@@ -101,15 +101,15 @@ struct PolicyTests {
     }
 
     @Test func handlersOfGivingUpAddUp() {
-        let told = Asked()
+        let calls = CallLog()
         let policy = RetryPolicy.default
-            .onGiveUp { giveUp in told.names.withLock { $0.append("first \(giveUp.charged)") } }
-            .onGiveUp { giveUp in told.names.withLock { $0.append("second \(giveUp.charged)") } }
+            .onGiveUp { giveUp in calls.names.withLock { $0.append("first \(giveUp.charged)") } }
+            .onGiveUp { giveUp in calls.names.withLock { $0.append("second \(giveUp.charged)") } }
         let report = GiveUp(
             job: "sync", reason: .attempts, attempts: 3, charged: 2, networkFailures: 1, waited: .zero, elapsed: .seconds(1),
             lastError: nil)
         for handler in policy.rules.giveUpHandlers { handler(report) }
-        #expect(told.names.withLock(\.self) == ["first 2", "second 2"])
+        #expect(calls.names.withLock(\.self) == ["first 2", "second 2"])
     }
 
     /// Returns a policy's rules by name; functions are counted.
@@ -138,7 +138,7 @@ struct PolicyTests {
         "throwsReport": { $0.throwsReport() },
     ]
 
-    @Test func modifiersChangeOneRuleAndNotWhatTheyAreCalledOn() {
+    @Test func modifiersReturnAChangedCopy() {
         #expect(Set(rules(.default).keys) == Set(modifiers.keys), "every rule has a modifier here")
         let original = rules(.default)
         // Once with all other rules as they are by default, and once with all of them set.
@@ -156,7 +156,7 @@ struct PolicyTests {
         Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }
     }
 
-    @Test func theDefaultDoublesHalfASecondUpToThirtyWithFullJitter() {
+    @Test func defaultPolicyDoublesHalfASecondUpToThirty() {
         let rules = RetryPolicy.default.rules
         var (least, half) = (ConstantGenerator.least, ConstantGenerator.half)
         #expect((1...8).map { rules.backoff.delay(afterFailure: $0, using: &least) }.allSatisfy { $0 == .zero })
@@ -167,7 +167,7 @@ struct PolicyTests {
         #expect(rules.elapsed == nil && rules.attemptTimeout == nil && rules.interruption == nil)
     }
 
-    @Test func limitsAreHeldWithinReason() {
+    @Test func limitsAreClamped() {
         #expect(RetryPolicy.default.giveUpAfter(maxAttempts: 0).rules.maxAttempts == 1)
         #expect(RetryPolicy.default.giveUpAfter(maxAttempts: .min).rules.maxAttempts == 1)
         #expect(RetryPolicy.default.giveUpAfter(maxAttempts: nil).rules.maxAttempts == nil)
@@ -176,9 +176,9 @@ struct PolicyTests {
         #expect(RetryPolicy.default.interruptsAttempt(.whenUnsatisfied(grace: .seconds(-1))).rules.interruption?.grace == .zero)
     }
 
-    @Test func numbersOfTheSystemAreUnderstood() {
+    @Test func systemErrorNumbersAreClassified() {
         #expect(report(RetryPolicy.default.errno { _ in ENETUNREACH }) == .unreachable)
-        #expect(report(RetryPolicy.default.errno { _ in EAI_AGAIN }) == .nameless)
+        #expect(report(RetryPolicy.default.errno { _ in EAI_AGAIN }) == .noNameServer)
         #expect(report(RetryPolicy.default.errno { _ in EPIPE }) == .unclassified)
         #expect(report(.default, ReachabilityError(.requestFailed, errno: ENETUNREACH, operation: "connect")) == .unreachable)
         #expect(report(.default, ReachabilityError(.ended, operation: "wait")) == .unclassified, "no number, no opinion")

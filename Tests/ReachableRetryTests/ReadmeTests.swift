@@ -4,12 +4,12 @@ import ReachableRetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ReadmeTests {
-    @Test func itsExampleIsTheOneThatIsCompiledHere() throws {
+    @Test func readmeShowsTheCompiledExample() throws {
         let example = try Documents.text("Tests/ReachableRetryTests/ReadmeExample.swift")
         #expect(try Documents.swiftBlocks("README.md") == [example])
     }
 
-    @Test func itsUploadSurvivesAPulledCable() async throws {
+    @Test func uploadSurvivesAPulledCable() async throws {
         struct ConnectionReset: Error {}
         try await Scenario().run { scenario in
             let events = scenario.bus.events

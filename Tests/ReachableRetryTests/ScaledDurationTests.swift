@@ -3,11 +3,11 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Products of durations, on which all delays are built.
+/// Products of durations, the basis of all delays.
 struct ScaledDurationTests {
     private let longest = Duration(attoseconds: .max)
 
-    @Test func productsSaturateAndNothingIsBelowZero() {
+    @Test func productsSaturateAndStayAboveZero() {
         #expect(longest.scaled(by: 1) == longest && longest.scaled(by: 1.5) == longest)
         #expect(Duration.seconds(1).scaled(by: Double.infinity) == longest && Duration.seconds(1).scaled(by: 1e300) == longest)
         #expect(longest.scaled(by: 0.5) < longest && longest.scaled(by: 1 - 0x1p-53) < longest)

@@ -37,7 +37,7 @@ import Testing
         let world = try await World()
         await world.server.next { throw Refusal(status: 503, retryAfter: .seconds(30)) }
         async let report = world.engine.sync([Photo("sea.jpg")])
-        #expect(try await world.bus.parked("sea.jpg").reason == "told to wait 30 s by the server")
+        #expect(try await world.bus.parked("sea.jpg").reason == "the server ordered a delay of 30 s")
         try world.network.pull("eth0")
         try world.network.plug("eth0")
         world.clock.advance(by: .milliseconds(29_999))

@@ -58,29 +58,29 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
     /// The operation, the cause and the remedy.
     public var description: String {
         let cause = errno == 0 ? "" : ": \(String(cString: strerror(errno))) (errno \(errno))"
-        return "\(operation) failed\(cause). \(advice)"
+        return "\(operation) failed\(cause)\(advice.map { "; next: \($0)" } ?? "")"
     }
 
-    /// The remedy.
-    private var advice: String {
+    /// The remedy; `nil` for codes of other sources.
+    private var advice: String? {
         switch code {
         case .netlinkUnavailable:
-            "Allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)."
+            "allow AF_NETLINK in the sandbox (systemd: RestrictAddressFamilies=AF_NETLINK; containers: the seccomp profile)"
         case .eventsUnavailable:
-            "Changes are found by asking at intervals; allow netlink's multicast groups to hear of them at once."
-        case .permissionDenied: "Run it as root or with CAP_SYS_ADMIN."
-        case .namespaceUnavailable: "See `ip netns list` for the namespaces that exist."
-        case .resourcesExhausted: "Close what is not needed, or raise the limits (ulimit -n, ulimit -u)."
-        case .requestFailed: "It is tried again; if this persists, please report it with the kernel's version (uname -r)."
-        case .interrupted: "It is tried again."
-        case .alreadyRun: "A monitor runs once: create another one."
-        case .ended: "Create and run a new monitor."
-        case .fileFailed: "Check the path, its permissions, and the space left on the disk."
-        case .invalidRecording: "It takes a file from `reachability-watch record` of this version or before, or from rtmon(8)."
-        case .notRecorded: "The recording knows no answer to that: ask what was asked while it was made, or record again."
-        case .noValidator: "Set one in the monitor's configuration."
-        case .unsatisfied: "Wait until the internet is satisfied."
-        default: ""
+            "allow netlink's multicast groups in the sandbox; until then changes are found by lookups at intervals"
+        case .permissionDenied: "run it as root or with CAP_SYS_ADMIN"
+        case .namespaceUnavailable: "choose a namespace from `ip netns list`"
+        case .resourcesExhausted: "close other files and programs, or raise the limits (ulimit -n, ulimit -u)"
+        case .requestFailed: "wait, as it is retried; if this persists, report it with the kernel's version (uname -r)"
+        case .interrupted: "wait, as it is retried"
+        case .alreadyRun: "create another one, as each runs once"
+        case .ended: "create and run a new monitor"
+        case .fileFailed: "check the path, its permissions, and the free space on the disk"
+        case .invalidRecording: "use a file from `reachability-watch record` of this version or an older one, or from rtmon(8)"
+        case .notRecorded: "ask only what was asked during the recording, or record again"
+        case .noValidator: "set a validator in the monitor's configuration"
+        case .unsatisfied: "wait until the scope is satisfied"
+        default: nil
         }
     }
 }

@@ -45,29 +45,29 @@ struct EffectRunner {
             if let trace = state.table[key]?.record.trace { handedBack.append(trace) }
             if let entry = state.table.remove(key, .cancelled, handBack) { released.append(entry) }
         case .warnOfShortage: hasShortage = true
-        case .publish(let subject, let change):
-            trace(subject, change, now, &state)
-            if state.broadcaster.hasReaders, let record = state.table[subject.key]?.record {
-                let old = state.broadcaster.append(state.event(subject, record, change, at: now))
+        case .publish(let job, let change):
+            trace(job, change, now, &state)
+            if state.broadcaster.hasReaders, let record = state.table[job.key]?.record {
+                let old = state.broadcaster.append(state.event(job, record, change, at: now))
                 if let old { dropped.append(old) }
             }
-            noteUnfinished(subject.key, change, &state)
+            noteUnfinished(job.key, change, &state)
             switch change {
-            case .waiting: reportWaiting(subject.key, &state)
+            case .waiting: reportWaiting(job.key, &state)
             // Its task has the result and does not come back.
-            case .succeeded: if let entry = state.table.remove(subject.key, nil) { released.append(entry) }
+            case .succeeded: if let entry = state.table.remove(job.key, nil) { released.append(entry) }
             // The end effect follows and records the ending before the task runs.
-            case .ended: wake(subject.key, subject.number, &state)
+            case .ended: wake(job.key, job.number, &state)
             case .started, .failed, .backingOff: break
             }
         }
     }
 
     /// Records a change for the job's span, if it has one.
-    private mutating func trace(_ subject: Subject, _ change: JobChange, _ now: BusTime, _ state: inout RetryBus.State) {
-        let key = subject.key
+    private mutating func trace(_ job: ChangedJob, _ change: JobChange, _ now: BusTime, _ state: inout RetryBus.State) {
+        let key = job.key
         guard let record = state.table[key]?.record, let trace = record.trace else { return }
-        let id = JobHandle(key: key, number: subject.number, name: record.name).id
+        let id = JobHandle(key: key, number: job.number, name: record.name).id
         switch change {
         case .started(_, let startReason): state.table[key]?.record.trace?.noteStart(startReason.trigger, at: now)
         case .failed: state.table[key]?.record.trace?.noteFailure(at: now)
@@ -127,15 +127,15 @@ struct EffectRunner {
 
 extension RetryBus.State {
     /// Returns the event of a change for listeners.
-    fileprivate func event(_ subject: Subject, _ record: JobRecord, _ change: JobChange, at now: BusTime) -> RetryEvent {
-        let id = JobHandle(key: subject.key, number: subject.number, name: record.name).id
+    fileprivate func event(_ job: ChangedJob, _ record: JobRecord, _ change: JobChange, at now: BusTime) -> RetryEvent {
+        let id = JobHandle(key: job.key, number: job.number, name: record.name).id
         var event = RetryEvent(
-            kind: .succeeded, job: id, scope: followed[subject.scope]?.scope ?? .internet, destination: subject.destination,
-            attempt: subject.started, waited: subject.waited, at: now.duration)
+            kind: .succeeded, job: id, scope: followed[job.scope]?.scope ?? .internet, destination: job.destination,
+            attempt: job.started, waited: job.waited, at: now.duration)
         switch change {
         case .waiting(let condition):
             event.kind = .waiting
-            let unmet = self.unmet(of: subject.key)
+            let unmet = self.unmet(of: job.key)
             event.unmet = unmet.isEmpty ? [self.unmet(condition)].compactMap(\.self) : unmet
         case .started(_, let startReason):
             event.kind = .attemptStarted
@@ -149,18 +149,18 @@ extension RetryBus.State {
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
         case .succeeded: event.kind = .succeeded
         case .ended(.cancelled): event.kind = .cancelled
-        case .ended(.gaveUp(let reason, let tally, _)):
+        case .ended(.gaveUp(let reason, let counts, _)):
             event.kind = .gaveUp
-            event.report = GiveUp(id, reason, tally, record.lastError)
+            event.report = GiveUp(id, reason, counts, record.lastError)
         }
         return event
     }
 }
 
 extension GiveUp {
-    init(_ job: JobID, _ reason: Reason, _ tally: Tally, _ lastError: (any Error)?) {
+    init(_ job: JobID, _ reason: Reason, _ counts: JobCounts, _ lastError: (any Error)?) {
         self.init(
-            job: job, reason: reason, attempts: tally.started, charged: tally.charged,
-            networkFailures: tally.networkFailures, waited: tally.waited, elapsed: tally.elapsed, lastError: lastError)
+            job: job, reason: reason, attempts: counts.started, charged: counts.charged,
+            networkFailures: counts.networkFailures, waited: counts.waited, elapsed: counts.elapsed, lastError: lastError)
     }
 }

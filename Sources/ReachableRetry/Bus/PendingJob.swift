@@ -90,9 +90,9 @@ extension PendingJob: CustomStringConvertible {
     private var target: String { destination ?? (scope == .internet ? "the internet" : "\(scope)") }
 
     private var needs: [String] {
-        let what = scope == .internet ? "the network" : "a way to \(scope)"
+        let goal = scope == .internet ? "the network" : "a path to \(scope)"
         // If the monitor reports nothing missing, a lookup has outrun it.
-        let network = isScopeUnmet ? ["\(what): \(missing ?? "the kernel says that it is gone")"] : []
+        let network = isScopeUnmet ? ["\(goal): \(missing ?? "a lookup found no route")"] : []
         return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
     }
 
@@ -117,14 +117,14 @@ extension PendingJob: CustomStringConvertible {
     }
 
     private var delays: String {
-        let order = hardDelay.map { "told to wait \($0.words) by the server" }
+        let serverDelay = hardDelay.map { "the server ordered a delay of \($0.words)" }
         // Before the first attempt a hard delay is its owner's.
         if attempts == 0, let hardDelay { return "is due in \(hardDelay.words)" }
-        guard let softDelay, softDelay > hardDelay ?? .zero else { return order ?? "waits for its delay to be computed" }
-        return ["backs off for \(softDelay.words)\(after)", order].compactMap(\.self).joined(separator: ", and ")
+        guard let softDelay, softDelay > hardDelay ?? .zero else { return serverDelay ?? "waits for its delay to be computed" }
+        return ["backs off for \(softDelay.words)\(after)", serverDelay].compactMap(\.self).joined(separator: ", and ")
     }
 
-    /// The failure that the backoff follows.
+    /// The failure before the backoff, as text.
     private var after: String {
         guard let lastError else { return "" }
         if lastError as? RetryError == .attemptTimedOut { return " after an attempt that took too long" }
@@ -134,9 +134,9 @@ extension PendingJob: CustomStringConvertible {
         case .unreachable: return " after an unreachable network"
         case .unanswered: return " after a host that could not be reached"
         case .timedOut: return " after a connection that timed out"
-        case .nameless: return " after a name lookup without an answer"
+        case .noNameServer: return " after a name lookup without an answer"
         case .refused: return " after a refused connection"
-        case .addressless, .shortage, .classified, .unclassified: return " after the error \(lastError)"
+        case .noSourceAddress, .shortage, .classified, .unclassified: return " after the error \(lastError)"
         }
     }
 

@@ -106,11 +106,11 @@ public struct RetryEvent: Sendable {
 }
 
 extension RetryEvent.Unmet: CustomStringConvertible {
-    /// The condition as text: `the network`, `a way to 192.0.2.1`, `condition 'login'`.
+    /// The condition as text: `the network`, `a path to 192.0.2.1`, `condition 'login'`.
     public var description: String {
         switch self {
         case .network(.internet): "the network"
-        case .network(let scope): "a way to \(scope)"
+        case .network(let scope): "a path to \(scope)"
         case .condition(let name): "condition '\(name)'"
         }
     }

@@ -9,13 +9,13 @@ package enum Effect: Sendable {
     /// Reports the end of a life to its caller, who goes on with the job in another life.
     case handBack(JobKey, HandBack)
     /// Publishes a change to listeners.
-    case publish(Subject, JobChange)
+    case publish(ChangedJob, JobChange)
     /// Warns of a shortage on this machine; once until no job is left.
     case warnOfShortage
 }
 
 /// The job of a change, which may have ended.
-package struct Subject: Hashable, Sendable {
+package struct ChangedJob: Hashable, Sendable {
     package var key: JobKey
     package var number: UInt64
     package var scope: ConditionIndex
@@ -41,11 +41,11 @@ package enum Ending: Hashable, Sendable {
     /// The job gave up.
     ///
     /// `isCut` is true if the deadline cut a running attempt, whose error is then dropped.
-    case gaveUp(GiveUp.Reason, Tally, isCut: Bool)
+    case gaveUp(GiveUp.Reason, JobCounts, isCut: Bool)
 }
 
 /// The counts of a job.
-package struct Tally: Hashable, Sendable {
+package struct JobCounts: Hashable, Sendable {
     package var started: Int
     package var charged: Int
     package var networkFailures: Int

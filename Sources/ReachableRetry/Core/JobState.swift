@@ -196,7 +196,7 @@ package struct JobHistory: Sendable {
     /// The scope's epoch of the last error that reported no network.
     var unreachableEpoch: UInt64?
     /// The number of the scope's answers when no name server answered this job.
-    var answersAtNameless: UInt64?
+    var answersAtNameFailure: UInt64?
     /// The fault of the last failure; only for jobs that go on in another life.
     var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.

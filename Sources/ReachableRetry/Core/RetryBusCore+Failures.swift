@@ -172,7 +172,7 @@ extension RetryBusCore {
             job.history.networkFailures = job.history.networkFailures.saturatingIncrement()
         }
         if fault == .network, report.evidence == .unreachable { job.history.unreachableEpoch = job.history.armedScopeEpoch }
-        if report.evidence == .nameless { job.history.answersAtNameless = conditions[Int(job.scope)]?.answers }
+        if report.evidence == .noNameServer { job.history.answersAtNameFailure = conditions[Int(job.scope)]?.answers }
         job.lastFault = JobState.LastFault(fault)
         job.lastWasCharged = isCharged
         if job.handsBack { job.history.lastFailure = fault }
@@ -208,9 +208,9 @@ extension RetryBusCore {
                 record.isLive && gates[job.gate].blamesTheNetwork(epoch: record.epoch, edgeAt: record.edgeAt, now: now)
             return isSettling ? .network : .server
         // Other jobs got answers since the last such failure, so its own server is at fault.
-        case .nameless: return job.history.answersAtNameless.map { $0 != record.answers } ?? false ? .server : .network
+        case .noNameServer: return job.history.answersAtNameFailure.map { $0 != record.answers } ?? false ? .server : .network
         case .refused: return .server
-        case .addressless, .shortage: return .local
+        case .noSourceAddress, .shortage: return .local
         case .unclassified: return .unknown
         }
     }

@@ -250,8 +250,8 @@ extension RetryBusCore {
         }
     }
 
-    func tally(_ job: JobState, at now: BusTime) -> Tally {
-        Tally(
+    func counts(_ job: JobState, at now: BusTime) -> JobCounts {
+        JobCounts(
             started: Int(job.history.started), charged: Int(job.history.charged),
             networkFailures: Int(job.history.networkFailures),
             waited: waited(job, at: now), elapsed: max(.zero, now - job.submitted))
@@ -259,7 +259,7 @@ extension RetryBusCore {
 
     mutating func giveUp(_ index: JobIndex, _ reason: GiveUp.Reason, isCut: Bool = false, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        end(index, .gaveUp(reason, tally(job, at: now), isCut: isCut), at: now)
+        end(index, .gaveUp(reason, counts(job, at: now), isCut: isCut), at: now)
     }
 }
 

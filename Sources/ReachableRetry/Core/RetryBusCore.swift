@@ -269,10 +269,10 @@ package struct RetryBusCore: Sendable {
 
     mutating func publish(_ index: JobIndex, _ change: JobChange) {
         guard let job = jobs[Int(index)] else { return }
-        let subject = Subject(
+        let changed = ChangedJob(
             key: key(index), number: job.number, scope: job.scope, destination: gates.destination(job.gate),
             started: Int(job.history.started), waited: job.history.waited)
-        effects.append(.publish(subject, change))
+        effects.append(.publish(changed, change))
     }
 
     mutating func takeEffects() -> [Effect] {

@@ -260,8 +260,8 @@ struct JobDriver: Sendable {
 
     /// Calls the policy's handlers if the job gave up; returns the error that its caller gets, and the report if there is one.
     func conclude(_ end: JobEnd) -> (error: any Error, report: GiveUp?) {
-        guard case .gaveUp(let reason, let tally, let isCut) = end.ending else { return (CancellationError(), nil) }
-        let report = GiveUp(handle.id, reason, tally, end.lastError)
+        guard case .gaveUp(let reason, let counts, let isCut) = end.ending else { return (CancellationError(), nil) }
+        let report = GiveUp(handle.id, reason, counts, end.lastError)
         for handler in policy.rules.giveUpHandlers { handler(report) }
         if policy.rules.throwsReport { return (report, report) }
         if !isCut, let lastError = report.lastError { return (lastError, report) }

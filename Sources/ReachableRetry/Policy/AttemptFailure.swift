@@ -106,7 +106,7 @@ struct Classification: Sendable {
     func report(_ error: any Error) -> FailureReport {
         // First, because predicates do not depend on classifiers.
         let isRefused = giveUp.contains { $0(error) } || !isListed(error)
-        var report = opinion(error) ?? systemReport(error) ?? FailureReport(.unclassified)
+        var report = classification(of: error) ?? systemReport(error) ?? FailureReport(.unclassified)
         if isRefused { report.mayRetry = false }
         return report
     }
@@ -116,7 +116,7 @@ struct Classification: Sendable {
         retry.isEmpty || (error as? RetryError)?.isCut == true || retry.contains { $0(error) }
     }
 
-    private func opinion(_ error: any Error) -> FailureReport? {
+    private func classification(of error: any Error) -> FailureReport? {
         for classifier in classifiers {
             if let report = classifier(error) { return report }
         }
@@ -143,11 +143,11 @@ package struct FailureReport: Hashable, Sendable {
         /// No answer came, after a long time.
         case timedOut
         /// No name server answered.
-        case nameless
+        case noNameServer
         /// The other side refused the connection.
         case refused
         /// No source address or port was available: none is left, or the network changed.
-        case addressless
+        case noSourceAddress
         /// This machine ran out of descriptors, memory or ports.
         case shortage
         /// Any other error.
@@ -183,9 +183,9 @@ package struct FailureReport: Hashable, Sendable {
             // EHOSTUNREACH.
             case 113: .unanswered
             // EAI_AGAIN.
-            case -3: .nameless
+            case -3: .noNameServer
             // EADDRNOTAVAIL.
-            case 99: .addressless
+            case 99: .noSourceAddress
             // ETIMEDOUT.
             case 110: .timedOut
             // ECONNREFUSED.

@@ -80,7 +80,7 @@ struct CommandSuggestion {
     /// Returns the error text for a word in the place of a command.
     func error(for word: String) -> String {
         let beginning = "'\(quotation(word))' is not a command; "
-        if let name = nearest(to: word) { return beginning + "did you mean '\(name)'?" }
+        if let name = nearest(to: word) { return beginning + "next: try '\(name)'" }
         return beginning + "next: reachability-watch --help lists the commands; --to names a destination"
     }
 

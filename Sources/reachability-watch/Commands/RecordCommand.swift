@@ -21,13 +21,10 @@ struct RecordCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(
-        name: .customLong("for"), help: ArgumentHelp("End after this time, such as 250ms, 2s, 5m or 1h.", valueName: "duration"),
-        transform: { try DurationArgument($0) })
-    var timeLimit: DurationArgument?
+    @OptionGroup var limit: TimeLimitOption
 
     func run() {
-        Program.run(in: target.namespacePath) { [file, target, timeLimit] interruption in
+        Program.run(in: target.namespacePath) { [file, target, limit] interruption in
             let output: RecordingFile
             do throws(ReachabilityError) {
                 output =
@@ -37,7 +34,7 @@ struct RecordCommand: ParsableCommand {
                 return Self.report(cannotCreate: error, file)
             }
             let session = RecordSession(
-                source: KernelNetwork(), scopes: target.scopes, timeLimit: timeLimit?.duration,
+                source: KernelNetwork(), scopes: target.scopes, timeLimit: limit.duration,
                 sink: { bytes throws(ReachabilityError) in try output.write(bytes) })
             let outcome = await session.run(until: interruption)
             if outcome.lost > 0 {

@@ -19,11 +19,7 @@ struct ReplayCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The file from record or from rtmon, or - for standard input.", valueName: "file"))
     var file: String
 
-    @Option(help: "The output format: text for people, json for one object a line.")
-    var format = OutputFormat.text
-
-    @Flag(help: "Report every loss at once, however short.")
-    var raw = false
+    @OptionGroup var lines: TransitionOptions
 
     @Option(
         help: ArgumentHelp("The speed: 1 for real time, 10 for ten times that, or max.", valueName: "n|max"),
@@ -31,7 +27,7 @@ struct ReplayCommand: ParsableCommand {
     var speed: SpeedArgument?
 
     func run() {
-        Program.run(in: nil) { [file, format, raw, speed] in
+        Program.run(in: nil) { [file, lines, speed] in
             ReaderWatch.start()
             let pace = speed?.factor.map { ReplayPace.following(ContinuousClock(), speed: $0) }
             let network: RecordedNetwork
@@ -56,13 +52,9 @@ struct ReplayCommand: ParsableCommand {
                 return Program.report(error, as: error.code == .invalidRecording ? .invalidData : .noInput)
             }
             let session = ReplaySession(
-                network: network, isPaced: pace != nil, isRaw: raw, format: format, style: Program.outputStyle,
+                network: network, isPaced: pace != nil, isRaw: lines.raw, format: lines.form.format, style: Program.outputStyle,
                 localOffset: localOffset(at:), output: DescriptorOutput.standard, notes: DescriptorOutput.diagnostics)
-            return switch await session.run() {
-            case .done: .yes
-            case .outputFailed(let failure): Program.report(failure)
-            case .monitorEnded(let error): error.map { Program.report($0) } ?? .unknown
-            }
+            return Program.report(await session.run())
         }
     }
 }
@@ -149,7 +141,7 @@ struct ReplaySession {
         let report = network.report
         for remark in report.remarks { note(remark) }
         if network.hasAnswers, !report.isComplete, !report.isTorn {
-            note("the recording has no end: the recorder was killed or is still running")
+            note("the recording has no end: the recorder was killed or is still running; next: end it with Ctrl-C or SIGTERM")
         }
     }
 
@@ -163,12 +155,21 @@ extension RecordingReport {
         func count(_ number: some BinaryInteger, _ noun: String) -> String { number == 1 ? "1 \(noun)" : "\(number) \(noun)s" }
         if let failure { remarks.append("the recorded session ended by an error: \(failure)") }
         if malformed > 0 {
-            remarks.append("\(count(malformed, "damaged record")) left out: something may be missing here")
+            remarks.append(
+                "\(count(malformed, "damaged record")) left out: something may be missing here; next: copy the file again")
         }
-        if skipped > 0 { remarks.append("\(count(skipped, "record")) left out: this version does not know their kind") }
-        if lost > 0 { remarks.append("\(count(lost, "record")) missing: the disk was too slow for the recorder") }
+        if skipped > 0 {
+            remarks.append(
+                "\(count(skipped, "record")) left out: this version does not know their kind; next: replay with a newer one")
+        }
+        if lost > 0 {
+            remarks.append(
+                "\(count(lost, "record")) missing: the disk was too slow for the recorder; next: record to a faster disk")
+        }
         if let tornAt {
-            remarks.append("the recording ends in the middle of an entry at byte \(tornAt); everything before it was replayed")
+            remarks.append(
+                "the recording ends in the middle of an entry at byte \(tornAt); everything before it was replayed; "
+                    + "next: if this file is a copy, copy it again")
         }
         return remarks
     }

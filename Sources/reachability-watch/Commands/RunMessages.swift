@@ -88,8 +88,8 @@ struct RunMessages {
     private static func text(_ reason: GiveUp.Reason) -> String {
         switch reason {
         case .permanent: "another one would fail the same way"
-        case .attempts: "no more are allowed"
-        case .deadline: "the deadline has passed"
+        case .attempts: "no more are allowed; next: raise --attempts"
+        case .deadline: "the deadline has passed; next: raise --deadline"
         default: reason.rawValue
         }
     }

@@ -93,9 +93,9 @@ struct RunSession: Sendable {
         do {
             try await monitor.run()
         } catch let error as ReachabilityError {
-            say("\(error.description) Attempts start without waiting for the network.")
+            say("attempts start without waiting for the network: \(error.description)")
         } catch {
-            say("\(error). Attempts start without waiting for the network.")
+            say("attempts start without waiting for the network: \(error)")
         }
     }
 

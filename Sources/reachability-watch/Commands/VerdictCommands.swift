@@ -15,22 +15,12 @@ struct ExplainCommand: ParsableCommand {
               reachability-watch explain --to nas.example.org --timeout 1s
             """)
 
-    @OptionGroup var target: ScopeOptions
-
-    @Option(help: "The output format: text for people, json for one object a line.")
-    var format = OutputFormat.text
-
-    @OptionGroup var limit: TimeoutOption
+    @OptionGroup var options: VerdictOptions
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, format, limit] in
-            let monitor = ReachabilityMonitor()
-            do throws(ReachabilityError) {
-                let explanations = try monitor.explanations(of: target.scopes, within: limit.duration)
-                return Program.write(Self.lines(explanations, format), thenEndWith: ExitStatus(explanations.map(\.path)))
-            } catch {
-                return Program.report(error)
-            }
+        options.writeVerdict { options, monitor throws(ReachabilityError) in
+            let explanations = try monitor.explanations(of: options.target.scopes, within: options.timeLimit)
+            return (Self.lines(explanations, options.form.format), explanations.map(\.path))
         }
     }
 
@@ -57,31 +47,26 @@ struct StatusCommand: ParsableCommand {
               reachability-watch status --to nas.example.org --timeout 1s
             """)
 
-    @OptionGroup var target: ScopeOptions
-
-    @Option(help: "The output format: text for people, json for one object a line.")
-    var format = OutputFormat.text
-
-    @OptionGroup var limit: TimeoutOption
+    @OptionGroup var options: VerdictOptions
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, format, limit] in
-            let monitor = ReachabilityMonitor()
-            do throws(ReachabilityError) {
-                let paths = try monitor.paths(to: target.scopes, within: limit.duration)
-                let lines = zip(target.scopes, paths).map { statusLine($1, of: $0, format, Program.outputStyle) }
-                return Program.write(lines, thenEndWith: ExitStatus(paths))
-            } catch {
-                return Program.report(error)
-            }
+        options.writeVerdict { options, monitor throws(ReachabilityError) in
+            let scopes = options.target.scopes
+            let paths = try monitor.paths(to: scopes, within: options.timeLimit)
+            let lines = zip(scopes, paths).map { statusLine($1, of: $0, options.form.format, Program.outputStyle) }
+            return (lines, paths)
         }
     }
 }
 
-/// The time limit of `status` and `explain`.
-struct TimeoutOption: ParsableArguments {
-    /// The default limit.
-    static let standard = Duration.seconds(5)
+/// The options of `status` and `explain`.
+struct VerdictOptions: ParsableArguments {
+    /// The default time limit.
+    static let standardTimeLimit = Duration.seconds(5)
+
+    @OptionGroup var target: ScopeOptions
+
+    @OptionGroup var form: FormatOption
 
     @Option(
         help: ArgumentHelp(
@@ -90,6 +75,21 @@ struct TimeoutOption: ParsableArguments {
         transform: { try DurationArgument($0) })
     var timeout: DurationArgument?
 
-    /// The limit to use.
-    var duration: Duration { timeout?.duration ?? Self.standard }
+    /// The time limit to use.
+    var timeLimit: Duration { timeout?.duration ?? Self.standardTimeLimit }
+
+    /// Writes the lines that `verdict` makes with a new monitor, and ends the process with the status of its paths.
+    func writeVerdict(
+        _ verdict:
+            @escaping @Sendable (Self, ReachabilityMonitor) throws(ReachabilityError) -> (lines: [String], paths: [NetworkPath])
+    ) -> Never {
+        Program.run(in: target.namespacePath) {
+            do throws(ReachabilityError) {
+                let (lines, paths) = try verdict(self, ReachabilityMonitor())
+                return Program.write(lines, thenEndWith: ExitStatus(paths))
+            } catch {
+                return Program.report(error)
+            }
+        }
+    }
 }

@@ -16,11 +16,7 @@ struct WatchCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "The output format: text for people, json for one object a line.")
-    var format = OutputFormat.text
-
-    @Flag(help: "Report every loss at once, however short.")
-    var raw = false
+    @OptionGroup var lines: TransitionOptions
 
     @Flag(help: "For diagnosis: receive all route messages, irrelevant ones included.")
     var noFilter = false
@@ -28,10 +24,7 @@ struct WatchCommand: ParsableCommand {
     @Option(help: ArgumentHelp("End after this many lines, baselines included.", valueName: "n"))
     var count: Int?
 
-    @Option(
-        name: .customLong("for"), help: ArgumentHelp("End after this time, such as 250ms, 2s, 5m or 1h.", valueName: "duration"),
-        transform: { try DurationArgument($0) })
-    var timeLimit: DurationArgument?
+    @OptionGroup var limit: TimeLimitOption
 
     /// The place of a misspelt command, because this command is the default one.
     @Argument(help: .hidden) var words: [String] = []
@@ -42,18 +35,25 @@ struct WatchCommand: ParsableCommand {
     }
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, format, raw, noFilter, count, timeLimit] in
+        Program.run(in: target.namespacePath) { [target, lines, noFilter, count, limit] in
             ReaderWatch.start()
             let session = WatchSession(
-                monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: raw,
-                format: format, style: Program.outputStyle, count: count, timeLimit: timeLimit?.duration,
+                monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
+                format: lines.form.format, style: Program.outputStyle, count: count, timeLimit: limit.duration,
                 localOffset: localOffset(at:), output: DescriptorOutput.standard,
                 outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
-            return switch await session.run() {
-            case .done: .yes
-            case .outputFailed(let failure): Program.report(failure)
-            case .monitorEnded(let error): error.map { Program.report($0) } ?? .unknown
-            }
+            return Program.report(await session.run())
+        }
+    }
+}
+
+extension Program {
+    /// Writes a message about the end of a watch if it needs one, and returns its status.
+    static func report(_ end: WatchSession.End) -> ExitStatus {
+        switch end {
+        case .done: .yes
+        case .outputFailed(let failure): report(failure)
+        case .monitorEnded(let error): error.map { report($0) } ?? .unknown
         }
     }
 }
@@ -222,7 +222,9 @@ struct DropNotice {
         return waiting.map { scope, count in
             let subject = "\(count) \(count == 1 ? "transition" : "transitions") of \(scope) dropped: "
             return subject
-                + (hasReader ? "the reader of standard output is too slow" : "they came faster than lines could be written")
+                + (hasReader
+                    ? "the reader of standard output is too slow; next: write to a file"
+                    : "they came faster than lines could be written; next: watch fewer destinations")
         }
     }
 }

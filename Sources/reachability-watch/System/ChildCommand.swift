@@ -69,10 +69,11 @@ extension ChildFailure.Cause {
         case ENOEXEC:
             return .notExecutable(text(file ?? command), "not a program; next: begin a script with a line such as #!/bin/sh")
         case EACCES:
-            let reason = isFolder(file ?? command) ? "it is a directory" : "permission denied; next: chmod +x"
+            let reason =
+                isFolder(file ?? command) ? "it is a directory; next: name a program in it" : "permission denied; next: chmod +x"
             return .notExecutable(text(file ?? command), reason)
         default:
-            return .notExecutable(text(file ?? command), errorText(number))
+            return .notExecutable(text(file ?? command), "\(errorText(number)); next: try it without reachability-watch")
         }
     }
 

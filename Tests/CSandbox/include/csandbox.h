@@ -27,10 +27,20 @@ typedef enum {
     CSANDBOX_NO_PRECISE_WAIT
 } csandbox_refusal;
 
-/// Runs a body on a thread of its own, which is restricted, and waits for it. Returns 0 or a negative errno; then it did not run.
+/// Runs a body on a new, restricted thread and waits for it. Returns 0, or a negative errno if the body did not run.
 int32_t csandbox_run(csandbox_refusal refusal, void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
 
-/// A socket that is to be connected, and what came of it.
+/// Runs a body on a new thread, whose children report when they join multicast groups of netlink, and waits for it.
+///
+/// Returns a descriptor for csandbox_next_join, which the caller closes, or a negative errno if the body did not run.
+int32_t csandbox_run_reporting_joins(void (*_Nonnull body)(void *_Nonnull), void *_Nonnull argument);
+
+/// Waits until a process is about to join a group, and lets it continue (seccomp_unotify(2)).
+///
+/// Returns 1, 0 if no such process is left, or a negative errno.
+int32_t csandbox_next_join(int32_t listener);
+
+/// A socket to connect, and the result.
 typedef struct {
     /// AF_INET or AF_INET6.
     uint8_t family;
@@ -38,7 +48,7 @@ typedef struct {
     bool has_mark;
     bool has_uid;
     uint32_t mark;
-    /// The user whom the socket is to belong to.
+    /// The owner of the socket.
     uint32_t uid;
     /// In host order; 0 for any.
     uint16_t port;
@@ -53,7 +63,7 @@ typedef struct {
     uint8_t source[16];
 } csandbox_probe;
 
-/// Connects non-blocking sockets in a network namespace, on a thread of its own, one after the other; no packet is sent.
+/// Connects non-blocking sockets in a network namespace, on a new thread, one after the other; sends no packet.
 ///
 /// The thread runs on one processor, unless that is negative. Returns 0 or a negative errno.
 int32_t csandbox_connect(const char *_Nonnull namespace_path, int32_t processor, csandbox_probe *_Nonnull probes, size_t count);

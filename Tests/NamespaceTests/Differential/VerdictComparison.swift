@@ -89,14 +89,14 @@ struct VerdictComparison {
     /// Returns the difference between sockets and `ip` in the namespace, the model's sockets, and the verdicts; `nil` if they
     /// agree.
     func differenceFromSockets() async throws -> String? {
-        let subjects = Self.scopes.map { PathOracle.Subject($0) }
-        let view = try await KernelView.taken(of: Array(Set(subjects.flatMap(\.targets))), in: twins.near)
+        let checkedScopes = Self.scopes.map { PathOracle.CheckedScope($0) }
+        let view = try await KernelView.taken(of: Array(Set(checkedScopes.flatMap(\.targets))), in: twins.near)
         let oracle = PathOracle(view: view)
-        for subject in subjects {
-            guard let queries = Self.evaluator.queries(for: subject.scope, table), !queries.contains(where: mayBeForgotten) else {
+        for checked in checkedScopes {
+            guard let queries = Self.evaluator.queries(for: checked.scope, table), !queries.contains(where: mayBeForgotten) else {
                 continue
             }
-            for (query, target) in zip(queries, subject.targets) {
+            for (query, target) in zip(queries, checked.targets) {
                 guard let connection = view.connections[target] else { return "no socket was connected for \(target)" }
                 let modelled = kernel.answers(to: query.from(.selected)).map(Self.connection)
                 guard modelled.contains(connection) else {
@@ -104,12 +104,12 @@ struct VerdictComparison {
                 }
             }
             // The source of another user's IPv6 socket is unknown.
-            let path = try path(to: subject.scope, queries)
-            let verdicts = oracle.verdicts(subject)
+            let path = try path(to: checked.scope, queries)
+            let verdicts = oracle.verdicts(checked)
             let isAgreed =
-                subject.scope.uid == nil
+                checked.scope.uid == nil
                 ? verdicts.contains(Verdict(path)) : verdicts.map(\.ipv4).contains(Verdict(path).ipv4)
-            if !isAgreed { return "\(subject.scope): sockets and `ip` mean \(verdicts), the library \(Verdict(path))\n\(view)" }
+            if !isAgreed { return "\(checked.scope): sockets and `ip` mean \(verdicts), the library \(Verdict(path))\n\(view)" }
         }
         return nil
     }

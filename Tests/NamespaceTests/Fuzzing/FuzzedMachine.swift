@@ -11,7 +11,7 @@ final class FuzzedMachine: Sendable {
 
     /// A scope with its streams and its condition.
     struct Watch: Sendable {
-        var subject: PathOracle.Subject
+        var checked: PathOracle.CheckedScope
         var raw: StreamRecord
         var damped: StreamRecord
         var condition: Condition
@@ -43,7 +43,7 @@ final class FuzzedMachine: Sendable {
         monitor = ReachabilityMonitor(tap, configuration: configuration)
         watches = Self.scopes.map { [monitor] scope in
             Watch(
-                subject: .init(scope), raw: StreamRecord(monitor, scope, isRaw: true),
+                checked: .init(scope), raw: StreamRecord(monitor, scope, isRaw: true),
                 damped: StreamRecord(monitor, scope, isRaw: false), condition: monitor.condition(for: scope))
         }
         // The end of duplicate address detection is an event that would hide missing ones.
@@ -134,27 +134,27 @@ final class FuzzedMachine: Sendable {
     }
 
     private func view(processor: Int? = nil) async throws -> KernelView {
-        try await .taken(of: Array(Set(watches.flatMap(\.subject.targets))), in: near, processor: processor)
+        try await .taken(of: Array(Set(watches.flatMap(\.checked.targets))), in: near, processor: processor)
     }
 
     /// Returns the difference between the monitor and the kernel; `nil` if they agree.
     private func difference(from view: KernelView) -> String? {
         let oracle = PathOracle(view: view)
         for watch in watches {
-            let verdicts = oracle.verdicts(watch.subject)
+            let verdicts = oracle.verdicts(watch.checked)
             func difference(_ name: String, _ text: String, _ expected: (Verdict) -> String) -> String? {
                 let expected = Set(verdicts.map(expected)).sorted()
                 return expected.contains(text)
-                    ? nil : "\(watch.subject.name): \(name) says \(text), the kernel \(expected)\n\(view)"
+                    ? nil : "\(watch.checked.name): \(name) says \(text), the kernel \(expected)\n\(view)"
             }
-            guard let raw = watch.raw.last, let damped = watch.damped.last else { return "\(watch.subject.name): no baseline" }
+            guard let raw = watch.raw.last, let damped = watch.damped.last else { return "\(watch.checked.name): no baseline" }
             let state = watch.condition.state
             let differences = [
-                watch.subject.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
+                watch.checked.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
                 difference("the last raw transition", Verdict(raw.current).published, \.published),
                 difference("the last transition", Verdict(damped.current).published, \.published),
-                state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.subject.name): the condition says \(state)",
-                state.epoch == raw.epoch ? nil : "\(watch.subject.name): the condition says \(state), the transition \(raw.epoch)",
+                state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.checked.name): the condition says \(state)",
+                state.epoch == raw.epoch ? nil : "\(watch.checked.name): the condition says \(state), the transition \(raw.epoch)",
             ]
             if let first = differences.compactMap(\.self).first { return first }
         }

@@ -87,6 +87,13 @@ extension CabledNetwork {
         try Child([WatchCommand.path, "run", "--netns", near.name, "--quiet"] + words, hasTerminal: false)
     }
 
+    /// Starts `reachability-watch run` in the machine, without a terminal; returns once it waits for the network.
+    func runUntilWaiting(_ words: String...) async throws -> Child {
+        let child = try Child([WatchCommand.path, "run", "--netns", near.name] + words, hasTerminal: false)
+        for await message in child.errors where message.hasSuffix(": waiting for it") { return child }
+        throw Child.Failure(description: "run ended, or did not wait for the network")
+    }
+
     /// Returns the path of a file that a test and a command share.
     func marker(_ name: String) -> String {
         FileManager.default.temporaryDirectory.appendingPathComponent("\(near.name)-\(name)").path

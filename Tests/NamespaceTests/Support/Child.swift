@@ -11,16 +11,24 @@ final class Child: Sendable {
     let pid: pid_t
     /// The lines of standard output, without their ends; finished when the child closes it.
     let lines: AsyncStream<String>
-    private let errors: AsyncStream<String>
+    /// The lines of standard error.
+    let errors: AsyncStream<String>
     private let status: AsyncStream<Int32>
     private let hasEnded = Atomic(false)
 
     /// Starts a program from the PATH, optionally in a sandbox.
     ///
-    /// - Parameter hasTerminal: `false` starts it in a new session without a controlling terminal.
-    init(_ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, hasTerminal: Bool = true) throws {
+    /// - Parameters:
+    ///   - joins: The reports of the groups that it joins.
+    ///   - hasTerminal: `false` starts it in a new session without a controlling terminal.
+    init(
+        _ arguments: [String], input: String = "", in sandbox: Sandbox? = nil, reporting joins: JoinReports? = nil,
+        hasTerminal: Bool = true
+    ) throws {
+        // Only the spawning: other threads must not inherit a restriction.
+        let spawn: @Sendable () throws -> Started = { try Self.spawn(arguments, hasTerminal) }
         let started = try Self.spawning.withLock { _ in
-            try sandbox.map { try $0.run { try Self.spawn(arguments, hasTerminal) } } ?? Self.spawn(arguments, hasTerminal)
+            try sandbox.map { try $0.run(spawn) } ?? joins.map { try $0.run(spawn) } ?? spawn()
         }
         let pid = started.pid
         self.pid = pid
@@ -103,6 +111,14 @@ final class Child: Sendable {
         guard pipe(&ends) == 0 else { throw Failure(description: "pipe: \(String(cString: strerror(errno)))") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
+    }
+
+    /// Starts a program with a monitor; returns once it receives the kernel's events.
+    static func listening(_ arguments: [String]) async throws -> Child {
+        let joins = JoinReports()
+        let child = try Child(arguments, reporting: joins)
+        try await joins.untilComplete()
+        return child
     }
 
     deinit { if !hasEnded.load(ordering: .acquiring) { kill(pid, SIGKILL) } }

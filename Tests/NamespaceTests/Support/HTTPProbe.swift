@@ -107,19 +107,19 @@ extension CabledNetwork {
 extension Child {
     /// Returns its output up to its end.
     func report() async -> [String] {
-        var told: [String] = []
-        for await line in lines { told.append(line) }
-        return told
+        var output: [String] = []
+        for await line in lines { output.append(line) }
+        return output
     }
 
     /// The lines up to the one that completes a number of a kind, or up to the end.
     func report(until count: Int, _ isCounted: (String) -> Bool) async -> [String] {
-        var (told, left): ([String], Int) = ([], count)
+        var (output, left): ([String], Int) = ([], count)
         for await line in lines {
-            told.append(line)
+            output.append(line)
             if isCounted(line) { left -= 1 }
             if left == 0 { break }
         }
-        return told
+        return output
     }
 }

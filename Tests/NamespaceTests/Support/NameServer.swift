@@ -2,7 +2,7 @@ import Glibc
 import Reachability
 import Synchronization
 
-/// A name server that finds one IPv4 address for every name, and is silent until it is told to answer.
+/// A name server that finds one IPv4 address for every name, and is silent until a test lets it answer.
 final class NameServer: Sendable {
     private let descriptor: Int32
     private let address: [UInt8]

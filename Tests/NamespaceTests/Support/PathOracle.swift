@@ -10,7 +10,7 @@ struct PathOracle {
     /// A scope and its destinations: one family is enough.
     ///
     /// A family needs all of its destinations, a host any of them.
-    struct Subject: Hashable, Sendable {
+    struct CheckedScope: Hashable, Sendable {
         var scope: Scope
         var destinations: [String]
         var needsAll = true
@@ -49,25 +49,25 @@ struct PathOracle {
 
     /// Returns the current verdicts about a scope in a namespace.
     static func verdicts(on scope: Scope, in namespace: Namespace) async throws -> Set<Verdict> {
-        var subject = Subject(scope)
+        var checked = CheckedScope(scope)
         if let host = scope.host {
             let found = try await Child.run(["getent", "ahosts", host], allowFailure: true).output
             let addresses = found.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
-            subject.destinations = Array(Set(addresses)).sorted()
+            checked.destinations = Array(Set(addresses)).sorted()
         }
-        return PathOracle(view: try await .taken(of: subject.targets, in: namespace)).verdicts(subject)
+        return PathOracle(view: try await .taken(of: checked.targets, in: namespace)).verdicts(checked)
     }
 
-    /// Returns the possible verdicts about a subject: one, unless the kernel's answers vary.
-    func verdicts(_ subject: Subject) -> Set<Verdict> {
-        if subject.destinations.isEmpty {
-            let layer = missing(nil, subject.scope.interface)
+    /// Returns the possible verdicts about a scope: one, unless the kernel's answers vary.
+    func verdicts(_ checked: CheckedScope) -> Set<Verdict> {
+        if checked.destinations.isEmpty {
+            let layer = missing(nil, checked.scope.interface)
             let reason = Self.rank(layer) < Self.rank("noRoute") ? layer : "unresolved"
             let family = Verdict.Family(reason: reason)
             return [Verdict(status: "unsatisfied \(reason)", ipv4: family, ipv6: family)]
         }
-        let ipv4 = families(subject, subject.targets.filter { !$0.isIPv6 })
-        let ipv6 = families(subject, subject.targets.filter(\.isIPv6))
+        let ipv4 = families(checked, checked.targets.filter { !$0.isIPv6 })
+        let ipv6 = families(checked, checked.targets.filter(\.isIPv6))
         return Set(ipv4.flatMap { one in ipv6.map { Self.verdict(one, $0) } })
     }
 
@@ -85,19 +85,19 @@ struct PathOracle {
         return Verdict(status: isSatisfied ? "satisfied" : "unsatisfied \(reason)", ipv4: ipv4.verdict, ipv6: ipv6.verdict)
     }
 
-    private func families(_ subject: Subject, _ targets: [SocketTarget]) -> [Family] {
+    private func families(_ checked: CheckedScope, _ targets: [SocketTarget]) -> [Family] {
         guard !targets.isEmpty else { return [Family(verdict: Verdict.Family())] }
         var combinations: [[(SocketTarget, KernelView.Answer)]] = [[]]
         for target in targets {
             combinations = combinations.flatMap { start in (view.answers[target] ?? []).map { start + [(target, $0)] } }
         }
-        return Array(Set(combinations.map { family(subject, $0) }))
+        return Array(Set(combinations.map { family(checked, $0) }))
     }
 
     /// Returns a family's verdict: the first destination's if enough are good; otherwise the first bad one's, or a host's worst.
-    private func family(_ subject: Subject, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
+    private func family(_ checked: CheckedScope, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
         // The machine's own addresses are excluded unless there are no others.
-        let remote = subject.needsAll ? answers.filter { !isLocal($0.answer) } : []
+        let remote = checked.needsAll ? answers.filter { !isLocal($0.answer) } : []
         var ways: [String] = []
         var lacks: [Lack] = []
         for (target, answer) in remote.isEmpty ? answers : remote {
@@ -106,8 +106,8 @@ struct PathOracle {
             case .failure(let lack): lacks.append(lack)
             }
         }
-        if let way = ways.first, lacks.isEmpty || !subject.needsAll { return Family(verdict: Verdict.Family(way: way)) }
-        let lack = subject.needsAll ? lacks.first : Self.worst(lacks)
+        if let way = ways.first, lacks.isEmpty || !checked.needsAll { return Family(verdict: Verdict.Family(way: way)) }
+        let lack = checked.needsAll ? lacks.first : Self.worst(lacks)
         return Family(verdict: Verdict.Family(reason: lack?.reason), lack: lack)
     }
 

@@ -157,9 +157,9 @@ struct DeliveryTests {
 struct NetworkCommandTests {
     @Test func eachCommandIsOneBatch() async throws {
         let network = SimulatedNetwork(try .cabled())
-        let heard = Recorder<[String]>()
+        let received = Recorder<[String]>()
         try await network.running { batch in
-            heard.record(batch.events.map(\.text))
+            received.record(batch.events.map(\.text))
             return nil
         } _: { network in
             try network.addRoute(to: "default", via: "10.9.0.2")
@@ -179,7 +179,7 @@ struct NetworkCommandTests {
             try network.setSysctl("net.ipv4.nexthop_compat_mode", 0)
         }
         #expect(
-            heard.values == [
+            received.values == [
                 [], ["route default via 10.9.0.2 if2"], ["route default via 10.8.0.2 if3"], ["-route default via 10.8.0.2 if3"],
                 ["route default via 10.9.0.2 if2"], ["rule"], ["-rule"], ["nexthop 1"], ["nexthop 10"],
                 ["route 203.0.113.0/24 via 10.9.0.2 if2"], ["nexthop 1", "route 203.0.113.0/24 via 10.8.0.2 if3"], ["nexthop 2"],

@@ -87,7 +87,7 @@ struct HostCacheTests {
         let cache = Bench()
         _ = cache.dueHosts(at: .seconds(0))
         cache.notePathChange(at: .milliseconds(500))
-        #expect(cache.dueHosts(at: .seconds(1)) == [], "one look-up at a time")
+        #expect(cache.dueHosts(at: .seconds(1)) == [], "one lookup at a time")
         #expect(cache.take(answer, of: name, at: .seconds(5)) && cache.dueHosts(at: .seconds(5)) == [name])
         #expect(!cache.take(answer, of: name, at: .seconds(6)) && cache.dueHosts(at: .seconds(6)) == [])
     }

@@ -25,7 +25,7 @@ import Testing
         #expect(LinkChange(from: old, to: new) == change)
     }
 
-    @Test func linkChangesHaveWords() {
+    @Test func linkChangesAreDescribed() {
         let old = NetworkInterface.cable
         var new = old
         new.carrierChanges = 2

@@ -156,7 +156,7 @@ import Testing
         #expect(core.health.mode == .live && core.health.resyncs == 2)
     }
 
-    @Test func changesAreMarkedUntilALossIsMadeUpFor() throws {
+    @Test func changesAreMarkedUntilTheResync() throws {
         var core = core()
         let lost = core.begin(.overrun, at: .seconds(1)).answered([.internet, other], .offline(), table: table)
         #expect(core.conclude(lost).transitions.allSatisfy { $0.transition.kinds == [.offline, .resynced] })

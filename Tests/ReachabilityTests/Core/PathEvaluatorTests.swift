@@ -7,7 +7,7 @@ import Testing
         ipv4Representatives: [ip("198.41.0.4"), ip("1.1.1.1")],
         ipv6Representatives: [ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b")])
 
-    /// The verdict about the internet when all look-ups of a family get the same answer.
+    /// The verdict about the internet when all lookups of a family get the same answer.
     private func internet(
         ipv4: RouteVerdict = .through(), ipv6: RouteVerdict = .refused(errno: ENETUNREACH),
         _ interfaces: [NetworkInterface] = [.loopback, .cable]

@@ -4,11 +4,11 @@ import Testing
 
 /// The properties of validations under any sequence of network changes.
 @Suite(.timeLimit(.minutes(10))) struct ValidationPropertyTests {
-    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func theRulesHold(seed: UInt64) {
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func validationRulesHold(seed: UInt64) {
         for script in 0..<200 {
             var world = World(seed: seed &* 1000 &+ UInt64(script))
             for _ in 0..<60 { world.act() }
-            world.comeToRest()
+            world.settle()
             #expect(world.faults.isEmpty, "\(world.generator.seed): \(world.faults)\n\(world.report.joined(separator: "\n"))")
             if !world.faults.isEmpty { return }
         }
@@ -19,7 +19,7 @@ import Testing
         /// The state of the network at the start of a validation.
         private struct Running {
             var number: UInt64
-            /// How often the path had changed.
+            /// The number of earlier changes of the path.
             var path: Int
             var isCancelled = false
         }
@@ -66,7 +66,7 @@ import Testing
         }
 
         /// The network stays, validations end at once, and time passes: all requests end.
-        mutating func comeToRest() {
+        mutating func settle() {
             batch(changing: .found)
             for _ in 0..<10 {
                 if let running {
@@ -129,17 +129,17 @@ import Testing
                 askedSince = askedSince.map { _ in now }
             }
             if isKnown { state.observe(level, at: now) }
-            if let told = state.takeCondition() { note(told) }
+            if let newState = state.takeCondition() { note(newState) }
             if change == .otherWay { state.noteOtherWay(at: now) }
             settleAnswer()
             if let step = state.takeStep(at: now) { perform(step) }
             check()
         }
 
-        private mutating func note(_ told: Condition.State) {
-            let growth = told.epoch - condition.epoch
-            require(growth == 1 || (growth == 0 && !told.isSatisfied), "the epoch does not count validations")
-            condition = told
+        private mutating func note(_ newState: Condition.State) {
+            let growth = newState.epoch - condition.epoch
+            require(growth == 1 || (growth == 0 && !newState.isSatisfied), "the epoch does not count validations")
+            condition = newState
         }
 
         private mutating func settleAnswer() {

@@ -68,7 +68,7 @@ import Testing
 
     /// The changes of a path during its validation.
     @Test(arguments: [(UInt64(2), true), (1, false), (2, false)])
-    func whatIsFoundAboutAnEarlierPathIsDropped(_ epoch: UInt64, _ isSatisfied: Bool) {
+    func resultForAnEarlierPathIsDropped(_ epoch: UInt64, _ isSatisfied: Bool) {
         let bench = Bench.started()
         bench.observe(epoch, isSatisfied, at: .seconds(1))
         #expect(bench.step(at: .seconds(1)) == Step(cancels: true) && bench.next == (isSatisfied ? .seconds(11) : nil))
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(arguments: [PathValidation.captivePortal("http://portal.example/"), .failed("no answer")])
-    func whatIsNotValidatedIsLookedAtAgainAfterPausesThatDouble(_ finding: PathValidation) throws {
+    func failedValidationIsRepeatedAfterDoublingPauses(_ finding: PathValidation) throws {
         let bench = Bench.started(longestPause: .seconds(5))
         var now = Duration.milliseconds(200)
         for (number, pause) in zip(UInt64(1)..., [1, 2, 4, 5, 5]) {

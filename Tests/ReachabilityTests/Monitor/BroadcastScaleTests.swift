@@ -7,7 +7,7 @@ import Testing
         try await withMonitor { monitor, network, clock in
             let subscribers = 10_000
             let changes: UInt64 = 20
-            let heard = try await withThrowingTaskGroup(of: Bool.self) { group in
+            let received = try await withThrowingTaskGroup(of: Bool.self) { group in
                 for _ in 0..<subscribers {
                     let stream = monitor.transitions(to: .internet, raw: true)
                     group.addTask {
@@ -27,7 +27,7 @@ import Testing
                 }
                 return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
-            #expect(heard == subscribers)
+            #expect(received == subscribers)
             #expect(monitor.usage == 0)
         }
     }

@@ -113,7 +113,7 @@ import Testing
     @Test(arguments: [
         (SimulatedNetwork.NameServers.answers, NameLookupFailure.notFound), (.silent, .noAnswer), (.refuses, .refused),
     ])
-    func theReasonForNoAddressIsTold(servers: SimulatedNetwork.NameServers, failure: NameLookupFailure) async throws {
+    func reasonForNoAddressIsReported(servers: SimulatedNetwork.NameServers, failure: NameLookupFailure) async throws {
         network.setNameServers(servers)
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
         try await running {
@@ -214,7 +214,7 @@ import Testing
     }
 }
 
-/// A network whose name servers never answer, not even that they cannot.
+/// A network whose name servers never answer, not even with an error.
 private final class SilentResolver: HostResolving {
     private let network: SimulatedNetwork
 

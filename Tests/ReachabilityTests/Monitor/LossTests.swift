@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func aLossThatChangedNothingSaysNothing() async throws {
+    @Test func lossWithoutAChangePublishesNothing() async throws {
         try await withMonitor { monitor, network, clock in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             network.loseEvents { _ in }

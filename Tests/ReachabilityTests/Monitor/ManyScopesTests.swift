@@ -25,7 +25,7 @@ import Testing
 
     private static let thousand = (1...1000).map { IPAddress(family: .ipv4, value: 0xcb00_0000 + $0) }
 
-    /// How many look-ups something leads to.
+    /// Returns the number of lookups during the body.
     private func lookups(_ body: () throws -> Void) rethrows -> Int {
         let before = network.lookups
         try body()

@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: [Duration.milliseconds(20), .milliseconds(700), .seconds(2), .seconds(7)])
-    func itAsksWhenTheIntervalIsOver(interval: Duration) async throws {
+    func pollsAfterTheInterval(interval: Duration) async throws {
         try await polling(every: interval) { monitor, network, clock in
             try network.changeSilently { kernel throws(SimulationError) in try kernel.setCarrier("eth0", false) }
             #expect(firstPoll(network, clock) == interval)

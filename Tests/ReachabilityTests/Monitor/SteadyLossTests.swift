@@ -56,7 +56,7 @@ import Testing
             for _ in 0..<2 { network.loseEvents { _ in } }
             clock.advance(by: .milliseconds(50))
             #expect(monitor.health.mode == .live)
-            // Look-ups still succeed without a carrier. The last dump was the second: the next one is 100 ms away.
+            // Lookups still succeed without a carrier. The last dump was the second: the next one is 100 ms away.
             try network.loseEvents { try $0.pull("eth0") }
             clock.advance(by: .milliseconds(99))
             #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing)

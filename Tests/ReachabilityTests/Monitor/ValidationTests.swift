@@ -146,12 +146,12 @@ import Testing
     @Test func validatorErrorIsAFailure() async throws {
         try await withValidator { monitor, network, clock, validator in
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
-            await validator.nextCall()?.fail(ReachabilityError(.requestFailed, operation: "asking"))
+            await validator.nextCall()?.fail(ReachabilityError(.requestFailed, operation: "validating"))
             guard case .failed(let reason) = try await raw.next().current.validation else {
                 Issue.record("it did not fail")
                 return
             }
-            #expect(reason.hasPrefix("asking failed."))
+            #expect(reason.hasPrefix("validating failed; next: "))
         }
     }
 
@@ -160,9 +160,9 @@ import Testing
             var raw = try await Listener(monitor.transitions(to: .internet, raw: true))
             await validator.nextCall()?.answer(.validated)
             #expect(try await raw.next().kinds == .validationChanged)
-            let asking = Task { (try await monitor.validate(), monitor.path.validation) }
+            let validating = Task { (try await monitor.validate(), monitor.path.validation) }
             await validator.nextCall()?.answer(.failed("gone"))
-            let (answer, known) = try await asking.value
+            let (answer, known) = try await validating.value
             #expect(answer == .failed("gone") && known == answer)
             #expect(try await raw.next().current.validation == answer && validator.callCount == 2)
             #expect(monitor.validatedCondition.state == .init(isSatisfied: false, epoch: 1))
@@ -172,9 +172,9 @@ import Testing
     @Test func requestWithoutANetworkThrows() async throws {
         try await withValidator { monitor, network, clock, validator in
             _ = await validator.nextCall()
-            let asking = Task { try await monitor.validate() }
+            let validating = Task { try await monitor.validate() }
             try network.pull("eth0")
-            let lost = await #expect(throws: ReachabilityError.self) { try await asking.value }
+            let lost = await #expect(throws: ReachabilityError.self) { try await validating.value }
             #expect(lost?.code == .unsatisfied)
             let offline = await #expect(throws: ReachabilityError.self) { try await monitor.validate() }
             #expect(offline?.code == .unsatisfied)
@@ -185,10 +185,10 @@ import Testing
         try await withValidator { monitor, network, clock, validator in
             _ = await validator.nextCall()
             let before = monitor.usage
-            let asking = Task.immediate { try await monitor.validate() }
+            let validating = Task.immediate { try await monitor.validate() }
             #expect(monitor.usage > before)
-            asking.cancel()
-            await #expect(throws: CancellationError.self) { try await asking.value }
+            validating.cancel()
+            await #expect(throws: CancellationError.self) { try await validating.value }
             #expect(monitor.usage == before && validator.callCount == 1)
         }
     }
@@ -237,10 +237,10 @@ import Testing
         let running = Task { try await monitor.run() }
         let condition = monitor.validatedCondition
         _ = await validator.nextCall()
-        let asking = Task { try await monitor.validate() }
+        let validating = Task { try await monitor.validate() }
         running.cancel()
         try await running.value
-        let error = await #expect(throws: ReachabilityError.self) { try await asking.value }
+        let error = await #expect(throws: ReachabilityError.self) { try await validating.value }
         #expect(error?.code == .ended)
         for await isCancelled in watched.ended.stream {
             #expect(isCancelled)

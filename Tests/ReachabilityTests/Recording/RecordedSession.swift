@@ -13,7 +13,7 @@ final class RecordingCollector: Sendable {
 }
 
 /// The raw and damped transitions of each scope of a monitor.
-struct Heard: Equatable {
+struct ReceivedTexts: Equatable {
     var transitions: [[String]] = []
     /// The comparable transitions: without the monitor's end and its blind start, and without the details of the paths.
     var withoutEnd: [[String]] = []
@@ -23,7 +23,7 @@ struct Heard: Equatable {
 func listen(
     to source: some NetworkSource, _ scopes: [Scope] = [.internet],
     while body: @Sendable (ReachabilityMonitor) async throws -> Void = { _ in }
-) async throws -> Heard {
+) async throws -> ReceivedTexts {
     var configuration = ReachabilityMonitor.Configuration()
     configuration.bufferedTransitions = .max
     let monitor = ReachabilityMonitor(source, configuration: configuration)
@@ -36,15 +36,15 @@ func listen(
         throw error
     }
     _ = try? await running.value
-    var heard = Heard()
+    var received = ReceivedTexts()
     for stream in streams {
         var transitions: [Transition] = []
         for await transition in stream { transitions.append(transition) }
-        heard.transitions.append(transitions.map(text))
-        heard.withoutEnd.append(
+        received.transitions.append(transitions.map(text))
+        received.withoutEnd.append(
             transitions.filter { $0.cause.kind != .ended && $0.cause.kind != .blinded }.map { text($0.undescribed) })
     }
-    return heard
+    return received
 }
 
 extension Transition {
@@ -70,20 +70,20 @@ struct RandomSession {
     let seed: UInt64
 
     /// Plays it, and returns the transitions and the recording.
-    func run(_ steps: Int = 60) async throws -> (heard: Heard, recording: [UInt8]) {
+    func run(_ steps: Int = 60) async throws -> (received: ReceivedTexts, recording: [UInt8]) {
         let collector = RecordingCollector()
         let network = SimulatedNetwork.online()
         try network.setHost("nas.example", to: "203.0.113.7")
         var random = RandomEntries(seed: seed)
         network.setNameServers([.answers, .silent, .refuses][random.below(3)])
         let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.take($0) }
-        let heard = try await listen(to: recorder, Self.scopes) { [random] monitor in
+        let received = try await listen(to: recorder, Self.scopes) { [random] monitor in
             try await network.untilRunning()
             var random = random
             for _ in 0..<steps { step(network, monitor, &random) }
             network.stop()
         }
-        return (heard, collector.bytes)
+        return (received, collector.bytes)
     }
 
     private func step(_ network: SimulatedNetwork, _ monitor: ReachabilityMonitor, _ random: inout RandomEntries) {

@@ -23,13 +23,13 @@ import Testing
         let monitor = ReachabilityMonitor(network)
         let stream = monitor.transitions(to: network.scopes[0], raw: true)
         try await monitor.run()
-        var told: [String] = []
+        var texts: [String] = []
         for await transition in stream {
-            told.append("\(transition.epoch) \(transition.current) (\(transition.cause))")
+            texts.append("\(transition.epoch) \(transition.current) (\(transition.cause))")
         }
         let way = "satisfied via eth0, gateway 192.0.2.1, source 192.0.2.10, IPv4"
         #expect(
-            told == [
+            texts == [
                 "1 \(way) (watching began)", "1 unsatisfied: no carrier (eth0 lost carrier)", "2 \(way) (eth0 got carrier)",
                 "2 unsatisfied: a route says unreachable (route 203.0.113.0/24 was set)",
                 "2 unsatisfied: no route (route 203.0.113.0/24 was removed)",
@@ -143,7 +143,7 @@ import Testing
         try await network.run { _ in nil }
         #expect(throws: Never.self) { _ = try network.interfaces() }
         let error = #expect(throws: ReachabilityError.self) { _ = try network.route(to: RouteQuery(to: ip("192.0.2.77"))) }
-        #expect(error?.code == .notRecorded && error?.description.contains("ask what was asked") == true)
+        #expect(error?.code == .notRecorded && error?.description.contains("next: ask only what was asked") == true)
     }
 
     @Test func gapStartsResync() async throws {

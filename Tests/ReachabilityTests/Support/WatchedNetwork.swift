@@ -7,7 +7,7 @@ final class WatchedNetwork: FilteringSource, HostResolving {
     let network: SimulatedNetwork
     private let sets = Mutex<[Set<IPAddress>]>([])
     private let unwatched = Mutex<Set<IPAddress>>([])
-    /// How many look-ups are still to be answered as if an interface were vanishing.
+    /// The number of next lookups that fail as for a vanishing interface.
     let races = Atomic(0)
 
     init(_ network: SimulatedNetwork = .online()) { self.network = network }

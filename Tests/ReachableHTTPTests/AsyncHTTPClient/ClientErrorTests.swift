@@ -54,7 +54,7 @@ import Testing
         }
         for error in [HTTPClientError.readTimeout, .writeTimeout] {
             #expect(ConnectionFault(error) == ConnectionFault(-1001, wasSent: true), "\(error)")
-            #expect(decision("POST", on: error) == .noOpinion && decision("GET", on: error) == .retry, "\(error)")
+            #expect(decision("POST", on: error) == .undecided && decision("GET", on: error) == .retry, "\(error)")
         }
     }
 
@@ -66,7 +66,7 @@ import Testing
             #expect(decision("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .retry, "\(words)")
         }
         for words in ["read(descriptor:pointer:size:)", "writev(descriptor:iovecs:)", "so_error"] {
-            #expect(decision("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .noOpinion, "\(words)")
+            #expect(decision("POST", on: IOError(errnoCode: EHOSTUNREACH, reason: words)) == .undecided, "\(words)")
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             NIOSSLError.unableToValidateCertificate, NIOSSLExtraError.failedToValidateHostname,
             CocoaError(.fileReadNoSuchFile), NSError(domain: NSCocoaErrorDomain, code: 260),
         ]
-        for error in errors { #expect(decision("GET", on: error) == .noOpinion, "\(error): \(ConnectionFault(error))") }
+        for error in errors { #expect(decision("GET", on: error) == .undecided, "\(error): \(ConnectionFault(error))") }
     }
 }
 #endif

@@ -81,14 +81,14 @@ import Testing
     }
 
     @Test func failingBodyFunctionFailsAttempt() async throws {
-        struct NoBody: Error {}
+        struct MissingBody: Error {}
         try await Exchange.run(by: .steady) { _ in
             .respond(201)
         } _: { exchange, client in
             let response = try await client.upload(
                 exchange.clientRequest(.POST), retrying: Self.policy, on: exchange.bus
             ) { attempt in
-                if attempt.number < 3 { throw NoBody() }
+                if attempt.number < 3 { throw MissingBody() }
                 return .bytes(ByteBuffer(string: "body"))
             }
             #expect(response.status == .created && exchange.server.requests.map(\.length) == [4])

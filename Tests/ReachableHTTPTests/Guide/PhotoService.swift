@@ -29,7 +29,7 @@ struct PhotoService: Sendable {
         var options = HTTPRetryOptions()
         options.errorStatuses = .thrown
         options.classifier = HTTPRetryClassifier { failure in
-            failure.status == 423 ? .retryAs(.server) : .noOpinion  // locked: another client is still sending it
+            failure.status == 423 ? .retryAs(.server) : .undecided  // locked: another client is still sending it
         }.otherwise(.standard)
         let request = URLRequest(url: server.appendingPathComponent("photos/\(name)"))
         return try await session.download(for: request, retrying: policy, on: bus, options: options).0

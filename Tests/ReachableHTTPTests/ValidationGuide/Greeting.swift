@@ -1,6 +1,6 @@
 import Reachability
 
-/// For servers that greet every client: no portal knows the words.
+/// For servers that greet every client: no portal knows the greeting.
 struct GreetingValidator: PathValidator {
     let greeting: String
     let readGreeting: @Sendable () async throws -> String

@@ -12,8 +12,8 @@ struct RetryShareTests {
         (0..<count).count { _ in share.takeRetry(afterTimeout: false, at: time) != nil }
     }
 
-    /// Of so many jobs, each of which fails and asks for a retry.
-    @Test(arguments: [0.01, 0.1, 1, 5, 10, 20, 33.3333, 50, 75, 99.99], [0, 10]) func soManyOfAHundredJobsMayRetry(
+    /// A number of jobs, each of which fails and requests a retry.
+    @Test(arguments: [0.01, 0.1, 1, 5, 10, 20, 33.3333, 50, 75, 99.99], [0, 10]) func percentageOfJobsMayRetry(
         percentage: Double, minimum: Int
     ) {
         var share = RetryShare(percentage: percentage, minimumPerSecond: minimum, window: .seconds(10))
@@ -32,7 +32,7 @@ struct RetryShareTests {
         #expect(granted(&share, of: 30_000) == 20_000)
     }
 
-    @Test func someAreAllowedWithoutJobs() {
+    @Test func minimumIsAllowedWithoutJobs() {
         var none = RetryShare(percentage: 0, minimumPerSecond: 0, window: .seconds(10))
         for _ in 0..<100 { none.noteFailure(isFirst: true, at: .start) }
         #expect(granted(&none, of: 100) == 0)
@@ -56,7 +56,7 @@ struct RetryShareTests {
     }
 
     @Test(arguments: [(0.0, 9.999, 1), (0, 10, 0), (0.999, 9.999, 1), (0.999, 10, 0), (1, 10.999, 1), (1, 11, 0), (5, 1000, 0)])
-    func aJobIsForgottenAfterTheWindow(deposited: Double, asked: Double, retries: Int) {
+    func jobLeavesTheShareAfterTheWindow(deposited: Double, asked: Double, retries: Int) {
         var share = RetryShare(percentage: 100, minimumPerSecond: 0, window: .seconds(10))
         share.noteSuccess(refund: nil, at: time(deposited))
         #expect(granted(&share, of: 2, at: time(asked)) == retries)
@@ -76,7 +76,7 @@ struct RetryShareTests {
         var percentage = 20.0
         var minimum = 10
         var window = Duration.seconds(10)
-        /// In parts of a retry: without jobs, and what a job adds.
+        /// The constant share and the share of each job, in parts of a retry.
         var reserve: Int64 = 100_000_000
         var deposit: Int64 = 200_000
     }
@@ -92,7 +92,7 @@ struct RetryShareTests {
         Extreme(minimum: .max, window: .longest, reserve: .max, deposit: 0),
         Extreme(window: .zero, reserve: 10_000_000), Extreme(window: .seconds(-1), reserve: 10_000_000),
         Extreme(window: .nanoseconds(1), reserve: 10_000_000),
-    ]) func noNumberMakesItTrap(extreme: Extreme) {
+    ]) func noNumberTrapsTheShare(extreme: Extreme) {
         var share = RetryShare(
             percentage: extreme.percentage, minimumPerSecond: extreme.minimum, window: extreme.window)
         #expect(share.balance == extreme.reserve)
@@ -104,8 +104,8 @@ struct RetryShareTests {
         }
     }
 
-    /// A list of all that was given and taken says the same.
-    @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func aListOfAllThatHappenedSaysTheSame(seed: UInt64) {
+    /// Compares the share with a list of all deposits and withdrawals.
+    @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func shareAgreesWithAListOfEvents(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let percentage = Double(Int.random(in: 0...300, using: &random))
         let minimum = Int.random(in: 0...2, using: &random)

@@ -4,7 +4,7 @@ import Testing
 
 /// gRPC's throttling of retries, with the numbers of gRFC A6.
 struct RetryThrottleTests {
-    /// So many failures, then so many successes; what is left, in thousandths of a token, and whether there is a retry then.
+    /// Failures, then successes; the remaining balance in thousandths of a token, and if it allows a retry.
     struct Vector: Sendable, CustomTestStringConvertible {
         var tokens = 10
         var ratio = 0.1
@@ -56,7 +56,7 @@ struct RetryThrottleTests {
         Vector(ratio: .infinity, failures: 10, successes: 1, left: 10_000, allows: true),
     ]
 
-    @Test(arguments: vectors + extremes) func retriesLastWhileMoreThanHalfOfTheTokensAreThere(vector: Vector) {
+    @Test(arguments: vectors + extremes) func retriesNeedMoreThanHalfOfTheTokens(vector: Vector) {
         var throttle = RetryThrottle(maxTokens: vector.tokens, tokenRatio: vector.ratio)
         for number in 0..<vector.failures { throttle.noteFailure(isFirst: number == 0, at: .start) }
         for _ in 0..<vector.successes { throttle.noteSuccess(refund: 0, at: .start) }
@@ -65,8 +65,8 @@ struct RetryThrottleTests {
         #expect(throttle.balance == vector.left, "asking costs nothing")
     }
 
-    /// A ratio of r holds while one in 1 + 1/r attempts fails.
-    @Test(arguments: [(0.1, 10), (0.5, 2)]) func theRatioSaysHowManyFailuresAreBorne(ratio: Double, successes: Int) {
+    /// A ratio of r tolerates one failure in 1 + 1/r attempts.
+    @Test(arguments: [(0.1, 10), (0.5, 2)]) func ratioSetsTheToleratedFailures(ratio: Double, successes: Int) {
         for (count, lasts) in [(successes, true), (successes - 1, false)] {
             var throttle = RetryThrottle(maxTokens: 10, tokenRatio: ratio)
             for _ in 0..<1000 {
@@ -77,7 +77,7 @@ struct RetryThrottleTests {
         }
     }
 
-    @Test func noThousandthIsLostToItsBinaryForm() {
+    @Test func ratioIsExactToAThousandth() {
         for number in 0...20_000 {
             #expect((Double(number) / 1000).parts(1000) == number)
             #expect((Double(number) * 0.001).parts(1000) == number)

@@ -10,7 +10,7 @@ struct RetryTokenBucketTests {
         case retryAfterTimeout
         case denied
         case deniedAfterTimeout
-        /// A success that gives back what the last retry cost.
+        /// A success that refunds the last retry.
         case refund
         case firstTry
     }
@@ -51,7 +51,7 @@ struct RetryTokenBucketTests {
         Vector(steps: [.retry, .firstTry], balances: [495, 495], reward: .min),
     ]
 
-    @Test(arguments: vectors + extremes) func retriesPayAndThoseThatSucceedGetItBack(vector: Vector) {
+    @Test(arguments: vectors + extremes) func retriesPayAndSuccessRefunds(vector: Vector) {
         var bucket = RetryTokenBucket(
             capacity: vector.capacity, retryCost: vector.cost, timeoutRetryCost: vector.timeoutCost, successReward: vector.reward)
         var refund: Int32?
@@ -71,7 +71,7 @@ struct RetryTokenBucketTests {
 
     /// Returns the number of retries if all attempts fail.
     @Test(arguments: [(5, false, 100), (10, true, 50), (14, false, 35)])
-    func aBucketIsEmptyAfterSoManyRetries(cost: Int, isTimeout: Bool, retries: Int) {
+    func bucketAllowsItsCapacityOfRetries(cost: Int, isTimeout: Bool, retries: Int) {
         var bucket = RetryTokenBucket(capacity: 500, retryCost: cost, timeoutRetryCost: cost, successReward: 1)
         var count = 0
         while bucket.takeRetry(afterTimeout: isTimeout, at: .start) != nil { count += 1 }
@@ -84,7 +84,7 @@ struct RetryTokenBucketTests {
         #expect(bucket.balance == 500)
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64]) func thereAreNeverMoreTokensThanFitNorLessThanNone(seed: UInt64) {
+    @Test(arguments: [1, 2, 3] as [UInt64]) func tokensStayBetweenZeroAndTheCapacity(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let numbers = [Int.min, -1, 0, 1, 5, 10, 14, 499, 500, 501, Int(Int32.max) - 1, Int(Int32.max), Int.max]
         func number() -> Int { numbers.randomElement(using: &random) ?? 0 }

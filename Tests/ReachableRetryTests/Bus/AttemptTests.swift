@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func theEpochCountsTheReconnectsBetweenAttempts() async throws {
+    @Test func epochCountsReconnectsBetweenAttempts() async throws {
         try await Scenario().run { scenario in
             let epochs = Epochs()
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(10)))
@@ -32,7 +32,7 @@ import Testing
             try await scenario.bus.parked("job")
             scenario.clock.advance(by: .seconds(10))
             try await scenario.bus.parked("job")
-            // The delay is voided at once: what comes next is this attempt's.
+            // The delay ends at once: the next edge belongs to this attempt.
             try scenario.network.pull("eth0")
             try scenario.network.plug("eth0")
             try await scenario.bus.parked("job")
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func reconnectsDuringAnAttemptAreTheNextOnes() async throws {
+    @Test func reconnectDuringAnAttemptCountsForTheNextOne() async throws {
         try await Scenario().run { scenario in
             let epochs = Epochs()
             try await scenario.bus.retry(.scenario) { attempt in

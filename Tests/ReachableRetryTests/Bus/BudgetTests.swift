@@ -12,23 +12,23 @@ import Testing
 
     @Test func deniedRetryThrowsTheLastError() async throws {
         try await Scenario().run { scenario in
-            let stories = Mutex<[GiveUp]>([])
+            let reports = Mutex<[GiveUp]>([])
             let events = scenario.bus.events
             let policy = RetryPolicy.scenario.budget(.tokenBucket(capacity: 5))
-                .onGiveUp { report in stories.withLock { $0.append(report) } }
+                .onGiveUp { report in reports.withLock { $0.append(report) } }
             await scenario.submit("job", policy, .fails(), .fails(Trouble.refused), .ok())
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0, 1.1])
             #expect(scenario.result("job") == "refused" && scenario.ended("job") == 1.2, "no delay follows")
-            let report = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            let report = try #require(reports.withLock { $0.count == 1 ? $0.first : nil })
             #expect(report.reason == .budget && report.attempts == 2 && report.charged == 2)
             #expect(report.lastError as? Trouble == .refused)
-            let told = try #require(await events.first { $0.kind == .gaveUp }?.report)
-            #expect(told.reason == .budget && told.lastError as? Trouble == .refused)
+            let published = try #require(await events.first { $0.kind == .gaveUp }?.report)
+            #expect(published.reason == .budget && published.lastError as? Trouble == .refused)
         }
     }
 
-    @Test func itsNamesAreStable() {
+    @Test func reasonNamesAreStable() {
         #expect(GiveUp.Reason.budget.rawValue == "budget" && RetryError.Code.budget.rawValue == "budget")
         #expect(RetryError.budget.code == .budget && "\(RetryError.budget)".contains("RetryPolicy.budget(_:)"))
     }
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func busesOnDifferentClocksShareABudgetThatHasItsOwn() async throws {
+    @Test func busesWithDifferentClocksShareABudget() async throws {
         let clock = ManualClock()
         let budget = RetryBudget.percentage(0, minimumPerSecond: 2, window: .seconds(1), clock: clock)
         for outcome in ["ok", "other", "ok"] {
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func tasksThatAskAtTheSameTimeGetNoMoreThanThereIs() async {
+    @Test func concurrentTasksDoNotOverdrawABudget() async {
         let budget = RetryBudget.standard()
         let granted = await withTaskGroup(of: Int.self) { group in
             for _ in 1...4 { group.addTask { (1...1000).count { _ in budget.takeRetry(afterTimeout: false) != nil } } }
@@ -70,7 +70,7 @@ import Testing
         #expect(granted == 100 && left(budget) == 0)
     }
 
-    @Test func anOutageLeavesABudgetAsItWas() async throws {
+    @Test func outageChangesNoBudget() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let budgets = [
                 RetryBudget.standard(), .throttling(),
@@ -78,7 +78,7 @@ import Testing
             ]
             let before = budgets.map { "\($0.state)" }
             for (number, budget) in budgets.enumerated() {
-                // The path goes while the first attempt runs; the second finds none though the bus believes that there is one.
+                // The path is lost during the first attempt; the second fails before the bus receives the event.
                 await scenario.submit(
                     "job \(number)", .scenario.budget(budget), .fails(after: .seconds(2)), .fails(Trouble.unreachable),
                     .fails(Trouble.unanswered), .ok(after: .seconds(100)))
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aRetryThatSucceedsGetsItsTokensBack() async throws {
+    @Test func successfulRetryReturnsItsTokens() async throws {
         try await Scenario().run { scenario in
             let budget = RetryBudget.standard()
             await scenario.submit("job", .scenario.budget(budget), .fails(), .fails(), .ok())
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func aJobThatIsCancelledGetsNothingBack() async throws {
+    @Test func cancelledJobReturnsNoTokens() async throws {
         try await Scenario().run { scenario in
             let budget = RetryBudget.standard()
             await scenario.submit("job", .scenario.budget(budget), .fails(), .ok(after: .seconds(100)))
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func aRetryAfterAnAttemptThatTookTooLongCostsMore() async throws {
+    @Test func retryAfterATimeoutOfThePolicyCostsMore() async throws {
         try await Scenario().run { scenario in
             let budget = RetryBudget.standard()
             let policy = RetryPolicy.scenario.budget(budget)

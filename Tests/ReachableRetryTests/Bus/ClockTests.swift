@@ -5,7 +5,7 @@ import Testing
 
 /// A bus on a clock that can only sleep, as `ContinuousClock` does.
 @Suite(.timeLimit(.minutes(10))) struct ClockTests {
-    /// A clock of a user's own: nothing but the protocol.
+    /// A custom clock with nothing but the protocol's requirements.
     struct SleepingClock: Clock {
         let manual: ManualClock
 
@@ -52,7 +52,7 @@ import Testing
         #expect(bus.nextWakeUp == nil)
     }
 
-    @Test func timeMayPassToItsEnd() async throws {
+    @Test func clockMayReachItsLastInstant() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario, .fails(Trouble.unreachable, after: .seconds(1)))
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func theSystemsClockServes() async throws {
+    @Test func systemClockWorks() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(1)))
         #expect(

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Jobs that wait for more than the network.
+/// Jobs with conditions besides the network.
 @Suite(.timeLimit(.minutes(10))) struct RetryConditionTests {
     @Test func allConditionsMustBeMet() async throws {
         try await Scenario(online: false).run { scenario in
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func jobsThatIgnoreTheNetworkJustBackOff() async throws {
+    @Test func jobsThatIgnoreTheNetworkOnlyBackOff() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.connectivity(.ignore)
             await scenario.submit("job", policy, .fails(Trouble.unreachable), .fails(Trouble.unreachable), .ok())
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func retryNowEndsBackoffsButNoServerDelays() async throws {
+    @Test func retryNowEndsBackoffsButNotServerDelays() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
             await scenario.submit("soft", policy, .fails(), .ok())
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func aPersonWhoInsistsOverridesTheServersOrders() async throws {
+    @Test func insistingRetryNowOverridesServerDelays() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(60)))
             await scenario.submit("one", policy, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func aPersonWhoInsistsOpensADestinationThatAServerHolds() async throws {
+    @Test func insistingRetryNowReleasesADelayedDestination() async throws {
         try await Scenario().run { scenario in
             let bus = scenario.bus
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
@@ -128,7 +128,7 @@ import Testing
                     throw Trouble.busy(retryAfter: .seconds(30))
                 }
             }
-            // The order outlives its job.
+            // The delay outlasts its job.
             let next = Task { try await bus.retry(policy, options: JobOptions(destination: "server", id: "next")) { _ in } }
             #expect(try await bus.parked("next").state == .queued)
             bus.retryNow()
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    /// Keeps a thread busy telling of a change, so that others' changes wait to be told.
+    /// Blocks a thread in the delivery of a change, so that later changes wait for their delivery.
     private func whileTelling(of login: ConditionSource, _ body: () async -> Void) async {
         let (isTelling, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let observer = login.condition.storage.observe {
@@ -162,8 +162,8 @@ import Testing
         for _ in 1...2 { mayGoOn.signal() }
     }
 
-    /// What a condition says counts from when it says so, not from when everybody has been told.
-    @Test func aChangeThatIsNotAnnouncedYetIsSeenWhenParking() async throws {
+    /// A condition's change counts from the change, not from its delivery.
+    @Test func parkingSeesAChangeBeforeItsEvent() async throws {
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             await whileTelling(of: login) {
@@ -179,8 +179,8 @@ import Testing
         }
     }
 
-    /// A job that comes while a loss is still being told must not start on what the bus heard last.
-    @Test func aLossThatIsNotAnnouncedYetIsSeenWhenSubmitting() async throws {
+    /// A job submitted during the delivery of a loss must not start on the earlier state.
+    @Test func submittingSeesALossBeforeItsEvent() async throws {
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             // The bus follows the condition already.

@@ -14,7 +14,7 @@ import Testing
         let offline = Atomic(0)
     }
 
-    @Test func tenThousandJobsStartOnOneReconnectEachOnce() async throws {
+    @Test func oneReconnectStartsTenThousandJobsOnce() async throws {
         try await Scenario(online: false).run { scenario in
             let (bus, monitor, counters) = (scenario.bus, scenario.monitor, Counters())
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [1, 2, 3] as [UInt64]) func cancelledAtRandomNothingIsLeft(seed: UInt64) async throws {
+    @Test(arguments: [1, 2, 3] as [UInt64]) func randomCancellationsLeaveNothing(seed: UInt64) async throws {
         try await Scenario(online: false, seed: seed).run { scenario in
             let (bus, counters) = (scenario.bus, Counters())
             var generator = SeededGenerator(seed: seed)
@@ -72,7 +72,7 @@ import Testing
                 case 1200: login.set(true)
                 default: break
                 }
-                // Lets the jobs have this thread now and then.
+                // Gives the jobs this thread from time to time.
                 if step % 100 == 0 { await Task.yield() }
                 if step % 10 == 0 { scenario.clock.advance(by: .milliseconds(20)) }
             }

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func aJobThatWaitsIsCancelledByItsName() async throws {
+    @Test func waitingJobIsCancelledByItsName() async throws {
         try await Scenario(online: false).run { scenario in
             let task = await scenario.submit("job", .scenario, .ok())
             scenario.bus.cancel("job")
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func aJobWithoutANameIsCancelledByTheNameThatTheBusGaveIt() async throws {
+    @Test func unnamedJobIsCancelledByItsGeneratedName() async throws {
         try await Scenario(online: false).run { scenario in
             let task = Task.immediate { try await scenario.bus.retry { _ in 1 } }
             scenario.bus.cancel(try #require(scenario.bus.pending.first?.id))
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func aShutdownCancelsWhatWaitsAndLetsAttemptsFinish() async throws {
+    @Test func shutdownCancelsWaitingJobsAndAwaitsAttempts() async throws {
         try await Scenario().run { scenario in
             let waiting = await scenario.submit("waiting", .scenario, .fails(), .ok())
             await scenario.submit("running", .scenario, .ok(after: .seconds(10)))
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func aShutdownReturnsNeitherWhatEndedNorWhatItsOwnerCancelled() async throws {
+    @Test func shutdownReturnsOnlyTheJobsThatItCancelled() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario
             await scenario.submit("ok", policy, .ok(after: .seconds(1)))
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func attemptsThatOutlastTheDrainAreCancelledAndAwaited() async throws {
+    @Test func attemptsAfterTheDrainTimeAreCancelledAndAwaited() async throws {
         try await Scenario().run { scenario in
             let running = await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
             let end = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func aSecondShutdownWithoutALimitTakesNoneAway() async throws {
+    @Test func laterShutdownWithoutALimitKeepsTheFirstLimit() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("running", .scenario, .ok(after: .seconds(100)))
             let first = Task.immediate { await scenario.bus.shutdown(drain: .seconds(5)) }
@@ -156,9 +156,9 @@ import Testing
         for await _ in events {}
     }
 
-    /// The job may start, and its task has not had its turn yet.
+    /// The job may start, but its task has not run yet.
     @Test(arguments: ["cancel", "deadline", "shutdown"])
-    @MainActor func whatEndsAJobBeforeItsTaskHasItsTurnIsNotLost(cause: String) async throws {
+    @MainActor func endBeforeTheTaskRunsIsKept(cause: String) async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
         let monitor = ReachabilityMonitor(network)
@@ -193,7 +193,7 @@ import Testing
         #expect(cause == "deadline" ? error as? RetryError == .deadline : error is CancellationError)
     }
 
-    /// The attempt has begun, and its first steps are taken before the bus knows its task.
+    /// The attempt has begun, and runs before the bus knows its task.
     @Test func anOperationMayCancelItsOwnJob() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         await #expect(throws: CancellationError.self) {

@@ -16,17 +16,17 @@ import Testing
             try await scenario.at(.seconds(8)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(10))
             await scenario.bus.shutdown(drain: nil)
-            var told: [String] = []
+            var published: [String] = []
             while let event = await events.next(isolation: #isolation) {
                 #expect(event.job == "job" && event.scope == .internet)
                 var text = "\(event.at / .seconds(1)) \(event.kind.rawValue) \(event.attempt)"
                 if let failure = event.failure { text += " \(failure.error) \(failure.fault) \(failure.isCharged)" }
                 if let delay = event.delay { text += " \(delay)" }
                 if !event.unmet.isEmpty { text += " \(event.unmet)" }
-                told.append(text)
+                published.append(text)
             }
             #expect(
-                told == [
+                published == [
                     "0.0 waiting 0 [the network]", "5.0 attemptStarted 1",
                     "5.1 attemptFailed 1 busy(retryAfter: nil) overload(retryAfter: nil) true", "5.1 backingOff 1 1.0 seconds",
                     "6.1 attemptStarted 2", "6.2 attemptFailed 2 unreachable network false", "6.2 waiting 2 [the network]",
@@ -35,7 +35,7 @@ import Testing
                 ])
             var count = 0
             for await _ in other { count += 1 }
-            #expect(count == told.count, "each listener has its own stream")
+            #expect(count == published.count, "each listener has its own stream")
         }
     }
 
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func aTestCanMeetAJobThatWaits() async throws {
+    @Test func testCanWaitForAParkedJob() async throws {
         let clock = ManualClock()
         let network = SimulatedNetwork.online(clock: clock)
         let monitor = ReachabilityMonitor(network)
@@ -107,11 +107,11 @@ import Testing
         await #expect(throws: CancellationError.self) { try await meeting.value }
     }
 
-    @Test func theShutdownCutsNoNewsOff() async throws {
+    @Test func shutdownDropsNoEvents() async throws {
         for round in 1...200 {
             let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
             let events = bus.events
-            // Two run already, for each suspends once, and two race with the end.
+            // Two jobs run already, because each suspends once; two race with the end.
             let running = (1...2).map { _ in Task.immediate { try await bus.retry { _ in await Task.yield() } } }
             let jobs = running + (1...2).map { _ in Task { try await bus.retry { _ in await Task.yield() } } }
             await bus.shutdown(drain: nil)

@@ -3,12 +3,12 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Whose fault a failure is, when the bus can ask the kernel.
+/// The fault of a failure if the bus can look up the route.
 @Suite(.timeLimit(.minutes(10))) struct FailureTests {
-    @Test func anErrorThatOutrunsItsEventIsNotCharged() async throws {
+    @Test func errorBeforeItsNetworkEventIsNotCharged() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
-            // The route is gone, and the monitor has not heard of it yet when the attempt fails.
+            // The route is gone, but the monitor has not received the event when the attempt fails.
             try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
             await scenario.advance(to: .milliseconds(100))
             #expect(scenario.bus.pending.first?.charged == 0)
@@ -23,7 +23,7 @@ import Testing
     @Test func aLossAfterTheAttemptsEndInterruptsNothing() async throws {
         try await Scenario().run { scenario in
             let network = scenario.network
-            // The attempt has failed, and while the policy looks at its error the path is lost.
+            // The path is lost after the failure, while the policy classifies the error.
             let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: .zero))
             let lost = policy.giveUpOnErrors { _ in
                 try? network.pull("eth0")
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func silenceSoonAfterAReconnectIsTheNetworks() async throws {
+    @Test func noAnswerSoonAfterAReconnectIsTheNetworksFault() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
             await scenario.submit("job", policy, .fails(Trouble.unanswered), .fails(Trouble.unanswered), .ok())
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func silenceLaterIsTheServers() async throws {
+    @Test func laterNoAnswerIsTheServersFault() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
             await scenario.submit("early", policy, .fails(Trouble.unanswered, after: .milliseconds(29_900)), .ok())
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func silenceAfterAnotherJobGotThroughIsTheServers() async throws {
+    @Test func noAnswerAfterAnotherJobsSuccessIsTheServersFault() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
             await scenario.submit("first", policy, .ok())
@@ -92,11 +92,11 @@ import Testing
         }
     }
 
-    @Test func aTimerThatIsLateAsksBeforeItStartsAnything() async throws {
+    @Test func lateTimerLooksUpTheScopeFirst() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
             await scenario.advance(to: .seconds(1))
-            // The machine sleeps for an hour; when it wakes up the route is gone and no event has said so yet.
+            // The machine is suspended for an hour; at the resume the route is gone, but its event has not arrived.
             try scenario.network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
             scenario.clock.jump(by: .seconds(3600))
             await scenario.settle()
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func aLateTimerOnAGoodPathStartsAtOnce() async throws {
+    @Test func lateTimerOnASatisfiedPathStartsAtOnce() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
             await scenario.advance(to: .seconds(1))
@@ -119,8 +119,8 @@ import Testing
         }
     }
 
-    /// Nothing else would end it: such failures are not counted.
-    @Test func aPolicyWithoutDelaysWaitsAfterFailuresOfTheNetwork() async throws {
+    /// No limit would end it: such failures are not charged.
+    @Test func immediatePolicyStillWaitsAfterNetworkFailures() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let policy = RetryPolicy.scenario.classify { _ in .network }.backoff(.immediate)
                 .giveUpAfter(elapsed: .milliseconds(2100))

@@ -3,9 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// The scenarios in which a gate decides who goes when.
+/// The scenarios in which a gate releases jobs.
 @Suite(.timeLimit(.minutes(10))) struct GateScenarioTests {
-    @Test func s7TenFlapsCostOneAttemptEachAtMost() async throws {
+    @Test func s7TenFlapsCostAtMostOneAttemptEach() async throws {
         try await Scenario(online: false).run { scenario in
             for number in 0..<5 { await scenario.submit("\(number)", .scenario, .fails(after: .seconds(1)), .ok()) }
             for flap in 1...10 {
@@ -22,9 +22,9 @@ import Testing
         }
     }
 
-    @Test func s9NothingStartsAfterACancellation() async throws {
+    @Test func s9NothingStartsAfterCancellation() async throws {
         try await Scenario(online: false).run { scenario in
-            // One that waits, one that backs off, and one that is held back by the first.
+            // One job waits, one backs off, and one is queued behind the first.
             let waiting = await scenario.submit("waiting", .scenario, .ok())
             waiting.cancel()
             await waiting.value
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func s14APathThatLeadsNowhereYetCostsAFewAttempts() async throws {
+    @Test func s14BrokenPathCostsAFewAttempts() async throws {
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<100 { await scenario.submit("\(number)", .scenario, reachedFrom: .seconds(13)) }
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// An attempt gives up connecting after 20 s, and after 5 s the next job tries.
+    /// An attempt stops connecting after 20 s; the next job starts after 5 s.
     @Test func s21DroppedPacketsCostAFewAttempts() async throws {
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<1000 {
@@ -75,12 +75,12 @@ import Testing
         }
     }
 
-    @Test func s22NamesThatCannotBeLookedUpYetLoseNoRequest() async throws {
-        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .nameless ? FailureReport(.nameless) : nil }
+    @Test func s22FailedNameLookupsLoseNoRequest() async throws {
+        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .noNameServer ? FailureReport(.noNameServer) : nil }
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<1000 {
                 await scenario.submit(
-                    "\(number)", policy, reachedFrom: .seconds(13), before: .fails(Trouble.nameless, after: .milliseconds(20)))
+                    "\(number)", policy, reachedFrom: .seconds(13), before: .fails(Trouble.noNameServer, after: .milliseconds(20)))
             }
             try await scenario.at(.seconds(10)) { try $0.plug("eth0") }
             await scenario.advance(to: .milliseconds(12_999))

@@ -9,7 +9,7 @@ import Testing
         case cancelled, pastItsDeadline, pastItsTimeout, offlineAgain
     }
 
-    @Test(arguments: Turn.allCases) func anAttemptThatIsOverBeforeItBeganDoesNotBegin(turn: Turn) async throws {
+    @Test(arguments: Turn.allCases) func attemptCancelledBeforeItsStartDoesNotRun(turn: Turn) async throws {
         try await Scenario(online: false).run { @MainActor scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).attemptTimeout(.seconds(2))
                 .interruptsAttempt(.whenUnsatisfied(grace: .zero)).giveUpAfter(maxAttempts: 1)

@@ -4,9 +4,9 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Where operations run, and what they may use and return.
+/// The executor of operations, and the values they may use and return.
 @Suite(.timeLimit(.minutes(10))) struct IsolationTests {
-    /// Something that must not leave its isolation.
+    /// A value that must not leave its isolation.
     final class Notebook {
         var lines: [String] = []
     }
@@ -62,7 +62,7 @@ import Testing
         let running = Task.detached { () async throws -> [String] in
             let notebook = Notebook()
             let result = try await bus.retry { attempt -> Notebook in
-                // A suspension, after which any thread of the pool may go on.
+                // A suspension, after which any thread of the pool may continue.
                 await Task.yield()
                 notebook.lines.append("attempt \(attempt.number)")
                 return notebook
@@ -92,7 +92,7 @@ import Testing
     private static let canInheritExecutors = false
     #endif
 
-    /// Runs jobs where they come from, and counts them.
+    /// Runs jobs on the thread that enqueues them, and counts them.
     final class CountingExecutor: TaskExecutor {
         let jobs = Atomic(0)
 
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(.enabled(if: canInheritExecutors, "Swift 6.2 has no way to ask for the preference"))
-    func theOperationRunsWhereItsCallerPrefersTo() async throws {
+    func operationRunsOnItsCallersExecutorPreference() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let executor = CountingExecutor()
         try await withTaskExecutorPreference(executor) {

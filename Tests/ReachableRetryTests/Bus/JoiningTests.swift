@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) final class JoiningTests: Sendable {
     private let attempts = Mutex(0)
 
-    /// Joins the job; when this returns, the caller is one of those who share it.
+    /// Joins the job; returns after the caller has joined.
     private func sync(_ bus: RetryBus, _ value: Int = 7) -> Task<Int, any Error> {
         Task.immediate { [self] in
             try await bus.retry(joining: "sync") { _ in
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func whenAllHaveLeftTheJobIsCancelled() async throws {
+    @Test func jobIsCancelledAfterItsLastCaller() async throws {
         try await Scenario(online: false).run { [self] scenario in
             let tasks = callers(of: scenario, 2)
             _ = try await scenario.bus.untilParked("sync")
@@ -69,7 +69,7 @@ import Testing
             for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }
             await scenario.settle()
             #expect(scenario.bus.pending.isEmpty)
-            // A later caller gets a job of its own.
+            // A later caller gets a separate job.
             let next = sync(scenario.bus, 9)
             try scenario.network.plug("eth0")
             #expect(try await next.value == 9)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aNameThatIsNotSharedIsRefused() async throws {
+    @Test func unsharedNameIsRefused() async throws {
         try await Scenario(online: false).run { [self] scenario in
             let task = await scenario.submit("sync", .scenario, .ok())
             await #expect(throws: RetryError.duplicateID) { try await sync(scenario.bus).value }

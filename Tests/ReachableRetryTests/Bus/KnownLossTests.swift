@@ -5,9 +5,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Paths that the kernel says are gone before the monitor has seen it.
+/// Losses that a lookup finds before the monitor's events.
 @Suite(.timeLimit(.minutes(10))) struct KnownLossTests {
-    /// A network whose monitor evaluates nothing on request.
+    /// A network whose monitor ignores requests to evaluate.
     private final class DeafNetwork: NetworkSource {
         let network: SimulatedNetwork
         let wakes = Atomic(0)
@@ -29,7 +29,7 @@ import Testing
         try network.changeSilently { kernel throws(SimulationError) in try kernel.removeRoute(to: "default") }
     }
 
-    @Test func aLossHasTheMonitorEvaluate() async throws {
+    @Test func lossMakesTheMonitorEvaluate() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(), .ok())
             try removeRouteSilently(scenario.network)
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [ReleasePolicy.unjittered, .immediate])
-    func withoutAnEvaluationALossLastsOneSecond(release: ReleasePolicy) async throws {
+    func unconfirmedLossLastsOneSecond(release: ReleasePolicy) async throws {
         try await Scenario(release: release, source: DeafNetwork.init).run { scenario in
             let policy = RetryPolicy.scenario.backoff(.immediate)
             await scenario.submit("failed", policy, .fails(), .ok())
@@ -54,7 +54,7 @@ import Testing
             await scenario.settle()
             #expect(
                 scenario.bus.pending.map(\.reason)
-                    == Array(repeating: "waits for the network: the kernel says that it is gone", count: 2))
+                    == Array(repeating: "waits for the network: a lookup found no route", count: 2))
             #expect(scenario.bus.pending.allSatisfy { $0.state == .waiting })
             await scenario.advance(to: .milliseconds(1099))
             #expect(scenario.starts("failed") == [0] && scenario.starts("new").isEmpty)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func aBurstOfFailuresAsksOnce() async throws {
+    @Test func burstOfFailuresCausesOneLookup() async throws {
         try await Scenario().run { scenario in
             let network = scenario.network
             var before = network.lookups
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerIsOldAfterAMillisecondOrAnEvent() async throws {
+    @Test func lookupExpiresAfterAMillisecondOrAnEvent() async throws {
         try await Scenario().run { scenario in
             let (monitor, lookups) = (scenario.monitor, RecentLookups())
             func isGone(_ microseconds: Int) -> Bool {
@@ -92,12 +92,12 @@ import Testing
             }
             #expect(isGone(1500))
             monitor.reevaluate(.internet)
-            #expect(!isGone(1500), "the monitor has heard something since")
+            #expect(!isGone(1500), "the monitor has received an event since")
         }
     }
 
     /// The first job of a bus, and of `withRetry`, finds a path that flapped before there was a bus.
-    @Test func aFreshBusWaitsForAFlappingPathToLast() async throws {
+    @Test func newBusWaitsForASteadyPath() async throws {
         try await Scenario().run { scenario in
             for _ in 1...7 {
                 try scenario.network.pull("eth0")
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func interactiveJobsDoNotWaitForItToLast() async throws {
+    @Test func interactiveJobsDoNotWaitForASteadyPath() async throws {
         try await Scenario().run { scenario in
             for _ in 1...7 {
                 try scenario.network.pull("eth0")

@@ -18,20 +18,20 @@ import Testing
 
     @Test func theDeadlineCancelsARunningAttemptAndAwaitsIt() async throws {
         try await Scenario().run { scenario in
-            let stories = Mutex<[GiveUp]>([])
+            let reports = Mutex<[GiveUp]>([])
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { report in
-                stories.withLock { $0.append(report) }
+                reports.withLock { $0.append(report) }
             }
             await scenario.submit("job", policy, .fails(), .ok(after: .seconds(100)))
             await scenario.advance(to: .seconds(100))
             #expect(scenario.starts("job") == [0, 1.1] && scenario.ended("job") == 5)
             #expect(scenario.result("job") == "\(RetryError.deadline)")
-            let report = try #require(stories.withLock { $0.count == 1 ? $0.first : nil })
+            let report = try #require(reports.withLock { $0.count == 1 ? $0.first : nil })
             #expect(report.reason == .deadline && report.attempts == 2 && report.elapsed == .seconds(5) && report.waited == .zero)
         }
     }
 
-    @Test func theDeadlineIsTheReasonThoughThePolicyRetriesOnOtherErrorsOnly() async throws {
+    @Test func deadlineIsTheReasonDespiteRetryOnErrors() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).retryOnErrors { $0 is Trouble }
             await scenario.submit("job", policy, .ok(after: .seconds(100)))
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func anOrderBeyondTheDeadlineEndsTheJobAtOnce() async throws {
+    @Test func serverDelayBeyondTheDeadlineEndsTheJob() async throws {
         try await Scenario().run { scenario in
             let busy = Act.fails(Trouble.busy(retryAfter: .seconds(30)))
             await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(30)), busy)
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func anAttemptThatTakesTooLongIsCancelledAndCharged() async throws {
+    @Test func attemptOverItsTimeLimitIsCancelledAndCharged() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.attemptTimeout(.seconds(2)).giveUpAfter(maxAttempts: 2)
             await scenario.submit("job", policy, .ok(after: .seconds(100)))
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func theAttemptsTimeDoesNotRunWhileItWaits() async throws {
+    @Test func timeLimitDoesNotRunDuringAWait() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario.attemptTimeout(.seconds(2)), .ok(after: .seconds(1)))
             try await scenario.at(.seconds(60)) { try $0.plug("eth0") }
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func aWaitThatIsTooLongEndsTheJob() async throws {
+    @Test func waitOverItsLimitEndsTheJob() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.connectivity(.wait(upTo: .seconds(10))), .fails(), .fails(), .ok())
             try await scenario.at(.milliseconds(500)) { try $0.pull("eth0") }
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func aWaitThatIsTooLongWithoutAnAttemptHasItsOwnError() async throws {
+    @Test func waitLimitWithoutAnAttemptHasItsOwnError() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario.connectivity(.wait(upTo: .seconds(10))), .ok())
             await scenario.advance(to: .seconds(100))
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [Duration.zero, .seconds(1)]) func aLossInterruptsAnAttemptAfterItsGrace(grace: Duration) async throws {
+    @Test(arguments: [Duration.zero, .seconds(1)]) func lossLongerThanTheGraceInterruptsAnAttempt(grace: Duration) async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: grace)).giveUpAfter(maxAttempts: 1)
             await scenario.submit("job", policy, .ok(after: .seconds(100)), .ok())
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func aLossWithinItsGraceInterruptsNothing() async throws {
+    @Test func lossShorterThanTheGraceInterruptsNothing() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
             await scenario.submit("job", policy, .ok(after: .seconds(100)))

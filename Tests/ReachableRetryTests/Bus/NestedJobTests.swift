@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aJobThatOutlivesItsAttemptStandsInLine() async throws {
+    @Test func nestedJobIsQueuedAfterItsAttempt() async throws {
         try await Scenario(online: false, maxConcurrent: 1).run { scenario in
             let bus = scenario.bus
             let policy = RetryPolicy.scenario.connectivity(.ignore)

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Jobs that are held back and changed while they wait.
+/// Jobs that are paused, and changed while they wait.
 @Suite(.timeLimit(.minutes(10))) struct PausingTests {
     @Test func aPausedJobWaitsUntilItIsResumed() async throws {
         try await Scenario(online: false).run { scenario in
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func aRunningAttemptGoesOnAndTheNextOneWaits() async throws {
+    @Test func pauseAffectsOnlyTheNextAttempt() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(), .ok())
             scenario.bus.pause("job")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func theDeadlineOfAPausedJobHolds() async throws {
+    @Test func deadlineAppliesToAPausedJob() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(3)), .fails(after: .milliseconds(500)))
             scenario.bus.pause("job")
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func newConditionsAreLookedAtAtOnce() async throws {
+    @Test func newConditionsApplyAtOnce() async throws {
         try await Scenario().run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             let night = ConditionSource("night", isSatisfied: true)

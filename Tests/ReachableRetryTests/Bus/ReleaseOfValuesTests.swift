@@ -6,8 +6,8 @@ import Testing
 
 /// The bus releases values of its callers outside of its lock, because a `deinit` may use the bus.
 @Suite(.timeLimit(.minutes(10))) struct ReleaseOfValuesTests {
-    /// Uses the bus when it goes.
-    private final class Tattler: Error {
+    /// Uses the bus in its `deinit`.
+    private final class BusUser: Error {
         private let bus: RetryBus
         private let count: Counter
 
@@ -27,9 +27,9 @@ import Testing
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let count = Counter()
         try await bus.retry(RetryPolicy(.immediate)) { attempt in
-            if attempt.number < 5 { throw Tattler(bus, count) }
+            if attempt.number < 5 { throw BusUser(bus, count) }
         }
-        _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw Tattler(bus, count) }
+        _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw BusUser(bus, count) }
         #expect(count.value.load(ordering: .relaxed) == 6)
     }
 
@@ -38,9 +38,9 @@ import Testing
             let bus = scenario.bus
             let count = Counter()
             func submit(_ id: JobID) throws {
-                let (held, heard) = (Tattler(bus, count), Tattler(bus, count))
-                let policy = RetryPolicy(.immediate).giveUpOnErrors { _ in withExtendedLifetime(heard) { false } }
-                try bus.job(policy, options: JobOptions(id: id)) { _ in _ = held }.onEvent { _ in _ = heard }.submit(
+                let (held, used) = (BusUser(bus, count), BusUser(bus, count))
+                let policy = RetryPolicy(.immediate).giveUpOnErrors { _ in withExtendedLifetime(used) { false } }
+                try bus.job(policy, options: JobOptions(id: id)) { _ in _ = held }.onEvent { _ in _ = used }.submit(
                     detached: detached)
             }
             try submit("cancelled")
@@ -51,19 +51,19 @@ import Testing
         }
     }
 
-    @Test func eventsThatNoListenerReadAreReleasedOutsideOfTheLock() async throws {
+    @Test func unreadEventsAreReleasedOutsideOfTheLock() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let count = Counter()
         do {
             let events = bus.events
-            _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw Tattler(bus, count) }
+            _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw BusUser(bus, count) }
             withExtendedLifetime(events) {}
         }
         await bus.shutdown(drain: nil)
         #expect(count.value.load(ordering: .relaxed) == 2)
     }
 
-    /// A clock that is set by hand, backwards, too.
+    /// A clock that a test sets, even backwards.
     private struct CrookedClock: Clock {
         final class Hand: Sendable {
             let offset = Mutex(Duration.zero)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func theTimeOfTheBusNeverRunsBack() async throws {
+    @Test func busTimeNeverRunsBackwards() async throws {
         let clock = CrookedClock()
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: clock)
         let events = bus.events

@@ -3,9 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// One job on a cable, in virtual time: 1, 2, 4 seconds between attempts, four of them charged at most, .1 seconds each.
+/// One job on a cable, in virtual time: delays of 1, 2, 4 s, a limit of four charged attempts, 0.1 s each.
 @Suite(.timeLimit(.minutes(10))) struct ScenarioTests {
-    @Test func s1ItBacksOffWhileOnline() async throws {
+    @Test func s1JobBacksOffWhileOnline() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(), .fails(), .ok())
             await scenario.advance(to: .seconds(60))
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func s2ItWaitsForTheNetworkAndIsChargedNothing() async throws {
+    @Test func s2WaitForTheNetworkIsNotCharged() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .ok())
             #expect(scenario.bus.pending.first?.unmet == ["internet"])
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func s3AFailureOfTheNetworkWaitsForItsReturn() async throws {
+    @Test func s3NetworkFailureWaitsForTheReconnect() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(Trouble.unreachable), .ok())
             try await scenario.at(.milliseconds(500)) { try $0.pull("eth0") }
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func s4TheNextAttemptWaitsForTheNetworkHoweverLong() async throws {
+    @Test func s4NextAttemptWaitsForTheNetworkWithoutALimit() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(), .ok())
             try await scenario.at(.milliseconds(500)) { try $0.pull("eth0") }
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func s5AReconnectDoesNotUndercutTheServersOrder() async throws {
+    @Test func s5ReconnectDoesNotShortenAServerDelay() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(Trouble.busy(retryAfter: .seconds(30))), .ok())
             try await scenario.at(.seconds(5)) { try $0.pull("eth0") }
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func s6AnAttemptThatTheOutageBrokeOffIsNotCharged() async throws {
+    @Test func s6AttemptBrokenOffByAnOutageIsNotCharged() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(after: .seconds(2)), .ok())
             try await scenario.at(.milliseconds(500)) { try $0.pull("eth0") }
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func s8ItGivesUpAtTheDeadlineThoughOffline() async throws {
+    @Test func s8OfflineJobGivesUpAtTheDeadline() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(elapsed: .seconds(5)), .ok())
             await scenario.advance(to: .seconds(60))
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func s9NoAttemptFollowsItsCancellation(online: Bool) async throws {
+    @Test(arguments: [true, false]) func s9CancelledJobStartsNoAttempt(online: Bool) async throws {
         try await Scenario(online: online).run { scenario in
             let task = await scenario.submit("job", .scenario, .fails(), .ok())
             await scenario.advance(to: .milliseconds(500))
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func s10TheLastAttemptIsNotSpentOnAnOutage() async throws {
+    @Test func s10OutageDoesNotSpendTheLastAttempt() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(), .fails(), .fails(), .fails(after: .seconds(2)), .ok())
             await scenario.advance(to: .milliseconds(7400))
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func s11WhatIsSaidTwentyTimesStartsOneAttempt() async throws {
+    @Test func s11TwentyRepeatedEventsStartOneAttempt() async throws {
         try await Scenario(online: false).run { scenario in
             await scenario.submit("job", .scenario, .fails(), .ok())
             try await scenario.at(.seconds(10)) { network in
@@ -127,10 +127,10 @@ import Testing
         }
     }
 
-    @Test func s12AReconnectBetweenClassifyingAndParkingIsNotLost() async throws {
+    @Test func s12ReconnectBeforeParkingIsNotLost() async throws {
         try await Scenario().run { scenario in
             let network = scenario.network
-            // Asked for the delay, the world changes: the job is neither running nor parked.
+            // The network changes while the delay is computed: the job is neither running nor parked.
             let policy = RetryPolicy.scenario.backoff(
                 .custom { _ in
                     try? network.pull("eth0")
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func s13TheServersFailuresAreCountedOnAfterAReconnect() async throws {
+    @Test func s13ServerFailuresStayCountedAfterAReconnect() async throws {
         try await Scenario().run { scenario in
             let busy = Act.fails(Trouble.busy(retryAfter: nil))
             await scenario.submit("job", .scenario, busy, busy, .ok())
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func s15AResumeVoidsALongDelay() async throws {
+    @Test func s15ResumeEndsALongBackoff() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario.backoff(.constant(.seconds(60))), .fails(), .ok())
             await scenario.advance(to: .seconds(5))
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func s16AnEdgeDuringTheAttemptCountsOnce() async throws {
+    @Test func s16EdgeDuringTheAttemptCountsOnce() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, .fails(after: .seconds(2)), .fails(), .ok())
             try await scenario.at(.seconds(1)) { network in
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func s17OneScopesReturnStartsOnlyItsJobs() async throws {
+    @Test func s17ReconnectOfAScopeStartsOnlyItsJobs() async throws {
         try await Scenario(online: false).run { scenario in
             let network = scenario.network
             try network.addLink("eth1", hasCarrier: false)
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func s18ASwitchOfTheInterfaceVoidsDelays() async throws {
+    @Test func s18InterfaceSwitchEndsBackoffs() async throws {
         try await Scenario().run { scenario in
             try scenario.network.addLink("wlan0", kind: .wireless)
             try scenario.network.addAddress("wlan0", "198.51.100.10/24")
@@ -220,7 +220,7 @@ import Testing
         }
     }
 
-    @Test func s20NothingIsWaitedForAfterTheLastFailure() async throws {
+    @Test func s20NoDelayFollowsTheLastFailure() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.seconds(3))).giveUpAfter(maxAttempts: 3)
             await scenario.submit("job", policy, .fails(Trouble.busy(retryAfter: nil)))

@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// Attempts whose machine loses the address that their connections come from.
+/// Attempts whose source address is lost.
 @Suite(.timeLimit(.minutes(10))) struct SourceScenarioTests {
     private static let policy = RetryPolicy.scenario.interruptsAttempt(.whenSourceIsLost(grace: .seconds(5))).giveUpAfter(
         maxAttempts: 1)
@@ -15,10 +15,10 @@ import Testing
         try network.replaceRoute(to: "default", via: "198.51.100.1", dev: "eth1")
     }
 
-    /// Submits a job whose first attempt takes 100 s, has things happen, and lets it end.
+    /// Submits a job whose first attempt takes 100 s, runs the changes, and waits for the end.
     private func run(expecting starts: [Double], _ happen: @Sendable (Scenario) async throws -> Void) async throws {
         try await Scenario().run { scenario in
-            // And the bus's own condition of the internet, from now on.
+            // The bus's own condition of the internet exists from here on.
             let usage = scenario.monitor.usage + 1
             await scenario.submit("job", Self.policy, .ok(after: .seconds(100)), .ok())
             try await happen(scenario)
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func aLossBehindASatisfiedPathInterruptsAfterTheGrace() async throws {
+    @Test func lossOfTheSourceOnASatisfiedPathInterrupts() async throws {
         try await run(expecting: [0, 8]) { scenario in
             try await scenario.at(.seconds(2)) { try Self.plugSecondCable($0) }
             try await scenario.at(.seconds(3)) { try $0.removeAddress("eth0", "192.0.2.10/24") }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func aLossOfTheOnlyAddressInterruptsAfterTheGrace() async throws {
+    @Test func lossOfTheOnlyAddressInterrupts() async throws {
         try await run(expecting: [0, 20]) { scenario in
             try await scenario.at(.seconds(3)) { try $0.removeAddress("eth0", "192.0.2.10/24") }
             await scenario.advance(to: .milliseconds(7999))
@@ -92,7 +92,7 @@ import Testing
             let (bus, feed, usage) = (scenario.bus, Feed(), scenario.monitor.usage + 1)
             let reading = scenario.start { try await feed.retry(Self.policy, on: bus).reduce(into: [Int]()) { $0.append($1) } }
             try await scenario.at(.seconds(2)) { try Self.plugSecondCable($0) }
-            // The next element is awaited when connections would come from elsewhere.
+            // The next element is awaited after new connections would use another source.
             feed.iteration?.yield(1)
             try await scenario.at(.seconds(3)) { try $0.removeAddress("eth0", "192.0.2.10/24") }
             #expect(bus.usage[2] == 1)
@@ -106,7 +106,7 @@ import Testing
     }
 }
 
-/// A sequence that is fed from outside, each iteration by itself.
+/// A sequence that the test feeds, separately for each iteration.
 private final class Feed: AsyncSequence, Sendable {
     typealias Element = Int
     typealias Failure = Never

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Operations that never suspend: they look at `Task.isCancelled`, and are cancellable from their first instruction.
+/// Operations that never suspend: they poll `Task.isCancelled`, and are cancellable from their first instruction.
 ///
 /// They spin on the main actor's thread, so that one core is enough for the test and the operation.
 @Suite(.timeLimit(.minutes(10))) struct SpinningTests {

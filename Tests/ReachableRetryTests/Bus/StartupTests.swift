@@ -3,9 +3,9 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Jobs of a monitor that cannot tell: not yet, not any more, or never.
+/// Jobs of a monitor without a verdict: before its first one, after its end, or blind.
 @Suite(.timeLimit(.minutes(10))) struct StartupTests {
-    @Test func withoutAMonitorThatRunsJobsStartAtOnceAndAreCharged() async throws {
+    @Test func jobsStartAtOnceWithoutARunningMonitor() async throws {
         let scenario = Scenario(online: false)
         let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
         await scenario.submit("job", policy, .fails(Trouble.unreachable))
@@ -14,9 +14,9 @@ import Testing
         #expect(scenario.result("job") == "unreachable")
     }
 
-    @Test func jobsOfAStartingMonitorWaitForItsFirstWord() async throws {
+    @Test func jobsWaitForTheFirstVerdict() async throws {
         let scenario = Scenario(online: false)
-        // It runs, and its first requests fail: it has not looked yet.
+        // The monitor runs, but its first requests fail: it has no verdict yet.
         scenario.network.failNextRequests(1, errno: 12)
         let running = Task { try await scenario.monitor.run() }
         defer { running.cancel() }
@@ -24,7 +24,7 @@ import Testing
         await scenario.submit("job", .scenario, .ok())
         #expect(scenario.starts("job").isEmpty)
         #expect(scenario.bus.pending.first?.state == .waiting)
-        // Then it looks, and sees that there is no network.
+        // Then the first verdict is offline.
         await scenario.advance(to: .seconds(1))
         #expect(scenario.monitor.path.status == .unsatisfied)
         await scenario.advance(to: .seconds(10))
@@ -33,7 +33,7 @@ import Testing
         #expect(scenario.starts("job") == [20])
     }
 
-    @Test func jobsOfAMonitorThatCannotSeeGoAheadAfterTwoSeconds() async throws {
+    @Test func jobsOfABlindMonitorStartAfterTwoSeconds() async throws {
         let scenario = Scenario(online: false)
         scenario.network.failNextRequests(.max, errno: 12)
         let running = Task { try await scenario.monitor.run() }
@@ -44,7 +44,7 @@ import Testing
         #expect(scenario.starts("job") == [2, 3.1])
     }
 
-    @Test(arguments: [true, false]) func theFirstWordIsWaitedForBesidesTheLimitOfAWait(online: Bool) async throws {
+    @Test(arguments: [true, false]) func waitForTheFirstVerdictIsNotLimited(online: Bool) async throws {
         let scenario = Scenario(online: online)
         scenario.network.failNextRequests(1, errno: 12)
         let running = Task { try await scenario.monitor.run() }
@@ -59,7 +59,7 @@ import Testing
         #expect(scenario.result("none") == result && scenario.result("short") == result)
     }
 
-    @Test func jobsThatWaitGoAheadWhenTheMonitorEnds() async throws {
+    @Test func waitingJobsStartWhenTheMonitorEnds() async throws {
         let scenario = Scenario(online: false)
         let running = Task { try await scenario.monitor.run() }
         for await _ in scenario.monitor.transitions { break }
@@ -72,7 +72,7 @@ import Testing
         #expect(scenario.starts("job") == [10, 11.1])
     }
 
-    @Test func theMonitorsFirstWordIsNoReconnect() async throws {
+    @Test func firstVerdictIsNoReconnect() async throws {
         let scenario = Scenario(online: true)
         await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(after: .seconds(1)))
         let running = Task { try await scenario.monitor.run() }
@@ -83,7 +83,7 @@ import Testing
         #expect(scenario.result("job") == "other")
     }
 
-    @Test func aScopeThatIsLookedAtForTheFirstTimeIsNoReconnectEither() async throws {
+    @Test func firstVerdictOfAScopeIsNoReconnect() async throws {
         try await Scenario().run { scenario in
             let address = try #require(IPAddress("203.0.113.7"))
             await scenario.submit("job", .scenario, to: .address(address), .fails(), .fails(), .ok())

@@ -3,19 +3,19 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Jobs that wait for the far end to be validated.
+/// Jobs that wait for a validated path.
 @Suite(.timeLimit(.minutes(10))) struct ValidationScenarioTests {
-    /// Answers the next call, and lets happen what follows.
+    /// Answers the next call and settles.
     private func answer(
         _ finding: PathValidation, _ scenario: Scenario, _ validator: ScriptedValidator, _ transitions: AsyncStream<Transition>
     ) async {
         await validator.nextCall()?.answer(finding)
-        // Conditions have heard of it before.
+        // Conditions change before streams deliver.
         for await transition in transitions where transition.current.validation == finding { break }
         await scenario.settle()
     }
 
-    @Test func aJobWaitsBehindAPortalAndStartsWhenItIsOpen() async throws {
+    @Test func jobWaitsUntilThePortalIsOpen() async throws {
         let validator = ScriptedValidator()
         try await Scenario(validator: validator).run { scenario in
             let condition = scenario.monitor.validatedCondition
@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    /// The last attempt that the policy allows comes after the portal: what waited behind it was not charged.
-    @Test func behindAPortalNothingIsCharged() async throws {
+    /// The last allowed attempt starts after the portal: waiting behind it is not charged.
+    @Test func portalChargesNothing() async throws {
         let validator = ScriptedValidator()
         try await Scenario(validator: validator).run { scenario in
             let transitions = scenario.monitor.transitions
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func afterAnOutageItWaitsForTheNextValidation() async throws {
+    @Test func jobWaitsForAValidationAfterAnOutage() async throws {
         let validator = ScriptedValidator()
         try await Scenario(validator: validator).run { scenario in
             let condition = scenario.monitor.validatedCondition
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func withoutAValidatorItFailsAtOnce() async throws {
+    @Test func jobWithoutAValidatorFailsAtOnce() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("job", .scenario, when: [scenario.monitor.validatedCondition], .ok())
             #expect(scenario.result("job") == "\(RetryError.conditionEnded)" && scenario.starts("job").isEmpty)

@@ -1,6 +1,6 @@
 import ReachableRetry
 
-/// What is found for the latest query: each keystroke ends the search for the one before.
+/// The results for the latest query: each keystroke ends the previous search.
 func results(
     for queries: some AsyncSequence<String, Never> & Sendable, on bus: RetryBus,
     find: @escaping @Sendable (String) async throws -> [String]

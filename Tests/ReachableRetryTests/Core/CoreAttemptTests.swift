@@ -4,7 +4,7 @@ import Testing
 
 /// Timeouts, deadlines and interruptions of attempts.
 struct CoreAttemptTests {
-    @Test func anAttemptThatTakesTooLongIsCancelledAndCharged() {
+    @Test func attemptOverItsTimeLimitIsCancelledAndCharged() {
         var bench = CoreBench()
         let job = bench.submit(.plain.attemptTimeout(.seconds(2)))
         bench.pass(to: 3)
@@ -16,7 +16,7 @@ struct CoreAttemptTests {
         #expect(bench.next == nil, "what has ended takes no time")
     }
 
-    @Test func theAttemptsTimeDoesNotRunWhileTheJobWaits() {
+    @Test func attemptTimeLimitDoesNotRunDuringAWait() {
         var bench = CoreBench(online: false)
         let job = bench.submit(.plain.attemptTimeout(.seconds(2)))
         #expect(bench.next == nil)
@@ -26,7 +26,7 @@ struct CoreAttemptTests {
         #expect(bench.interruptions(job) == ["timeout at 12.0"])
     }
 
-    @Test func anAttemptThatTookTooLongDuringAnOutageIsTheNetworks() {
+    @Test func timeoutDuringAnOutageIsTheNetworksFault() {
         var bench = CoreBench()
         let job = bench.submit(.plain.attemptTimeout(.seconds(2)))
         bench.down()
@@ -67,7 +67,7 @@ struct CoreAttemptTests {
         #expect(bench.starts(job) == [0, 9])
     }
 
-    @Test func unlessThePolicySaysSoALossInterruptsNothing() {
+    @Test func lossInterruptsNothingByDefault() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.down()
@@ -88,7 +88,7 @@ struct CoreAttemptTests {
         #expect(bench.interruptions(job) == ["loss at 7.0"], "each loss has its own grace")
     }
 
-    @Test func anAttemptThatWasInterruptedStartsAgainAtOnceIfAllIsBack() {
+    @Test func interruptedAttemptRestartsAtOnceOnASatisfiedPath() {
         var bench = CoreBench()
         let job = bench.submit(interrupted(after: .zero).giveUpAfter(maxAttempts: 1))
         for second in 1...5 {
@@ -127,7 +127,7 @@ struct CoreAttemptTests {
         #expect(bench.failures(jobs[1]) == ["network"] && bench.state(jobs[1]) == .waiting)
     }
 
-    @Test func anAttemptIsInterruptedOnceForWhateverComesFirst() {
+    @Test func attemptIsInterruptedOnlyOnce() {
         var bench = CoreBench()
         let policy = interrupted(after: .seconds(3)).attemptTimeout(.seconds(2)).giveUpAfter(elapsed: .seconds(4))
         let job = bench.submit(policy)

@@ -1,8 +1,8 @@
 @testable import ReachableRetry
 
-/// The core with its clock and its conditions in a test's hand; what it decides is written down.
+/// The core with a clock and conditions that a test controls; records the core's decisions.
 ///
-/// Times are in seconds. Time passes as a bus lets it pass: from one thing that is due to the next.
+/// Times are in seconds. Time advances from timer to timer, as in a bus.
 struct CoreBench {
     private struct Life {
         var starts: [Double] = []
@@ -22,10 +22,10 @@ struct CoreBench {
     private(set) var order: [JobKey] = []
     /// The number of warnings of a shortage.
     private(set) var warnings = 0
-    /// A scope of a monitor that sees.
+    /// A scope of a working monitor.
     let scope: ConditionIndex = 0
 
-    /// A scope that has been satisfied, or not, since its baseline.
+    /// A scope that is satisfied, or not, since its baseline.
     init(
         online: Bool = true, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil,
         maxConcurrentPerDestination: Int? = nil, seed: UInt64 = 0
@@ -50,18 +50,18 @@ struct CoreBench {
         BusTime(nanoseconds: Int64((seconds * 1000).rounded()) * 1_000_000)
     }
 
-    /// Rounded up: when that time has come, so has the bus's.
+    /// Rounded up, so that the bus's time is not earlier.
     private static func seconds(_ time: BusTime) -> Double { (Double(time.nanoseconds) / 1_000_000).rounded(.up) / 1000 }
 
     // MARK: - Time
 
-    /// When something happens by itself; `nil` if nothing does.
+    /// The time of the next timer; `nil` if there is none.
     var next: Double? {
         let time = core.nextTime()
         return time.isNever ? nil : Self.seconds(time)
     }
 
-    /// Lets time pass, and everything happen that is due meanwhile.
+    /// Advances the time and handles everything that is due.
     mutating func pass(to seconds: Double) {
         while let next, next <= seconds {
             now = max(now, next)
@@ -70,7 +70,7 @@ struct CoreBench {
         now = seconds
     }
 
-    /// Lets time pass unnoticed: the timer is late.
+    /// Advances the time without timers: the next one is late.
     mutating func skip(to seconds: Double) { now = seconds }
 
     // MARK: - Conditions
@@ -86,7 +86,7 @@ struct CoreBench {
         add(Level(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0))
     }
 
-    /// Changes a condition, and tells the core.
+    /// Changes a condition and updates the core.
     mutating func tell(_ index: ConditionIndex, _ change: (inout Level) -> Void) {
         change(&levels[Int(index)])
         note(core.update(index, levels[Int(index)], at: time))
@@ -101,7 +101,7 @@ struct CoreBench {
 
     mutating func down(_ index: ConditionIndex = 0) { tell(index) { ($0.isSatisfied, $0.isKnown) = (false, true) } }
 
-    /// Another interface, or a resume: satisfied before and after.
+    /// An edge without a loss: another interface, or a resume.
     mutating func edge(_ index: ConditionIndex = 0) { tell(index) { $0.epoch += 1 } }
 
     mutating func finish(_ index: ConditionIndex = 0) { tell(index) { $0.isFinished = true } }
@@ -110,12 +110,12 @@ struct CoreBench {
         note(core.retryNow(index, ignoringServerDelays: ignoringServerDelays, at: time))
     }
 
-    /// The monitor has evaluated a scope, and found nothing new.
+    /// An evaluation of a scope without a change.
     mutating func evaluate(_ index: ConditionIndex = 0) { tell(index) { $0.evaluation += 1 } }
 
     mutating func setUnsteady(_ isUnsteady: Bool) { tell(scope) { $0.isUnsteady = isUnsteady } }
 
-    /// The kernel says that the scope is gone.
+    /// A lookup finds the scope unreachable.
     mutating func lose() { note(core.lose(scope, at: time)) }
 
     mutating func stopWaitingForTheFirstLook() { note(core.stopWaitingForTheFirstLook(scope, at: time)) }
@@ -136,17 +136,17 @@ struct CoreBench {
         return key
     }
 
-    /// The running attempt's connections come from these addresses.
+    /// Sets the source addresses of the running attempt.
     mutating func connect(_ job: JobKey, from sources: ConditionIndex...) {
         note(core.setSources(sources, of: job, at: time))
     }
 
     mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
 
-    /// An attempt gets something done, and goes on.
+    /// Reports progress of a running attempt.
     mutating func progress(_ job: JobKey, of attempt: Int = 1) { note(core.noteProgress(job, of: attempt, at: time)) }
 
-    /// A sequence has its first element.
+    /// Reports the first element of a sequence.
     mutating func leaveLimits(_ job: JobKey) { note(core.leaveLimits(job, at: time)) }
 
     mutating func cancel(_ job: JobKey) { note(core.cancel(job, at: time)) }
@@ -155,7 +155,7 @@ struct CoreBench {
         note(core.shutDown(drainEnd: drain.map { Self.time(now + $0) } ?? .never, at: time))
     }
 
-    /// The attempt fails; a delay, if one has to be computed, is not known yet.
+    /// Fails the attempt; its delay, if any, is not known yet.
     mutating func judge(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) -> FailureOutcome {
         let (outcome, effects) = core.fail(
             job, report, interruption: lives[job]?.interruption, isGone: isGone, at: time)
@@ -165,14 +165,14 @@ struct CoreBench {
 
     mutating func park(_ job: JobKey, for delay: Duration) { note(core.park(job, for: delay, at: time)) }
 
-    /// The attempt fails, and the job waits for as long as its policy says.
+    /// Fails the attempt and parks the job for its policy's delay.
     mutating func fail(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) {
         let backoff = core[job]?.rules.backoff
         guard case .backOff(let index, let previous) = judge(job, report, isGone: isGone), let backoff else { return }
         park(job, for: backoff.delay(afterFailure: index, previous: previous, random: 0))
     }
 
-    /// The job needs a condition from now on.
+    /// Adds a condition to the job.
     mutating func need(_ condition: ConditionIndex, _ job: JobKey) {
         note(core.setConditions([condition], of: job, at: time))
     }
@@ -181,25 +181,25 @@ struct CoreBench {
 
     mutating func removeCondition(_ index: ConditionIndex) -> Bool { core.removeCondition(index) }
 
-    // MARK: - What became of a job
+    // MARK: - Results of a job
 
     func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
 
     /// The reason for its last start.
     func startReason(_ job: JobKey) -> StartReason? { lives[job]?.startReasons.last }
 
-    /// The classes of its failures, and whether they were charged.
+    /// The faults of its failures, and if they were charged.
     func failures(_ job: JobKey) -> [String] { lives[job]?.failures ?? [] }
 
     /// The reasons and times of its cancelled attempts.
     func interruptions(_ job: JobKey) -> [String] { lives[job]?.interruptions ?? [] }
 
-    /// When it was told that it waits.
+    /// The times of its `waiting` events.
     func waits(_ job: JobKey) -> [Double] { lives[job]?.waits ?? [] }
 
     func ended(_ job: JobKey) -> Double? { lives[job]?.end?.at }
 
-    /// `ok`, `cancelled`, or the reason for giving up, with `, cut` if the attempt's error is of no interest.
+    /// `ok`, `cancelled`, or the reason for giving up, with `, cut` if the deadline cut the attempt.
     func result(_ job: JobKey) -> String? { lives[job]?.end?.result }
 
     func unmet(_ job: JobKey) -> [ConditionIndex] { core.description(of: job, at: time)?.unmet ?? [] }

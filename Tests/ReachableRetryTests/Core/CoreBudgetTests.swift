@@ -13,12 +13,12 @@ struct CoreBudgetTests {
         (budget.state as? RetryThrottle)?.balance ?? (budget.state as? RetryTokenBucket)?.balance
     }
 
-    /// The faults that say nothing of a server's load.
+    /// The faults that do not indicate a server's load.
     private let uncounted: Set<AttemptFailure.Fault> = [.network, .local, .request]
 
     private func emptied() -> RetryBudget { .tokenBucket(capacity: 0) }
 
-    @Test(arguments: CoreFailureTests.rows) func onAStablePathFailuresThatReachedTheServerCount(row: CoreFailureTests.Row) {
+    @Test(arguments: CoreFailureTests.rows) func answeredFailuresOnAStablePathCount(row: CoreFailureTests.Row) {
         let isCounted = !uncounted.contains(row.stable) && row.report.mayRetry
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore] {
             let budget = RetryBudget.throttling()
@@ -29,7 +29,7 @@ struct CoreBudgetTests {
         }
     }
 
-    @Test(arguments: CoreFailureTests.rows) func thoseThatOverlapAnOutageDoNot(row: CoreFailureTests.Row) {
+    @Test(arguments: CoreFailureTests.rows) func failuresThatOverlapAnOutageDoNotCount(row: CoreFailureTests.Row) {
         let isCounted = !uncounted.contains(row.overlapping) && row.report.mayRetry
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate] {
             let budget = RetryBudget.throttling()
@@ -42,7 +42,7 @@ struct CoreBudgetTests {
     }
 
     @Test(arguments: [AttemptFailure.network, .local])
-    func failuresThatReachedNobodyAreFollowedByAttemptsWithoutTokens(failure: AttemptFailure) {
+    func unchargedFailuresNeedNoTokens(failure: AttemptFailure) {
         for mode in [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore] {
             var bench = CoreBench()
             let job = bench.submit(.plain.budget(emptied()).connectivity(mode))
@@ -54,7 +54,7 @@ struct CoreBudgetTests {
         }
     }
 
-    @Test func aJobThatIsDeniedARetryEnds() {
+    @Test func deniedRetryEndsTheJob() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(emptied()))
         bench.pass(to: 1)
@@ -63,7 +63,7 @@ struct CoreBudgetTests {
         #expect(bench.result(job) == "budget" && bench.ended(job) == 1 && bench.next == nil)
     }
 
-    @Test func fourFailuresAreFollowedByAnAttemptAndTheFifthIsNot() {
+    @Test func fifthFailureIsDenied() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(maxAttempts: nil).budget(throttle))
         for _ in 1...10 where bench.result(job) == nil {
@@ -75,14 +75,14 @@ struct CoreBudgetTests {
 
     // MARK: - The order
 
-    @Test func aPermanentErrorIsTheReasonThoughNothingIsLeft() {
+    @Test func permanentErrorTakesPrecedenceOverTheBudget() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(emptied()))
         bench.fail(job, .classified(.permanent))
         #expect(bench.result(job) == "permanent")
     }
 
-    @Test func theLimitsAreTheReasonThoughNothingIsLeft() {
+    @Test func limitsTakePrecedenceOverTheBudget() {
         var bench = CoreBench()
         let last = bench.submit(.plain.giveUpAfter(maxAttempts: 1).budget(emptied()))
         let late = bench.submit(.plain.giveUpAfter(elapsed: .seconds(10)).budget(emptied()))
@@ -91,7 +91,7 @@ struct CoreBudgetTests {
         #expect(bench.result(last) == "attempts" && bench.result(late) == "deadline")
     }
 
-    @Test func aJobThatEndsAnywayPaysForNoRetryButItsFailureCounts() {
+    @Test func lastFailureCountsButCostsNoTokens() {
         for budget in [throttle, bucket] {
             let before = left(budget)
             var bench = CoreBench()
@@ -107,7 +107,7 @@ struct CoreBudgetTests {
         }
     }
 
-    @Test func anAttemptThatTheJobsOwnDeadlineCutShortDoesNotCount() {
+    @Test func attemptCutByTheDeadlineDoesNotCount() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(elapsed: .seconds(5)).budget(throttle))
         bench.pass(to: 5)
@@ -138,7 +138,7 @@ struct CoreBudgetTests {
     }
 
     @Test(arguments: [FailureReport.unclassified, .classified(.server)])
-    func soDoesOneAfterAnAttemptThatThePolicyCutShort(report: FailureReport) {
+    func retryAfterAPolicyTimeoutCostsMore(report: FailureReport) {
         var bench = CoreBench()
         let job = bench.submit(.plain.attemptTimeout(.seconds(3)).budget(bucket))
         bench.pass(to: 3)
@@ -149,7 +149,7 @@ struct CoreBudgetTests {
         #expect(left(bucket) == 485, "the next one did not take too long")
     }
 
-    @Test func aSuccessGivesBackWhatTheLastRetryCostOnce() {
+    @Test func successReturnsTheLastPriceOnce() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(bucket))
         bench.fail(job, .timedOut)
@@ -164,7 +164,7 @@ struct CoreBudgetTests {
         #expect(left(bucket) == 490, "the job is over")
     }
 
-    @Test func failuresOfTheNetworkChangeNothingAboutWhatIsGivenBack() {
+    @Test func networkFailuresDoNotChangeTheRefund() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(bucket))
         bench.fail(job, .classified(.network))
@@ -202,7 +202,7 @@ struct CoreBudgetTests {
         #expect(left(throttle) == 9200)
     }
 
-    @Test func cancellationGivesNothingBackAndTakesNothing() {
+    @Test func cancellationDoesNotChangeTheBudget() {
         for budget in [throttle, bucket] {
             var bench = CoreBench()
             let (waiting, running) = (bench.submit(.plain.budget(budget)), bench.submit(.plain.budget(budget)))
@@ -218,7 +218,7 @@ struct CoreBudgetTests {
         }
     }
 
-    @Test func aSuccessIsOneThoughTheJobWasCancelled() {
+    @Test func successOfACancelledJobCounts() {
         var bench = CoreBench()
         let job = bench.submit(.plain.budget(bucket))
         bench.fail(job)
@@ -228,7 +228,7 @@ struct CoreBudgetTests {
         #expect(left(bucket) == 500)
     }
 
-    /// A job counts when its first attempt that reached the server ends, whatever follows.
+    /// A job counts at the end of its first attempt that reached the server.
     @Test func aJobCountsOnceForAPercentage() {
         let share = RetryBudget.percentage(100, minimumPerSecond: 1, window: .seconds(1), clock: ManualClock())
         var bench = CoreBench()

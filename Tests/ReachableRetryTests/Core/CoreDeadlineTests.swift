@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// The time that a job is given ends it, whatever it does then.
+/// The deadline ends a job in every state.
 struct CoreDeadlineTests {
     private let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(5))
 
@@ -49,7 +49,7 @@ struct CoreDeadlineTests {
         #expect(bench.result(job) == "deadline, cut")
     }
 
-    @Test func anAttemptThatSucceedsThoughCutIsASuccess() {
+    @Test func successOfACutAttemptCounts() {
         var bench = CoreBench()
         let job = bench.submit(policy)
         bench.pass(to: 6)
@@ -76,7 +76,7 @@ struct CoreDeadlineTests {
         let last = bench.submit(policy.connectivity(.ignore))
         bench.pass(to: 4)
         bench.fail(last)
-        // What makes them start and what ends them come at the same time, in either order.
+        // Their start and their deadline are due at the same time, in either order.
         bench.skip(to: 5)
         bench.up()
         bench.up(login)
@@ -85,7 +85,7 @@ struct CoreDeadlineTests {
         #expect((jobs + [last]).map { bench.ended($0) } == [5, 5, 5])
     }
 
-    @Test func anAttemptThatFailsAtTheDeadlineIsTheLast() {
+    @Test func failureAtTheDeadlineIsTheLast() {
         var bench = CoreBench()
         let job = bench.submit(policy)
         bench.skip(to: 5)
@@ -93,7 +93,7 @@ struct CoreDeadlineTests {
         #expect(bench.ended(job) == 5 && bench.result(job) == "deadline", "its own error is the job's")
     }
 
-    @Test func anAttemptThatTookTooLongAndEndsAfterTheDeadlineIsTheLast() {
+    @Test func timeoutAfterTheDeadlineIsTheLastAttempt() {
         var bench = CoreBench()
         let job = bench.submit(policy.attemptTimeout(.seconds(4)))
         bench.pass(to: 6)
@@ -103,7 +103,7 @@ struct CoreDeadlineTests {
     }
 
     @Test(arguments: [(3.9, [0, 4.9], nil), (4, [0], 5), (4.001, [0], 1), (60, [0], 1)] as [(Double, [Double], Double?)])
-    func anOrderBeyondTheDeadlineEndsTheJobAtOnce(order: Double, starts: [Double], end: Double?) {
+    func serverDelayBeyondTheDeadlineEndsTheJob(order: Double, starts: [Double], end: Double?) {
         var bench = CoreBench()
         let job = bench.submit(policy.backoff(.immediate))
         bench.pass(to: 1)
@@ -113,13 +113,13 @@ struct CoreDeadlineTests {
         #expect(bench.interruptions(job) == (end == nil ? ["deadline at 5.0"] : []))
     }
 
-    @Test func withoutTimeThereIsNoAttempt() {
+    @Test func deadlineOfZeroAllowsNoAttempt() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(elapsed: .zero))
         #expect(bench.starts(job).isEmpty && bench.result(job) == "deadline" && bench.ended(job) == 0)
     }
 
-    @Test func itCountsFromTheSubmission() {
+    @Test func deadlineCountsFromTheSubmission() {
         var bench = CoreBench(online: false)
         bench.pass(to: 3)
         let job = bench.submit(policy)

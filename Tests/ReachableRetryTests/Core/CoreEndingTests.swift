@@ -2,9 +2,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Cancellation, shutdown, and what is left behind.
+/// Cancellation, shutdown, and cleanup.
 struct CoreEndingTests {
-    /// Jobs in each state: waiting, waiting for something else, backing off, with a delay that is being computed, running.
+    /// Jobs in each state: waiting for the network or another condition, backing off, failed, running.
     private func crowd(_ bench: inout CoreBench) -> [JobKey] {
         let (down, login) = (bench.add(Level(isSatisfied: false), isReachability: true), bench.add(isSatisfied: false))
         let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(600)).interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
@@ -40,7 +40,7 @@ struct CoreEndingTests {
         #expect(jobs.map { bench.starts($0) } == [[], [], [0], [0], [0]], "no attempt follows")
     }
 
-    @Test func anAttemptThatSucceedsThoughCancelledIsASuccess() {
+    @Test func successOfACancelledAttemptCounts() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.cancel(job)
@@ -64,7 +64,7 @@ struct CoreEndingTests {
         #expect(bench.starts(new) == [0])
     }
 
-    @Test func jobsThatComeAndGoLeaveNothing() {
+    @Test func endedJobsLeaveNothing() {
         var bench = CoreBench()
         for _ in 1...1000 {
             let job = bench.submit(.plain.giveUpAfter(elapsed: .seconds(60)))
@@ -75,7 +75,7 @@ struct CoreEndingTests {
         #expect(bench.core.gates.count == 1)
     }
 
-    @Test func noMoreGatesAreRememberedThanSoMany() {
+    @Test func numberOfIdleGatesIsLimited() {
         var bench = CoreBench()
         for number in 0...(3 * GateTable.mostIdle) { bench.succeed(bench.submit(destination: "\(number)")) }
         #expect(bench.core.gates.count <= GateTable.mostIdle + 1)
@@ -83,7 +83,7 @@ struct CoreEndingTests {
 
     // MARK: - Unused conditions
 
-    @Test func conditionsAreForgottenWithTheirLastJob() {
+    @Test func conditionsAreRemovedWithTheirLastJob() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
         let (first, second) = (bench.submit(when: [login, login]), bench.submit(when: [login]))
@@ -112,7 +112,7 @@ struct CoreEndingTests {
         #expect(idle == [0] && !isRemoved && bench.state(job) == .running)
     }
 
-    @Test func aScopeThatIsForgottenTakesItsMemoryAlong() {
+    @Test func removedScopeDropsItsHistory() {
         var bench = CoreBench(online: false)
         let job = bench.submit()
         bench.up()
@@ -128,9 +128,9 @@ struct CoreEndingTests {
 
     // MARK: - Order
 
-    @Test func urgentJobsStartFirstAndOfEachPriorityTheOldest() {
+    @Test func urgentAndOldestJobsStartFirst() {
         var bench = CoreBench(online: false)
-        // A place that is used again says nothing about age.
+        // The index does not reflect the age: indices are reused.
         let gone = bench.submit()
         let priorities = [JobPriority.bulk, .normal, .interactive, .bulk, .interactive, .normal]
         var jobs = priorities.prefix(3).map { bench.submit(priority: $0) }
@@ -152,7 +152,7 @@ struct CoreEndingTests {
         #expect(bench.order.suffix(4) == [backingOff[1], waiting[1], waiting[0], backingOff[0]])
     }
 
-    @Test func jobsWhoseTimeComesAtOnceStartInTheirOrder() {
+    @Test func jobsDueTogetherStartInOrder() {
         var bench = CoreBench()
         let jobs = [JobPriority.bulk, .normal, .interactive].map { bench.submit(priority: $0) }
         for job in jobs { bench.fail(job) }
@@ -169,7 +169,7 @@ struct CoreEndingTests {
 
     // MARK: - Shutdown
 
-    @Test func aShutdownCancelsWhatWaitsAndLetsAttemptsFinish() {
+    @Test func shutdownCancelsWaitingJobsAndAwaitsAttempts() {
         var bench = CoreBench()
         let jobs = crowd(&bench) + [bench.submit(), bench.submit()]
         bench.shutDown(drain: 10)
@@ -185,14 +185,14 @@ struct CoreEndingTests {
         #expect(bench.result(jobs[6]) == "cancelled" && isEmpty(bench))
     }
 
-    @Test func withoutADrainAttemptsAreCancelledAtOnce() {
+    @Test func zeroDrainTimeCancelsAttemptsAtOnce() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.shutDown(drain: 0)
         #expect(bench.interruptions(job) == ["cancelled at 0.0"])
     }
 
-    @Test func withoutALimitAttemptsTakeAsLongAsTheyTake() {
+    @Test func unlimitedDrainAwaitsAttempts() {
         var bench = CoreBench()
         let (job, limited) = (bench.submit(), bench.submit(.plain.giveUpAfter(elapsed: .seconds(5))))
         bench.shutDown(drain: nil)
@@ -204,7 +204,7 @@ struct CoreEndingTests {
     }
 
     @Test(arguments: [(10, nil, 10), (nil, 3, 3), (10, 3, 3), (3, 10, 3)] as [(Double?, Double?, Double)])
-    func ofSeveralShutdownsTheShortestCounts(first: Double?, second: Double?, end: Double) {
+    func shortestShutdownCounts(first: Double?, second: Double?, end: Double) {
         var bench = CoreBench()
         let job = bench.submit()
         bench.shutDown(drain: first)

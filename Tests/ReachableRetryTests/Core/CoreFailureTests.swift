@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Whose fault a failure is, and what it costs.
+/// The fault of a failure, and its charge.
 struct CoreFailureTests {
     /// The evidence of a failure and its fault, on a stable path and if the attempt overlapped an outage.
     struct Row: Sendable, CustomTestStringConvertible {
@@ -21,8 +21,8 @@ struct CoreFailureTests {
         Row(report: .unclassified, stable: .unknown, overlapping: .network),
         Row(report: .classified(.transient), stable: .unknown, overlapping: .network),
         Row(report: .classified(.network), stable: .network, overlapping: .network),
-        Row(report: .nameless, stable: .network, overlapping: .network),
-        Row(report: .addressless, stable: .local, overlapping: .network),
+        Row(report: .noNameServer, stable: .network, overlapping: .network),
+        Row(report: .noSourceAddress, stable: .local, overlapping: .network),
         Row(report: .shortage, stable: .local, overlapping: .local),
         Row(report: .classified(.local), stable: .local, overlapping: .local),
         Row(report: .classified(.server), stable: .server, overlapping: .server),
@@ -66,7 +66,7 @@ struct CoreFailureTests {
 
     private func text(_ fault: AttemptFailure.Fault, isCharged: Bool) -> String { "\(fault)\(isCharged ? ", charged" : "")" }
 
-    @Test(arguments: rows) func onAStablePathAFailureIsWhatItLooksLike(row: Row) {
+    @Test(arguments: rows) func evidenceDecidesOnAStablePath(row: Row) {
         var bench = CoreBench()
         let job = bench.submit()
         bench.pass(to: 1)
@@ -74,22 +74,22 @@ struct CoreFailureTests {
         #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable.isCharged)])
     }
 
-    @Test(arguments: rows, Overlap.allCases) func aFailureThatOverlapsAnOutageIsTheNetworks(row: Row, overlap: Overlap) {
+    @Test(arguments: rows, Overlap.allCases) func failureThatOverlapsAnOutageIsTheNetworksFault(row: Row, overlap: Overlap) {
         let expected = text(row.overlapping, isCharged: row.overlapping.isCharged)
         #expect(failure(row.report, during: overlap, .plain) == [expected])
     }
 
-    @Test(arguments: rows, Overlap.allCases) func jobThatDoesNotWaitIsChargedForAll(row: Row, overlap: Overlap) {
+    @Test(arguments: rows, Overlap.allCases) func jobThatDoesNotWaitIsAlwaysCharged(row: Row, overlap: Overlap) {
         let accelerated = failure(row.report, during: overlap, .plain.connectivity(.accelerate))
         #expect(accelerated == [text(row.overlapping, isCharged: row.overlapping != .local)])
-        // What happened during the attempt does not count; that a network comes up does.
+        // The overlap does not apply; the settling time after a reconnect does.
         let isSettling =
             [.unanswered, .timedOut].contains(row.report.evidence) && (overlap == .lostAndBack || overlap == .switched)
         let ignored = failure(row.report, during: overlap, .plain.connectivity(.ignore))
         #expect(ignored == [text(isSettling ? .network : row.stable, isCharged: row.stable != .local)])
     }
 
-    @Test(arguments: rows, Blindness.allCases) func withoutAMonitorThatSeesAllIsCharged(row: Row, blindness: Blindness) {
+    @Test(arguments: rows, Blindness.allCases) func failuresWithoutAWorkingMonitorAreCharged(row: Row, blindness: Blindness) {
         var bench = blindness == .nobodyLooked ? CoreBench.unknown : CoreBench(online: false)
         if blindness == .monitorEnded { bench.finish() }
         let job = bench.submit()
@@ -110,7 +110,7 @@ struct CoreFailureTests {
         }
     }
 
-    @Test func theEpochIsTheOneAtWhichTheAttemptStarted() {
+    @Test func failureUsesTheEpochOfItsStart() {
         var bench = CoreBench(online: false)
         let job = bench.submit()
         bench.pass(to: 1)
@@ -120,7 +120,7 @@ struct CoreFailureTests {
         #expect(bench.failures(job) == ["unknown, charged"], "the edge that started it is no overlap")
     }
 
-    @Test func anotherConditionsChangeIsNoOverlap() {
+    @Test func changeOfAnotherConditionIsNoOverlap() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
         let job = bench.submit(when: [login])
@@ -138,7 +138,7 @@ struct CoreFailureTests {
         #expect(bench.result(job) == "permanent" && bench.ended(job) == 1 && bench.next == nil)
     }
 
-    @Test func asManyFailuresAreChargedAsThePolicyAllows() {
+    @Test func chargedFailuresEndAtTheLimit() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(maxAttempts: 2))
         bench.fail(job, .classified(.network))
@@ -154,7 +154,7 @@ struct CoreFailureTests {
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.result(job) == "attempts" && bench.ended(job) == 4)
     }
 
-    @Test func unreachableOnASteadyPathIsBelievedOncePerEpoch() {
+    @Test func unreachableOnASteadyPathIsUnchargedOncePerEpoch() {
         var bench = CoreBench()
         let job = bench.submit(.plain.giveUpAfter(maxAttempts: nil))
         bench.fail(job, .unreachable)
@@ -173,20 +173,20 @@ struct CoreFailureTests {
         var bench = CoreBench()
         let (job, other) = (bench.submit(.plain.giveUpAfter(maxAttempts: nil)), bench.submit())
         for time in [10.0, 20, 30] {
-            bench.fail(job, .nameless)
+            bench.fail(job, .noNameServer)
             bench.pass(to: time)
         }
         bench.succeed(other)
-        bench.fail(job, .nameless)
+        bench.fail(job, .noNameServer)
         bench.pass(to: 40)
-        bench.fail(job, .nameless)
+        bench.fail(job, .noNameServer)
         #expect(bench.failures(job) == ["network", "network", "network", "server, charged", "network"])
     }
 
     @Test(
         arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore],
         [ReleasePolicy.immediate, .unjittered, .gated(backoff: .milliseconds(1))])
-    func anUnchargedFailureIsFollowedByHalfASecond(_ connectivity: RetryPolicy.Connectivity, _ release: ReleasePolicy) {
+    func unchargedFailureDelaysHalfASecond(_ connectivity: RetryPolicy.Connectivity, _ release: ReleasePolicy) {
         var bench = CoreBench(release)
         let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: nil).connectivity(connectivity)
         let job = bench.submit(policy)
@@ -199,7 +199,7 @@ struct CoreFailureTests {
 
     // MARK: - Shortage
 
-    @Test func aShortageLetsAsManyRunAsDidAndOneMoreASecond() {
+    @Test func shortageLimitGrowsByOneASecond() {
         var bench = CoreBench()
         let jobs = (0..<10).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
         for job in jobs[5...] { bench.fail(job, .shortage) }
@@ -213,7 +213,7 @@ struct CoreFailureTests {
         #expect(bench.starts(more[2]) == [2])
     }
 
-    @Test func aShortageLetsOneRunAtLeast() {
+    @Test func shortageAllowsAtLeastOneAttempt() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.fail(job, .shortage)
@@ -221,7 +221,7 @@ struct CoreFailureTests {
         #expect(others.map { bench.starts($0) } == [[0], []])
     }
 
-    @Test func timePassesForThoseOnlyWhoWaitForAPlace() {
+    @Test func shortageTimerRunsOnlyForQueuedJobs() {
         var bench = CoreBench()
         let jobs = (0..<2).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
         bench.fail(jobs[0], .shortage)
@@ -231,7 +231,7 @@ struct CoreFailureTests {
         #expect(bench.next == 60)
     }
 
-    @Test func timeMakesNoPlaceOnABusThatIsFull() {
+    @Test func shortageTimerDoesNotExceedTheBusLimit() {
         var bench = CoreBench(maxConcurrent: 2)
         let jobs = (0..<4).map { _ in bench.submit(RetryPolicy(.constant(.seconds(60)))) }
         bench.fail(jobs[0], .shortage)
@@ -249,7 +249,7 @@ struct CoreFailureTests {
         #expect(bench.starts(job) == [0, 1, 3, 7])
     }
 
-    @Test func aShortageChargesNothingEndsNothingAndIsFollowedByASecond() {
+    @Test func shortageIsUnchargedAndDelaysASecond() {
         var bench = CoreBench()
         let job = bench.submit(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 1))
         for time in 1...20 {

@@ -4,7 +4,7 @@ import Testing
 
 /// The release of jobs by a gate after a reconnect: one first, then growing numbers.
 struct CoreGateTests {
-    /// Jobs that wait for the network, which then comes back.
+    /// Jobs that wait for the network, then a reconnect.
     private func reconnected(
         _ count: Int, _ release: ReleasePolicy = .unjittered, _ priority: JobPriority = .normal, destination: String? = nil
     ) -> (CoreBench, [JobKey]) {
@@ -21,7 +21,7 @@ struct CoreGateTests {
 
     // MARK: - Probing
 
-    @Test func oneTriesTheWayForAll() {
+    @Test func oneCanaryProbesForAllJobs() {
         let (bench, jobs) = reconnected(5)
         #expect(running(bench, jobs) == [0])
         #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
@@ -40,25 +40,25 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0] && bench.state(jobs[1]) == .queued && bench.softDelay(jobs[1]) == nil)
     }
 
-    @Test func theFirstIsTheMostUrgentAndOldest() {
+    @Test func canaryIsTheMostUrgentAndOldestJob() {
         var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
         let jobs = [JobPriority.bulk, .normal, .interactive, .interactive].map { bench.submit(priority: $0) }
         bench.up()
         #expect(running(bench, jobs) == [2])
     }
 
-    @Test(arguments: [(0, 1), (1, 2), (2, 3), (9, 5)]) func soManyInteractiveJobsGoAtOnce(bypass: Int, expected: Int) {
+    @Test(arguments: [(0, 1), (1, 2), (2, 3), (9, 5)]) func interactiveJobsBypassTheGateUpToALimit(bypass: Int, expected: Int) {
         var bench = CoreBench(online: false, .gated(interactiveBypass: bypass))
         let waiting = bench.submit()
         let jobs = (0..<5).map { _ in bench.submit(priority: .interactive) }
         bench.up()
         #expect(running(bench, jobs).count == expected && bench.state(waiting) == .queued)
-        // The first that gets through speaks for all.
+        // The first success opens the gate.
         bench.succeed(jobs[expected - 1])
         #expect(running(bench, jobs + [waiting]).count > expected - 1)
     }
 
-    @Test func afterACanaryFailedAnotherOneTries() {
+    @Test func failedCanaryIsReplaced() {
         var (bench, jobs) = reconnected(3)
         for (canary, pause) in [(0, 1.0), (1, 2), (2, 4), (0, 5), (1, 5)] {
             #expect(running(bench, jobs) == [canary])
@@ -69,7 +69,7 @@ struct CoreGateTests {
         #expect(jobs.allSatisfy { !bench.failures($0).contains { $0.contains("charged") } })
     }
 
-    @Test func theDelayOfAGateIsJitteredByHalf() {
+    @Test func gateDelayIsJitteredByHalf() {
         var delays: [Double] = []
         for seed in 1...200 as ClosedRange<UInt64> {
             var core = RetryBusCore(release: .gated(backoff: .seconds(4)), seed: seed)
@@ -91,7 +91,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1], "it makes room for the next canary, and proves nothing")
     }
 
-    @Test func progressProvesTheWayAndMakesRoom() {
+    @Test func progressOpensTheGateAndFreesThePlace() {
         var (bench, jobs) = reconnected(5)
         bench.progress(jobs[0])
         #expect(running(bench, jobs) == [0, 1, 2])
@@ -100,7 +100,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1, 2, 3, 4])
     }
 
-    @Test func theProgressOfAnAttemptThatHasEndedProvesNothing() {
+    @Test func progressOfAnEndedAttemptProvesNothing() {
         var (bench, jobs) = reconnected(3)
         bench.fail(jobs[0], .classified(.network))
         for job in jobs.dropFirst() { bench.cancel(job) }
@@ -130,7 +130,7 @@ struct CoreGateTests {
         #expect(running(bench, more) == [0], "one tries the way")
     }
 
-    @Test func eachEdgeHasItsCanary() {
+    @Test func eachEdgeStartsANewCanary() {
         var (bench, jobs) = reconnected(3)
         bench.edge()
         #expect(running(bench, jobs) == [0, 1], "the first one's attempt says nothing about the new way")
@@ -140,7 +140,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [2])
     }
 
-    @Test func aJobThatComesSoonAfterAReconnectTriesTheWayToo() {
+    @Test func newGateSoonAfterAReconnectProbes() {
         var bench = CoreBench(.unjittered)
         bench.edge()
         let jobs = (0..<3).map { _ in bench.submit(destination: "new") }
@@ -150,7 +150,7 @@ struct CoreGateTests {
         #expect(running(bench, late) == [0, 1, 2])
     }
 
-    @Test func thoseWhoNeedOtherThingsAreNoCanaries() {
+    @Test func jobsWithUnmetConditionsAreNoCanaries() {
         var bench = CoreBench(online: false, .unjittered)
         let login = bench.add(isSatisfied: false)
         let jobs = [bench.submit(when: [login]), bench.submit()]
@@ -164,7 +164,7 @@ struct CoreGateTests {
 
     // MARK: - Ramping
 
-    @Test func theWindowDoublesWithEachWindowOfSuccesses() {
+    @Test func windowDoublesAfterAWindowOfSuccesses() {
         var (bench, jobs) = reconnected(100)
         var widths: [Int] = []
         while !running(bench, jobs).isEmpty {
@@ -182,7 +182,7 @@ struct CoreGateTests {
         #expect(running(bench, more).count == 100)
     }
 
-    @Test func anOverloadedServerHalvesTheWindow() {
+    @Test func overloadHalvesTheWindow() {
         var (bench, jobs) = reconnected(200, destination: "api")
         for width in [1, 2, 4, 8] {
             let now = running(bench, jobs)
@@ -194,7 +194,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs).count == 9, "eight, and one more after a window of successes")
     }
 
-    @Test func aServerThatFailsEverybodyIsTriedByOneAtATimeAndEverMoreSeldom() {
+    @Test func failingServerIsProbedWithGrowingDelays() {
         var (bench, jobs) = reconnected(30, destination: "api")
         var pauses: [Double] = []
         for _ in 0..<18 {
@@ -204,7 +204,7 @@ struct CoreGateTests {
             while running(bench, jobs).isEmpty, let next = bench.next { bench.pass(to: next) }
             pauses.append(bench.now - start)
         }
-        // Twice four of them say that it has too much to do.
+        // Four failed jobs mean overload, twice.
         #expect(pauses == Array(repeating: 0, count: 7) + [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60])
     }
 
@@ -225,7 +225,7 @@ struct CoreGateTests {
         #expect(running(bench, late).count >= 1, "its answer proved the way")
     }
 
-    @Test func aFailureWithoutAnAnswerOpensNoGate() {
+    @Test func unansweredFailureOpensNoGate() {
         for report in [FailureReport.final, .unclassified, .timedOut, FailureReport(.unanswered, mayRetry: false), .shortage] {
             var (bench, jobs) = reconnected(5)
             bench.fail(jobs[0], report)
@@ -234,7 +234,7 @@ struct CoreGateTests {
         }
     }
 
-    @Test func afterAFailureWithoutAnAnswerTheNextCanaryWaits() {
+    @Test func nextCanaryWaitsAfterAnUnansweredFailure() {
         var (bench, jobs) = reconnected(4)
         for (canary, pause) in [(0, 1.0), (1, 2), (2, 4)] {
             #expect(running(bench, jobs) == [canary])
@@ -245,7 +245,7 @@ struct CoreGateTests {
         }
     }
 
-    @Test func attemptsOfEarlierEpochsTakeTheirShareOfTheWindow() {
+    @Test func attemptsOfEarlierEpochsCountForTheWindow() {
         var bench = CoreBench(online: true, .gated(maxInFlight: 3, interactiveBypass: 0))
         let old = (0..<3).map { _ in bench.submit() }
         bench.edge()
@@ -257,7 +257,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs).count == 2)
     }
 
-    @Test func aServerThatBeginsToFailEverybodyIsTriedByOneForAll() {
+    @Test func openGateProbesAgainWhenTheServerFails() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<8).map { _ in bench.submit(destination: "api") }
         for job in jobs.prefix(3) { bench.fail(job, .refused) }
@@ -271,7 +271,7 @@ struct CoreGateTests {
         #expect(canaries.count == 1)
     }
 
-    @Test func onlyFailuresInARowSayThatAServerHasTooMuchToDo() {
+    @Test func onlyConsecutiveFailuresMeanOverload() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<8).map { _ in bench.submit(destination: "api") }
         for job in jobs.prefix(3) { bench.fail(job, .refused) }
@@ -284,7 +284,7 @@ struct CoreGateTests {
         #expect(bench.state(late) == .queued)
     }
 
-    @Test func aServersFailureSaysNothingAboutJobsThatNameNone() {
+    @Test func failureWithoutADestinationDelaysNoOther() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<8).map { _ in bench.submit() }
         for job in jobs { bench.fail(job, .refused) }
@@ -292,19 +292,19 @@ struct CoreGateTests {
         #expect(bench.state(more) == .running)
     }
 
-    @Test func aFailureOfTheNetworkStartsItAllOver() {
+    @Test func networkFailureRestartsProbing() {
         var (bench, jobs) = reconnected(20)
         bench.succeed(jobs[0])
         bench.succeed(jobs[1])
         bench.fail(jobs[2], .unreachable)
-        // Others have got through: it may be the job's own trouble, and the next one tries at once.
+        // Others have succeeded, so the fault may be the job's own: the next one starts at once.
         #expect(running(bench, jobs) == [3, 4], "what runs goes on, and one tries")
         bench.fail(jobs[4], .unreachable)
         bench.succeed(jobs[3])
         #expect(running(bench, jobs) == [5, 6], "and it gets through")
     }
 
-    @Test func oneJobsOwnTroubleDoesNotHoldUpTheOthers() {
+    @Test func requestFailureDelaysNoOtherJob() {
         var bench = CoreBench(.unjittered)
         let dead = bench.submit()
         bench.fail(dead, .unreachable)
@@ -316,7 +316,7 @@ struct CoreGateTests {
         #expect(running(bench, others) == [1, 2])
     }
 
-    @Test(arguments: [nil, "dead"]) func aHostThatDoesNotAnswerDelaysOthersByOneCanaryAndEnds(destination: String?) {
+    @Test(arguments: [nil, "dead"]) func silentHostDelaysOthersByOneCanary(destination: String?) {
         var bench = CoreBench(online: false, .unjittered)
         let dead = bench.submit(destination: destination)
         let jobs = (0..<20).map { _ in bench.submit() }
@@ -337,13 +337,13 @@ struct CoreGateTests {
             }
         }
         #expect(bench.result(dead) == "attempts")
-        // Silence right after a reconnect is taken for the network's, but only until a job got through, or for half a minute.
+        // No answer right after a reconnect is the network's fault, until a job succeeds or 30 s pass.
         #expect(bench.failures(dead).count { !$0.contains("charged") } <= (destination == nil ? 0 : 3))
     }
 
-    // MARK: - A server that wants to be left alone
+    // MARK: - Delays ordered by servers
 
-    @Test func aServersOrderHoldsForAllWhoNameIt() {
+    @Test func serverDelayAppliesToItsDestination() {
         var (bench, jobs) = reconnected(4, destination: "api")
         let other = bench.submit(destination: "other")
         bench.succeed(jobs[0])
@@ -367,7 +367,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [0, 1])
     }
 
-    @Test func anOrderToJobsWithoutADestinationHoldsForOneOnly() {
+    @Test func serverDelayWithoutADestinationAppliesToOneJob() {
         var (bench, jobs) = reconnected(4)
         bench.succeed(jobs[0])
         bench.fail(jobs[1], .classified(.overload(retryAfter: .seconds(30))))
@@ -376,7 +376,7 @@ struct CoreGateTests {
         #expect(running(bench, jobs) == [1, 2, 3])
     }
 
-    @Test func aReconnectDoesNotLiftAServersOrder() {
+    @Test func reconnectKeepsAServerDelay() {
         var (bench, jobs) = reconnected(2, destination: "api")
         bench.fail(jobs[0], .classified(.overload(retryAfter: .seconds(30))))
         bench.pass(to: 12)

@@ -31,13 +31,13 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [1])
     }
 
-    @Test func aJobMayNotAllowItMoreThanTheBus() {
+    @Test func jobCannotExceedTheBusLimit() {
         var bench = CoreBench(maxConcurrentPerDestination: 1)
         let jobs = (0..<3).map { _ in bench.submit(.plain.maxConcurrentPerDestination(2), destination: "nas") }
         #expect(running(bench, jobs) == [0])
     }
 
-    @Test func theLimitHoldsForUrgentJobsAndThoseThatOptOut() {
+    @Test func limitAppliesToUrgentAndBypassingJobs() {
         var bench = CoreBench(.gated, maxConcurrentPerDestination: 1)
         let first = bench.submit(destination: "nas")
         let others = [
@@ -49,7 +49,7 @@ struct CoreLimitTests {
         #expect(running(bench, others).count == 1)
     }
 
-    @Test func aDestinationHoldsHalfWhileAnotherWaits() {
+    @Test func destinationGetsHalfWhileAnotherWaits() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let slow = (0..<6).map { _ in bench.submit(destination: "slow") }
         let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
@@ -74,7 +74,7 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] && running(bench, idle) == [0])
     }
 
-    @Test func aPersonMayExceedTheHalf() {
+    @Test func interactiveJobsMayExceedTheHalf() {
         var bench = CoreBench(online: false, maxConcurrent: 4)
         let urgent = (0..<3).map { _ in bench.submit(destination: "slow", priority: .interactive) }
         let idle = (0..<3).map { _ in bench.submit(destination: "idle") }
@@ -83,11 +83,11 @@ struct CoreLimitTests {
     }
 
     @Test(arguments: [ReleasePolicy.immediate, .gated, .paced(perSecond: 100, burst: 100)])
-    func aServersOrderHoldsItsDestinationAfterItsJob(release: ReleasePolicy) {
+    func serverDelayOutlastsItsJob(release: ReleasePolicy) {
         var bench = CoreBench(release)
-        let told = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
-        bench.fail(told, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
-        #expect(bench.result(told) != nil)
+        let delayed = bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas")
+        bench.fail(delayed, FailureReport(.classified(.overload(retryAfter: .seconds(30)))))
+        #expect(bench.result(delayed) != nil)
         let jobs = [
             bench.submit(destination: "nas"), bench.submit(destination: "nas", priority: .interactive),
             bench.submit(.plain.connectivity(.ignore), destination: "nas"),
@@ -100,11 +100,11 @@ struct CoreLimitTests {
         #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
     }
 
-    @Test func theLongestOrderHolds() {
+    @Test func longestServerDelayCounts() {
         var bench = CoreBench()
-        let told = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
-        bench.fail(told[0], .classified(.overload(retryAfter: .seconds(30))))
-        bench.fail(told[1], .classified(.overload(retryAfter: .seconds(10))))
+        let delayed = (0..<2).map { _ in bench.submit(.plain.giveUpAfter(maxAttempts: 1), destination: "nas") }
+        bench.fail(delayed[0], .classified(.overload(retryAfter: .seconds(30))))
+        bench.fail(delayed[1], .classified(.overload(retryAfter: .seconds(10))))
         let next = bench.submit(destination: "nas")
         bench.pass(to: 40)
         #expect(bench.starts(next) == [30])
@@ -179,7 +179,7 @@ struct CoreLimitTests {
         #expect(bench.state(inner) == .running, "its second attempt, too")
     }
 
-    @Test func aNestedJobOfAnEndedAttemptStandsInLine() {
+    @Test func nestedJobOfAnEndedAttemptIsQueued() {
         var bench = CoreBench(maxConcurrent: 1)
         let outer = bench.submit()
         bench.down()
@@ -192,7 +192,7 @@ struct CoreLimitTests {
         #expect([bench.state(other), bench.state(late)] == [.running, .queued])
     }
 
-    @Test func aNestedJobOfAnEarlierAttemptStandsInLine() {
+    @Test func nestedJobOfAnEarlierAttemptIsQueued() {
         var bench = CoreBench(maxConcurrent: 1)
         let outer = bench.submit()
         let inner = bench.submit(.plain.backoff(.constant(.seconds(10))), in: outer)

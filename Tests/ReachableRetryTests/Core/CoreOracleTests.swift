@@ -1,17 +1,17 @@
 import ReachableRetry
 import Testing
 
-/// The core against a naive scheduler that foretells who starts when, on random scripts.
+/// Compares the core with a naive oracle on random scripts.
 ///
-/// Chance in the core is not left out: both draw from the same sequence.
+/// Jitter is included: both draw from the same random sequence.
 @Suite(.timeLimit(.minutes(10))) struct CoreOracleTests {
-    /// To foretell everything takes its time.
+    /// Fewer scripts than elsewhere, because the oracle is slow.
     private static let count = 40
 
     private static let settings: [OracleRun.Setting] = [
-        .init(name: "immediate", release: .immediate, budget: .throttle(most: 5, ratio: 500)),
+        .init(name: "immediate", release: .immediate, budget: .throttle(capacity: 5, ratio: 500)),
         .init(name: "immediate, two at a time", release: .immediate, maxConcurrent: 2),
-        .init(name: "gated", release: .gated, budget: .bucket(most: 12, cost: 5, timeoutCost: 10, reward: 1)),
+        .init(name: "gated", release: .gated, budget: .bucket(capacity: 12, cost: 5, timeoutCost: 10, reward: 1)),
         .init(name: "gated, three at a time", release: .gated, maxConcurrent: 3),
         .init(name: "gated, six at a time, two of a destination", release: .gated, maxConcurrent: 6, maxPerDestination: 2),
         .init(name: "immediate, six at a time", release: .immediate, maxConcurrent: 6),
@@ -23,13 +23,13 @@ import Testing
         .init(name: "spread", release: .spread(over: .seconds(10))),
     ]
 
-    @Test(arguments: settings) func theCoreDoesWhatTheOracleForetells(setting: OracleRun.Setting) {
+    @Test(arguments: settings) func coreAgreesWithTheOracle(setting: OracleRun.Setting) {
         ScriptPlayer.play(seed: 11, count: Self.count) { script throws(CoreRun.Fault) in
             try OracleRun.play(script, setting, seed: 7)
         }
     }
 
-    @Test(arguments: settings) func theCoreLetsCrowdsGoAsTheOracleForetells(setting: OracleRun.Setting) {
+    @Test(arguments: settings) func coreReleasesCrowdsLikeTheOracle(setting: OracleRun.Setting) {
         ScriptPlayer.play(seed: 12, count: Self.count, isCrowd: true) { script throws(CoreRun.Fault) in
             try OracleRun.play(script, setting, seed: 8)
         }

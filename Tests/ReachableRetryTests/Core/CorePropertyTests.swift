@@ -1,9 +1,9 @@
 import ReachableRetry
 import Testing
 
-/// The core against a model of the rules, on random scripts.
+/// Compares the core with a model of the rules on random scripts.
 @Suite(.timeLimit(.minutes(10))) struct CorePropertyTests {
-    @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func theCoreDoesWhatTheRulesSay(seed: UInt64) {
+    @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func coreFollowsTheModel(seed: UInt64) {
         ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script) }
     }
 
@@ -13,7 +13,7 @@ import Testing
     ]
 
     @Test(arguments: [6, 7, 8, 9, 10] as [UInt64], policies)
-    func gatesHoldTheirLimitsAndLetEverybodyThrough(seed: UInt64, release: ReleasePolicy) {
+    func gatesKeepTheirLimitsAndReleaseEveryJob(seed: UInt64, release: ReleasePolicy) {
         ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script, release) }
         ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script, release, maxConcurrent: 2) }
     }

@@ -24,7 +24,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 5, 7])
     }
 
-    @Test func aLossEndsTheTimerAndAReturnTheDelay() {
+    @Test func lossEndsTheTimerAndReconnectTheDelay() {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.fail(job)
@@ -49,7 +49,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 2] && bench.next == 63)
     }
 
-    @Test(arguments: [true, false]) func anEdgeWhileTheDelayIsComputedEndsIt(isEdge: Bool) {
+    @Test(arguments: [true, false]) func edgeBeforeTheDelayIsKnownEndsIt(isEdge: Bool) {
         var bench = CoreBench()
         let job = bench.submit()
         let outcome = bench.judge(job)
@@ -61,7 +61,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 1])
     }
 
-    @Test func aLossWhileTheDelayIsComputedIsWaitedOut() {
+    @Test func lossBeforeTheDelayIsKnownIsWaitedOut() {
         var bench = CoreBench()
         let job = bench.submit()
         _ = bench.judge(job)
@@ -70,7 +70,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0] && bench.state(job) == .waiting && bench.next == nil)
     }
 
-    @Test func anEdgeWhileItWaitsForSomethingElseCounts() {
+    @Test func edgeDuringAnotherWaitCounts() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
         let job = bench.submit(slow, when: [login])
@@ -129,7 +129,7 @@ struct CoreReconnectTests {
 
     // MARK: - Hard delays
 
-    @Test(arguments: [true, false]) func anOrderIsNeverUndercut(isEdge: Bool) {
+    @Test(arguments: [true, false]) func nothingShortensAServerDelay(isEdge: Bool) {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
@@ -140,7 +140,7 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 30])
     }
 
-    @Test func anOrderOutlastsAnOutage() {
+    @Test func serverDelayOutlastsAnOutage() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))
@@ -199,7 +199,7 @@ struct CoreReconnectTests {
         }
     }
 
-    @Test func failuresOfTheNetworkHaveDelaysOfTheirOwn() {
+    @Test func networkFailuresHaveTheirOwnDelays() {
         var bench = CoreBench()
         let job = bench.submit()
         bench.fail(job)
@@ -214,7 +214,7 @@ struct CoreReconnectTests {
         #expect(bench.next == 5, "an edge resets their growth")
     }
 
-    @Test func failuresOfTheNetworkAreFollowedByHalfASecondAtLeast() {
+    @Test func networkFailuresDelayAtLeastHalfASecond() {
         var bench = CoreBench()
         let job = bench.submit(.plain.backoff(.immediate))
         bench.fail(job)
@@ -223,7 +223,7 @@ struct CoreReconnectTests {
         #expect(bench.next == 0.5)
     }
 
-    // MARK: - Nudges
+    // MARK: - Retry now
 
     @Test func retryNowEndsDelaysOfItsScope() {
         var bench = CoreBench()
@@ -309,7 +309,7 @@ struct CoreReconnectTests {
         #expect(bench.failures(job) == ["network"])
     }
 
-    @Test func aLossThatTurnsOutToBeNoneIsNoFreeSpin() {
+    @Test func unconfirmedLossStillDelaysTheJob() {
         for release in [ReleasePolicy.immediate, .gated] {
             var bench = CoreBench(release)
             let job = bench.submit(.plain.backoff(.immediate))

@@ -10,9 +10,9 @@ struct CoreReleaseTests {
 
     private func starts(_ bench: CoreBench, _ jobs: [JobKey]) -> [Double] { jobs.flatMap { bench.starts($0) } }
 
-    // MARK: - A path that flaps
+    // MARK: - Flapping paths
 
-    @Test func jobsWaitForAnUnsteadyPathToLast() {
+    @Test func jobsWaitUntilThePathIsSteady() {
         var bench = CoreBench(.gated)
         let first = bench.submit()
         bench.succeed(first)
@@ -39,7 +39,7 @@ struct CoreReleaseTests {
         #expect(bench.state(job) == .running)
     }
 
-    @Test func theFirstJobOfABusWaitsForAnUnsteadyPath() {
+    @Test func firstJobWaitsUntilThePathIsSteady() {
         var core = RetryBusCore(release: .gated)
         var level = Level(isSatisfied: true, epoch: 7)
         level.isUnsteady = true
@@ -50,7 +50,7 @@ struct CoreReleaseTests {
         #expect(core.update(scope, level, at: .start).contains { if case .start = $0 { true } else { false } })
     }
 
-    @Test func retryNowDoesNotWaitForThePathToLast() {
+    @Test func retryNowDoesNotWaitForASteadyPath() {
         var bench = CoreBench(.gated)
         bench.tell(0) { ($0.epoch, $0.isUnsteady) = ($0.epoch + 1, true) }
         let job = bench.submit()
@@ -70,7 +70,7 @@ struct CoreReleaseTests {
 
     // MARK: - Pace and spread
 
-    @Test func aPaceIsKeptFromTheFirstJobOn() {
+    @Test func paceAppliesFromTheFirstJob() {
         var bench = CoreBench(.paced(perSecond: 10, burst: 3))
         let jobs = (0..<6).map { _ in bench.submit() }
         bench.pass(to: 10)
@@ -80,7 +80,7 @@ struct CoreReleaseTests {
         #expect(starts(bench, more) == [10, 10, 10, 10.1], "a pause earns a burst, and no more")
     }
 
-    @Test(arguments: [0, -1, .nan, 1e-30, -.infinity] as [Double]) func aPaceOfNothingIsOneAnHour(rate: Double) {
+    @Test(arguments: [0, -1, .nan, 1e-30, -.infinity] as [Double]) func zeroPaceIsTreatedAsOneAnHour(rate: Double) {
         var bench = CoreBench(.paced(perSecond: rate, burst: -3))
         let jobs = (0..<3).map { _ in bench.submit() }
         bench.pass(to: 7200)
@@ -96,7 +96,7 @@ struct CoreReleaseTests {
         #expect(jobs.allSatisfy { bench.result($0) == "ok" })
     }
 
-    @Test func aRateOfTheGateHoldsWhileJobsWait() {
+    @Test func gateRateAppliesWhileJobsWait() {
         var bench = CoreBench(online: false, .gated(rate: 2))
         let jobs = (0..<4).map { _ in bench.submit() }
         bench.up()
@@ -115,7 +115,7 @@ struct CoreReleaseTests {
         #expect(running(bench, more).count == 9)
     }
 
-    @Test func bulkJobsWaitForAPartOfTheSpreadDrawnOncePerReconnect() {
+    @Test func bulkJobsWaitForASpreadDrawnPerReconnect() {
         var delays: Set<Double> = []
         for seed in 1...20 as ClosedRange<UInt64> {
             var bench = CoreBench(online: false, .spread(over: .seconds(60)), seed: seed)
@@ -157,7 +157,7 @@ struct CoreReleaseTests {
         #expect(bench.order.filter { normal.contains($0) } == Array(normal.prefix(bench.order.count - share)))
     }
 
-    @Test func withoutLimitsBulkNeedsNoShare() {
+    @Test func unlimitedBusNeedsNoBulkShare() {
         var bench = CoreBench(online: false)
         let bulk = bench.submit(priority: .bulk)
         let normal = (0..<20).map { _ in bench.submit() }
@@ -165,7 +165,7 @@ struct CoreReleaseTests {
         #expect(bench.order == normal + [bulk])
     }
 
-    @Test func interactiveJobsAreNeverBehindBulkOnes() {
+    @Test func interactiveJobsPrecedeBulkJobs() {
         var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
         for _ in 0..<50 { _ = bench.submit(priority: .bulk) }
         let interactive = (0..<50).map { _ in bench.submit(priority: .interactive) }
@@ -197,7 +197,7 @@ struct CoreReleaseTests {
         #expect(running(bench, jobs) == [1])
     }
 
-    // MARK: - Jobs that the gate does not hold
+    // MARK: - Jobs without a gate
 
     @Test func aJobMayOptOut() {
         var bench = CoreBench(online: false, .unjittered)
@@ -212,7 +212,7 @@ struct CoreReleaseTests {
     }
 
     @Test(arguments: [RetryPolicy.Connectivity.accelerate, .ignore])
-    func jobsThatDoNotWaitForTheNetworkAreNotHeld(connectivity: RetryPolicy.Connectivity) {
+    func jobsThatDoNotWaitForTheNetworkAreNotGated(connectivity: RetryPolicy.Connectivity) {
         var bench = CoreBench(online: false, .unjittered)
         let waiting = (0..<3).map { _ in bench.submit() }
         let jobs = (0..<3).map { _ in bench.submit(.plain.connectivity(connectivity)) }
@@ -229,7 +229,7 @@ struct CoreReleaseTests {
         #expect(running(bench, [first, second]).count == 1)
     }
 
-    // MARK: - What a transition costs
+    // MARK: - Costs of a transition
 
     @Test func lossTouchesNoQueuedJob() {
         var bench = CoreBench(online: false, .unjittered)
@@ -243,7 +243,7 @@ struct CoreReleaseTests {
         #expect(bench.order == [jobs[0], jobs[1]] && jobs.allSatisfy { bench.waits($0).count == 1 })
     }
 
-    @Test func timeInLineIsNoTimeWithoutTheNetwork() {
+    @Test func queueTimeIsNoOfflineTime() {
         var bench = CoreBench(online: false, .unjittered)
         let jobs = (0..<2).map { _ in bench.submit(.plain.connectivity(.wait(upTo: .seconds(3)))) }
         bench.pass(to: 1)

@@ -8,7 +8,7 @@ struct CoreSourceTests {
         .plain.interruptsAttempt(.whenSourceIsLost(grace: .milliseconds(Int(grace * 1000))))
     }
 
-    /// A job whose attempt has run for a second, from one address of two.
+    /// A job whose attempt has run for 1 s, from one of two addresses.
     private struct Situation {
         var bench = CoreBench()
         let source: ConditionIndex
@@ -29,7 +29,7 @@ struct CoreSourceTests {
     @Test(arguments: [0, 0.5, 3]) func aLostSourceInterruptsTheAttemptAfterItsGrace(grace: Double) {
         var now = Situation(Self.policy(grace).giveUpAfter(maxAttempts: 1))
         now.bench.down(now.source)
-        // Another cable takes over: the scope is satisfied before and after.
+        // Traffic moves to another cable: the scope is satisfied before and after.
         now.bench.edge()
         now.bench.pass(to: 10)
         #expect(now.interruptions == ["loss at \(1 + grace)"])
@@ -70,14 +70,14 @@ struct CoreSourceTests {
         }
     }
 
-    @Test(arguments: Event.allCases) private func anythingElseInterruptsNothing(event: Event) {
+    @Test(arguments: Event.allCases) private func onlyTheSourceInterrupts(event: Event) {
         var now = Situation(Self.policy())
         event.happens(to: &now)
         now.bench.pass(to: 100)
         #expect(now.interruptions.isEmpty)
     }
 
-    @Test func ofTwoSourcesBothHaveToBeLost() {
+    @Test func interruptionNeedsTheLossOfBothSources() {
         var now = Situation(Self.policy(), hasBoth: true)
         now.bench.down(now.source)
         now.bench.pass(to: 10)
@@ -120,14 +120,14 @@ struct CoreSourceTests {
     }
 
     @Test(arguments: [RetryPolicy.InterruptionRule.never, .whenUnsatisfied(grace: .zero)])
-    func otherRulesDoNotHeedTheSource(rule: RetryPolicy.InterruptionRule) {
+    func otherRulesIgnoreTheSource(rule: RetryPolicy.InterruptionRule) {
         var now = Situation(.plain.interruptsAttempt(rule))
         now.bench.down(now.source)
         now.bench.pass(to: 10)
         #expect(now.interruptions.isEmpty && now.bench.removeCondition(now.source))
     }
 
-    @Test func changedConditionsLeaveTheSourceWhereItWas() {
+    @Test func changedConditionsKeepTheSource() {
         var now = Situation(Self.policy())
         let login = now.bench.add(isSatisfied: false)
         now.bench.need(login, now.job)

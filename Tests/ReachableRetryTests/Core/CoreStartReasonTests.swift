@@ -6,7 +6,7 @@ import Testing
 struct CoreStartReasonTests {
     private let slow = RetryPolicy.plain.backoff(.constant(.seconds(60)))
 
-    @Test func aNewJobStartsBecauseItIsNew() {
+    @Test func newJobHasTheFirstTrigger() {
         var bench = CoreBench()
         bench.edge()
         let job = bench.submit()
@@ -40,7 +40,7 @@ struct CoreStartReasonTests {
         #expect(bench.startReason(job) == StartReason(trigger: .reconnect, sinceEdge: .zero))
     }
 
-    @Test func theTimeInLineAfterAReconnectCounts() {
+    @Test func queueTimeAfterAReconnectCounts() {
         var bench = CoreBench(online: false, .gated)
         let (first, second) = (bench.submit(), bench.submit())
         bench.up()
@@ -59,7 +59,7 @@ struct CoreStartReasonTests {
         #expect(bench.startReason(job) == StartReason(trigger: .reconnect, saved: .seconds(60)))
     }
 
-    @Test func aServersOrderThatEndsAfterTheReconnectIsATimer() {
+    @Test func serverDelayAfterAReconnectIsATimer() {
         var bench = CoreBench()
         let job = bench.submit(slow)
         bench.fail(job, .classified(.overload(retryAfter: .seconds(30))))

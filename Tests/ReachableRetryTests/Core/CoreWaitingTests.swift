@@ -2,13 +2,13 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Jobs that wait: for a network, for a monitor's first look, for other conditions.
+/// Jobs that wait for the network, for the first verdict, or for other conditions.
 struct CoreWaitingTests {
     private let limited = RetryPolicy.plain.connectivity(.wait(upTo: .seconds(3)))
 
     // MARK: - The limit of a wait
 
-    @Test func aWaitThatIsTooLongEndsTheJob() {
+    @Test func waitOverItsLimitEndsTheJob() {
         var bench = CoreBench(online: false)
         let job = bench.submit(limited)
         #expect(bench.next == 3)
@@ -65,7 +65,7 @@ struct CoreWaitingTests {
         let early = bench.submit(to: other)
         bench.pass(to: 3)
         #expect(bench.state(early) == .running, "the monitor does not look, so it goes on")
-        // It waits for the login, and then for its turn, at a gate without other jobs.
+        // The job waits for the login, and then for its turn, at a gate without other jobs.
         let job = bench.submit(limited, to: other, when: [login], destination: "a")
         bench.pass(to: 5)
         bench.up(login)
@@ -77,14 +77,14 @@ struct CoreWaitingTests {
         #expect(bench.waits(job) == [3, 10] && bench.state(early) == .running)
     }
 
-    @Test func withoutPatienceThereIsNoWait() {
+    @Test func zeroWaitLimitEndsTheJobAtOnce() {
         var bench = CoreBench(online: false)
         let job = bench.submit(.plain.connectivity(.wait(upTo: .zero)))
         bench.pass(to: 0)
         #expect(bench.ended(job) == 0 && bench.result(job) == "waitLimit")
     }
 
-    @Test func withoutALimitNothingIsTimed() {
+    @Test func unlimitedWaitSetsNoTimer() {
         var bench = CoreBench(online: false)
         for _ in 1...100 { _ = bench.submit() }
         #expect(bench.next == nil && bench.core.timerCount == 0)
@@ -94,9 +94,9 @@ struct CoreWaitingTests {
         #expect(bench.next == 1 && bench.core.timerCount == 2)
     }
 
-    // MARK: - A monitor that has not looked
+    // MARK: - Before the first verdict
 
-    @Test func theFirstLookIsWaitedForTwoSeconds() {
+    @Test func firstVerdictIsWaitedForTwoSeconds() {
         var bench = CoreBench.unknown
         let job = bench.submit()
         let patient = bench.submit(.plain.giveUpAfter(elapsed: .seconds(1)))
@@ -108,7 +108,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(late) == [2])
     }
 
-    @Test(arguments: [true, false]) func theFirstLookDecides(isSatisfied: Bool) {
+    @Test(arguments: [true, false]) func firstVerdictDecides(isSatisfied: Bool) {
         var bench = CoreBench.unknown
         let job = bench.submit(limited)
         bench.pass(to: 1.5)
@@ -119,7 +119,7 @@ struct CoreWaitingTests {
         #expect(bench.waits(job) == (isSatisfied ? [] : [1.5]))
     }
 
-    @Test func aLateFirstLookCounts() {
+    @Test func lateFirstVerdictCounts() {
         var bench = CoreBench.unknown
         let (job, running) = (bench.submit(), bench.submit())
         bench.pass(to: 2)
@@ -134,7 +134,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(job) == [2, 10] && bench.starts(running) == [2, 10])
     }
 
-    @Test func aFirstLookIsNoReconnect() {
+    @Test func firstVerdictIsNoEdge() {
         var bench = CoreBench.unknown
         let job = bench.submit(.plain.backoff(.constant(.seconds(60))))
         bench.pass(to: 2)
@@ -155,7 +155,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(late).isEmpty && bench.next == nil, "if it looks all the same, its word counts")
     }
 
-    @Test(arguments: [true, false]) func whenTheMonitorEndsJobsGoAhead(hasLooked: Bool) {
+    @Test(arguments: [true, false]) func jobsStartWhenTheMonitorEnds(hasLooked: Bool) {
         var bench = hasLooked ? CoreBench(online: false) : .unknown
         let jobs = [bench.submit(), bench.submit(limited)]
         bench.pass(to: 1)
@@ -203,7 +203,7 @@ struct CoreWaitingTests {
         #expect(bench.starts(job) == [0, 1] && bench.starts(late) == [1])
     }
 
-    /// Whatever the job does: wait for it, for another condition, for a time, for its delay, or for its attempt.
+    /// In every state: waiting for it, for another condition or for a time, failed, or running.
     @Test func conditionThatEndsUnsatisfiedEndsItsJobs() {
         var bench = CoreBench()
         let (login, power) = (bench.add(isSatisfied: true), bench.add(isSatisfied: true))

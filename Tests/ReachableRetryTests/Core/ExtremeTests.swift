@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// The largest, the smallest and the senseless: a defined result, and no trap.
+/// Extreme and invalid numbers have defined results and do not trap.
 @Suite struct ExtremeTests {
     private static let longest = Duration(attoseconds: .max)
     private static let durations = [longest, .seconds(Int64.max), .zero, .nanoseconds(-1), Duration(attoseconds: .min)]
@@ -30,7 +30,7 @@ import Testing
         ]
     }
 
-    /// Each plays a life with failures of all kinds, losses and reconnects, up to the end of time.
+    /// Each plays a job with all kinds of failures, losses and reconnects, up to the largest time.
     @Test(arguments: releases) func noNumberTraps(release: ReleasePolicy) {
         for duration in Self.durations {
             for (number, policy) in Self.policies(duration).enumerated() {
@@ -60,7 +60,7 @@ import Testing
     }
 }
 
-/// A life in which everything happens.
+/// A job with all kinds of events.
 private struct Life {
     var core: RetryBusCore
     private var now = BusTime.start

@@ -2,16 +2,16 @@ import Glibc
 import ReachableRetry
 import Testing
 
-/// The numbers in the core are the C library's.
+/// Checks the core's error numbers against the C library's.
 struct FailureReportTests {
     private static let meanings: [Int32: FailureReport] = [
         ENETUNREACH: .unreachable, ENETDOWN: .unreachable,
-        EHOSTUNREACH: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .nameless, ECONNREFUSED: .refused,
-        EADDRNOTAVAIL: .addressless,
+        EHOSTUNREACH: .unanswered, ETIMEDOUT: .timedOut, EAI_AGAIN: .noNameServer, ECONNREFUSED: .refused,
+        EADDRNOTAVAIL: .noSourceAddress,
         EMFILE: .shortage, ENFILE: .shortage, ENOMEM: .shortage, ENOBUFS: .shortage, ETXTBSY: .shortage, EAGAIN: .shortage,
     ]
 
-    @Test func theNumbersOfANetworkThatIsGoneAreKnown() {
+    @Test func networkErrorNumbersAreClassified() {
         for (number, meaning) in Self.meanings { #expect(FailureReport(systemError: number) == meaning, "\(number)") }
     }
 

@@ -2,9 +2,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Which gates are remembered.
+/// The gates that are kept without jobs.
 struct GateTableTests {
-    @Test func aGateIsRememberedWithoutJobs() {
+    @Test func idleGateIsKept() {
         var table = GateTable()
         let gate = table.use(0, "a")
         table[gate].noteAnswer(in: 3)
@@ -15,20 +15,20 @@ struct GateTableTests {
         #expect(table.destination(gate) == "a" && table.count == 4)
     }
 
-    @Test func aScopeTakesItsGatesAlong() {
+    @Test func scopeRemovesItsGates() {
         var table = GateTable()
         let gates = ["a", "b", nil].map { table.use(0, $0) }
         let other = table.use(1, "a")
         for gate in gates { table.release(gate) }
         table.removeAll(of: 0)
         #expect(table.count == 1)
-        // The places are used again, and nothing is known of those who had them.
+        // The indices are reused without the earlier gates' state.
         let new = table.use(0, "a")
         #expect(gates.contains(new) && table[new].uses == 1 && table.destination(new) == "a")
         #expect(table.use(1, "a") == other && table.count == 2)
     }
 
-    @Test func ofGatesWithoutJobsSoManyAreRemembered() {
+    @Test func numberOfKeptIdleGatesIsLimited() {
         var table = GateTable()
         let used = table.use(0, "used")
         for number in 0..<GateTable.mostIdle { table.release(table.use(ConditionIndex(number % 7), "\(number)")) }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// What a job takes that waits, beside its task: 152 bytes, with the room that arrays keep for growth.
+/// The memory of a waiting job besides its task: 152 bytes, including spare capacity of arrays.
 @Suite struct SizeTests {
     @Test func `a job that waits takes 116 bytes, of which the core has 92`() {
         let core = MemoryLayout<JobState?>.stride + MemoryLayout<UInt32>.stride + MemoryLayout<GateQueue.Entry>.stride
@@ -28,7 +28,7 @@ import Testing
         #expect(core.timerCount == 1000)
         for key in keys { _ = core.cancel(key, at: .start + .seconds(1)) }
         #expect(core.count == 0 && core.jobs.isEmpty && core.timers.capacity == 0 && core.nextTime().isNever)
-        // Names of ended jobs belong to no job.
+        // The names of ended jobs are free.
         let new = core.submit(rules, scope: scope, at: .start + .seconds(2)).key
         #expect(core[new] != nil && !keys.contains(new) && keys.allSatisfy { core[$0] == nil })
     }

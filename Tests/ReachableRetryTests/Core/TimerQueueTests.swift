@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReachableRetry
 
-/// The times of jobs, beside a table of them.
+/// The timer queue, compared with a table.
 struct TimerQueueTests {
     @Test func theEarliestComesFirst() {
         var queue = TimerQueue()
@@ -41,7 +41,7 @@ struct TimerQueueTests {
         #expect(queue.count == 1 && !queue.isArmed(7) && !queue.isArmed(100))
     }
 
-    @Test(arguments: [1, 2, 3, 4] as [UInt64]) func itAgreesWithATable(seed: UInt64) {
+    @Test(arguments: [1, 2, 3, 4] as [UInt64]) func queueAgreesWithATable(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var queue = TimerQueue()
         var table: [JobIndex: Int64] = [:]
@@ -85,8 +85,8 @@ struct TimerQueueTests {
         #expect(queue.popDue(at: .never) == 0 && queue.popDue(at: .never) == nil)
     }
 
-    /// Those that are left lie behind many that are not there any more.
-    @Test func theRestIsInOrderWhenMostWereTakenBack() {
+    /// The remaining timers lie behind many cancelled ones.
+    @Test func remainingTimersStayInOrder() {
         var queue = TimerQueue()
         for job in 0..<1000 as Range<JobIndex> { queue.arm(job, at: BusTime(nanoseconds: Int64(job * 389 % 1000))) }
         for job in 0..<1000 as Range<JobIndex> where job % 7 != 0 { queue.cancel(job) }

@@ -12,7 +12,7 @@ final class Account: Sendable {
             do {
                 try await server.store(photo)
             } catch let refusal as Refusal where refusal.status == 401 {
-                // Unless the user has logged in since.
+                // Not if the user has logged in meanwhile.
                 if login.condition.state.epoch == epoch { login.set(false) }
                 throw refusal
             }

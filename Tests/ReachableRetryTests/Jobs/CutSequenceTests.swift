@@ -6,7 +6,7 @@ import Testing
 
 /// Retried sequences whose attempt the bus cut: a cancelled stream returns `nil`, which is not the end of its source.
 @Suite(.timeLimit(.minutes(10))) struct CutSequenceTests {
-    /// The first iteration never gives an element, the second one gives one and ends.
+    /// The first iteration never delivers an element, the second one delivers one and ends.
     private final class Source: AsyncSequence, Sendable {
         typealias Element = Int
         typealias Failure = Never
@@ -38,7 +38,7 @@ import Testing
         return reader
     }
 
-    @Test func cutByATimeoutItIteratesAgain() async throws {
+    @Test func timeoutRestartsTheIteration() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let reader = await elements(source, Self.policy.attemptTimeout(.seconds(5)), on: scenario)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func interruptedByALossItIteratesAgain() async throws {
+    @Test func lossRestartsTheIteration() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let policy = Self.policy.interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func cutByTheDeadlineItThrows() async throws {
+    @Test func deadlineEndsTheSequence() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let reader = await elements(source, Self.policy.giveUpAfter(elapsed: .seconds(5)), on: scenario)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func cancelledByItsNameItThrows() async throws {
+    @Test func cancellationByNameEndsTheSequence() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let reader = await elements(source, Self.policy, on: scenario)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func cancelledWithItsReaderItThrows() async throws {
+    @Test func cancellationOfTheReaderEndsTheSequence() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let reader = await elements(source, Self.policy, on: scenario)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func cutByTheShutdownItThrows() async throws {
+    @Test func shutdownEndsTheSequence() async throws {
         try await Scenario().run { scenario in
             let source = Source()
             let reader = await elements(source, Self.policy, on: scenario)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Cold jobs start when a caller asks.
+/// Cold jobs: they start on demand.
 @Suite(.timeLimit(.minutes(10))) struct JobTests {
-    @Test func eachValueIsALifeOfItsOwn() async throws {
+    @Test func eachValueIsAnIndependentLife() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let job = script.job(scenario.bus)
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func theValueOfAJobThatGivesUpIsItsLastError() async throws {
+    @Test func jobThatGivesUpThrowsItsLastError() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: Array(repeating: Trouble.refused, count: 9))
             let job = script.job(scenario.bus, .scenario.giveUpAfter(maxAttempts: 2)).onEvent { script.note($0) }
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// What a reader looks at for long is no reason to wait for longer.
+    /// A slow reader does not extend the delay.
     @Test func delaysPassBetweenReads() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func aCancelledReaderHearsTheEnd() async throws {
+    @Test func cancelledReaderReceivesTheEnd() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job")
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func handlersStackAndHearEveryLife() async throws {
+    @Test func handlersStackAndReceiveEveryLife() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus).onEvent { script.note($0, by: "a ") }.onEvent { script.note($0, by: "b ") }
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func aBusThatIsShutDownTakesNoLife() async throws {
+    @Test func busThatIsShutDownRefusesLives() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus)
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func aPauseOfTheOwnersOutlastsAQuestionOfTheReaders() async throws {
+    @Test func ownersPauseOutlastsAReadersDemand() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job")

@@ -6,7 +6,7 @@ import Testing
 
 /// Jobs that restart after each success.
 @Suite(.timeLimit(.minutes(10))) struct RepeatingJobTests {
-    /// The first run at once, then so long after each success.
+    /// The first life begins at once, each later one an interval after a success.
     @Test func theIntervalCountsFromTheSuccess() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other])
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func eachLifeHasAllAttemptsAndTheFirstThatGivesUpIsTheLast() async throws {
+    @Test func eachLifeHasAllAttemptsUntilOneGivesUp() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3).giveUpAfter(elapsed: .seconds(8))
@@ -42,12 +42,12 @@ import Testing
             let task = scenario.start { try await fatal.run() }
             await scenario.letPass(until: task)
             await #expect(throws: Trouble.refused) { try await task.value }
-            // More than 8 seconds after the first life began: the second had its own.
+            // More than 8 s after the first life began: the second had its own deadline.
             #expect(script.calls == [0, 1, 3, 13])
         }
     }
 
-    @Test func aReconnectOrRetryNowDoesNotCutTheIntervalShort() async throws {
+    @Test func reconnectAndRetryNowKeepTheInterval() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario)
             let job = script.job(scenario.bus, id: "job").repeating(every: .seconds(10))

@@ -5,9 +5,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Sequences that are iterated again when they fail.
+/// Sequences that are iterated again after a failure.
 @Suite(.timeLimit(.minutes(10))) struct RetryingSequenceTests {
-    /// Gives the elements of each iteration, and then fails or ends.
+    /// Delivers the elements of each iteration, then fails or ends.
     private final class Feed: AsyncSequence, Sendable {
         typealias Element = Int
         struct Iteration {
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func itIsIteratedAgainWhenItFails() async throws {
+    @Test func failedSequenceIsIteratedAgain() async throws {
         try await Scenario().run { scenario in
             let feed = Feed([.init(elements: [1, 2], error: .other), .init(error: .refused), .init(elements: [3])])
             let reader = scenario.start {
@@ -70,8 +70,8 @@ import Testing
         }
     }
 
-    /// Four failures and three attempts: an element forgives those before it.
-    @Test(arguments: [true, false]) func anElementForgivesIfItIsMeantTo(resets: Bool) async throws {
+    /// Four failures with three attempts: an element resets the count.
+    @Test(arguments: [true, false]) func elementResetsTheCountIfRequested(resets: Bool) async throws {
         try await Scenario().run { scenario in
             let feed = Feed((1...4).map { .init(elements: [$0], error: .other) } + [.init(elements: [5])])
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 3)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func itIsNotIteratedOfflineAndNotWithoutDemand() async throws {
+    @Test func iterationNeedsANetworkAndDemand() async throws {
         try await Scenario(online: false).run { scenario in
             let feed = Feed([.init(elements: [1])])
             let sequence = feed.retry(.scenario, on: scenario.bus)
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func theDeadlineEndsAnElementThatDoesNotCome() async throws {
+    @Test func deadlineEndsTheWaitForAnElement() async throws {
         try await Scenario().run { scenario in
             let (silence, _) = AsyncStream.makeStream(of: Int.self)
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5))
@@ -146,7 +146,7 @@ import Testing
     }
 }
 
-/// A value that one task hands over to another.
+/// A value passed from one task to another.
 private struct Unshared<Value>: @unchecked Sendable {
     // Unchecked: see its use.
     let value: Value

@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Synchronization
 
-/// An operation that fails as often as it is told to, takes no time, and notes when it was called.
+/// An operation that fails a given number of times, takes no time, and records the times of its calls.
 final class Script: Sendable {
     private struct State {
         var failures: [any Error]
@@ -19,10 +19,10 @@ final class Script: Sendable {
         state = Mutex(State(failures: failures))
     }
 
-    /// When the operation was called, in seconds.
+    /// The times of the calls, in seconds.
     var calls: [Double] { state.withLock(\.calls) }
 
-    /// What handlers heard.
+    /// The events that handlers received.
     var events: [String] { state.withLock(\.events) }
 
     /// Fails, or returns the number of the call.
@@ -44,7 +44,7 @@ final class Script: Sendable {
 }
 
 extension JobEvent {
-    /// In a word or two.
+    /// A short description.
     var text: String {
         switch self {
         case .waiting(let unmet): "waiting for \(unmet.map(\.description).joined(separator: ", "))"
@@ -60,7 +60,7 @@ extension JobEvent {
 }
 
 extension JobEvents where Value == Int {
-    /// All of them, in words.
+    /// The descriptions of all.
     var texts: [String] {
         get async {
             var texts: [String] = []

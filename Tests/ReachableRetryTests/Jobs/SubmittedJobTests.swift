@@ -6,7 +6,7 @@ import Testing
 
 /// Submitted jobs, without a waiting caller.
 @Suite(.timeLimit(.minutes(10))) struct SubmittedJobTests {
-    /// The bus's own stream says when a life is over.
+    /// The bus's own stream shows the end of a life.
     private func end(of ids: Set<JobID>, in events: AsyncStream<RetryEvent>) async {
         var open = ids
         for await event in events where [.succeeded, .gaveUp, .cancelled].contains(event.kind) {
@@ -15,14 +15,14 @@ import Testing
         }
     }
 
-    @Test func theyStartWhenTheNetworkIsBack() async throws {
+    @Test func submittedJobsStartAtTheReconnect() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let events = scenario.bus.events
             let job = script.job(scenario.bus)
             let ids = try [job.submit(detached: true), job.submit(detached: true)]
             #expect(scenario.bus.pending.map(\.id) == ids && scenario.bus.pending.map(\.state) == [.waiting, .waiting])
-            // There is no task that could be awake.
+            // The job has no task, so none can be awake.
             #expect(scenario.bus.isQuiet)
             try scenario.network.plug("eth0")
             await end(of: Set(ids), in: events)
@@ -30,13 +30,13 @@ import Testing
         }
     }
 
-    @Test func theirHandlersHearAll() async throws {
+    @Test func handlersReceiveAllEvents() async throws {
         try await Scenario(online: false).run { scenario in
-            let (heard, hear) = AsyncStream.makeStream(of: String.self)
+            let (received, receive) = AsyncStream.makeStream(of: String.self)
             let script = Script(scenario, failures: [Trouble.refused])
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1)
-            try script.job(scenario.bus, policy, id: "job").onEvent { hear.yield($0.text) }.submit()
-            var listener = heard.makeAsyncIterator()
+            try script.job(scenario.bus, policy, id: "job").onEvent { receive.yield($0.text) }.submit()
+            var listener = received.makeAsyncIterator()
             #expect(await listener.next() == "waiting for the network")
             try scenario.network.plug("eth0")
             #expect(await listener.next() == "start 1")
@@ -47,18 +47,18 @@ import Testing
 
     @Test func endIsReportedForUnstartedJobs() async throws {
         try await Scenario(online: false).run { scenario in
-            let (stories, tell) = AsyncStream.makeStream(of: GiveUp.self)
+            let (reports, deliver) = AsyncStream.makeStream(of: GiveUp.self)
             let script = Script(scenario)
-            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { tell.yield($0) }
+            let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { deliver.yield($0) }
             let id = try script.job(scenario.bus, policy).submit()
             scenario.clock.advance(by: .seconds(5))
-            var listener = stories.makeAsyncIterator()
+            var listener = reports.makeAsyncIterator()
             let report = await listener.next()
             #expect(report?.job == id && report?.reason == .deadline && report?.attempts == 0 && script.calls.isEmpty)
         }
     }
 
-    @Test func theyCanBeCancelledByName() async throws {
+    @Test func submittedJobsAreCancelledByName() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let events = scenario.bus.events
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func theyAreTriedAgain() async throws {
+    @Test func submittedJobsAreRetried() async throws {
         try await Scenario().run { scenario in
             let script = Script(scenario, failures: [Trouble.other, Trouble.other])
             let events = scenario.bus.events

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct AlamofireTests {
     private static let instant = Act.fails(after: .zero)
 
-    /// Half a second, doubled; its limit counts the retries, ours the attempts.
+    /// 0.5 s, doubled; Alamofire's limit counts retries, this one attempts.
     private static func policy(retries: Int) -> RetryPolicy {
         .peer(.exponential(initial: .milliseconds(500)), attempts: retries + 1)
     }
@@ -51,7 +51,7 @@ import Testing
         PeerCase(
             name: "each wait has five seconds", policy: five, acts: [lost, lost, .ok()],
             changes: [(0.05, .down), (4, .up), (4.05, .down), (8, .up)], starts: [0, 4, 8], ends: 8.1),
-        // It repeats at once and without end if the path is there. Ours backs off, and charges nothing either.
+        // On a satisfied path OfflineRetrier retries at once and without end. Here the job backs off, uncharged as well.
         PeerCase(
             name: "an outage on a path that is there",
             policy: policy(retries: 0).classify { _ in .network }
@@ -60,10 +60,10 @@ import Testing
             starts: [0, 0.5, 1.5, 3.5], ends: 6, result: "unreachable", reason: .deadline),
     ]
 
-    @Test(arguments: outages) func outagesAreWaitedFor(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: outages) func jobsWaitOutOutages(peer: PeerCase) async throws { try await peer.check() }
 
-    /// Its retrier for outages spends the limit of the policy beside it.
-    @Test func outagesSpendNoAttempts() async throws {
+    /// OfflineRetrier uses up the limit of the policy beside it.
+    @Test func outagesChargeNoAttempts() async throws {
         try await Scenario(release: .immediate).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 2), .fails(after: .milliseconds(500)))
             for second in 1...20 {
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// Its waiters share the timer of the first, so that a later one waits for less than it was promised.
+    /// OfflineRetrier's requests share the first one's timer, so later ones have a shorter limit.
     @Test func eachWaiterHasItsOwnLimit() async throws {
         try await Scenario(release: .immediate).run { scenario in
             await scenario.submit("a", Self.five, Self.lost)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func manyRequestsGoWithEachReturnOfThePath() async throws {
+    @Test func manyRequestsStartAtEachReconnect() async throws {
         try await Scenario(online: false, release: .immediate).run { scenario in
             for round in 0..<2 {
                 let names = (0..<4).map { "\(round).\($0)" }
@@ -117,26 +117,26 @@ import Testing
 
     @Test func aCancelledRequestIsNotRepeated() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let stories = Mutex(0)
-            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in stories.withLock { $0 += 1 } }
+            let giveUps = Mutex(0)
+            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in giveUps.withLock { $0 += 1 } }
             let task = await scenario.submit("job", policy, .fails(after: .seconds(10)))
             await scenario.advance(to: .seconds(1))
             task.cancel()
             await task.value
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0] && scenario.ended("job") == 1)
-            #expect(scenario.result("job") == "CancellationError()" && stories.withLock(\.self) == 0)
+            #expect(scenario.result("job") == "CancellationError()" && giveUps.withLock(\.self) == 0)
         }
     }
 
-    /// The first that wants to decides, and those after it are not asked.
-    @Test func inAChainTheFirstOpinionCountsAndEndsTheAsking() async throws {
+    /// The first decision counts, and later classifiers are not called.
+    @Test func firstDecisionInAChainCounts() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[String]>([])
-            func retrier(_ name: String, _ opinion: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
+            func retrier(_ name: String, _ answer: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
                 { _ in
                     asked.withLock { $0.append(name) }
-                    return opinion
+                    return answer
                 }
             }
             let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)
@@ -148,8 +148,8 @@ import Testing
         }
     }
 
-    // There a chain may put another error in the place of the request's, and an empty one repeats nothing. Ours throws what the
-    // work threw, and repeats unclassified errors.
+    // In Alamofire a chain may replace the error, and an empty chain retries nothing. Here the operation's error
+    // is thrown, and unclassified errors are retried.
     private static let chains: [PeerCase] = [
         PeerCase(
             name: "a chain that gives up", policy: policy(retries: 2).classify { _ in .permanent }, acts: [instant],
@@ -159,5 +159,5 @@ import Testing
             starts: [0, 1], ends: 1, result: "other", reason: .attempts),
     ]
 
-    @Test(arguments: chains) func theErrorIsTheWorks(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: chains) func callerGetsTheOperationsError(peer: PeerCase) async throws { try await peer.check() }
 }

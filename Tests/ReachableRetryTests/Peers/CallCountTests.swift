@@ -26,8 +26,8 @@ import Testing
             name: "an error that forbids it is not asked about",
             policy: three.classify { _ in .transient }.giveUpOnErrors { $0 as? Trouble == .other }, acts: [instant],
             starts: [0], ends: 0, result: "other", reason: .permanent),
-        // There any cancellation ends the work. Ours ends if the job was cancelled; a request that other code
-        // cancelled is an error like others, unless the policy says so.
+        // In those libraries any cancellation ends the operation. Here only a cancelled job ends; a CancellationError
+        // of other code is an error like any other, unless the policy classifies it.
         PeerCase(
             name: "a cancellation of something else", policy: three, acts: [cancelled, .ok(after: .zero)], starts: [0, 1], ends: 1),
         PeerCase(
@@ -37,27 +37,27 @@ import Testing
 
     @Test(arguments: cases) func callsAndSleepsAreCounted(peer: PeerCase) async throws { try await peer.check() }
 
-    private static func told(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
+    private static func failsBusy(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
 
-    // There an order skips the attempts whose delays it covers, and one that is longer than all delays ends the work. Ours are
-    // attempts that are made, and only a deadline makes an order too long.
+    // In swift-retry a server's delay skips the attempts that it covers, and the longest one ends the operation.
+    // Here it skips none, and only a deadline ends the job.
     private static let orders: [PeerCase] = [
         PeerCase(
-            name: "as long as two delays", policy: three, acts: [told(3), instant],
+            name: "as long as two delays", policy: three, acts: [failsBusy(3), instant],
             starts: [0, 3, 5], ends: 5, result: "other", reason: .attempts),
         PeerCase(
-            name: "longer than all delays", policy: three, acts: [told(3.001), instant],
+            name: "longer than all delays", policy: three, acts: [failsBusy(3.001), instant],
             starts: [0, 3.001, 5.001], ends: 5.001, result: "other", reason: .attempts),
         PeerCase(
             name: "up to the deadline", policy: three.giveUpAfter(elapsed: .seconds(3.002)),
-            acts: [told(3.001), .ok(after: .zero)],
+            acts: [failsBusy(3.001), .ok(after: .zero)],
             starts: [0, 3.001], ends: 3.001),
         PeerCase(
-            name: "beyond the deadline", policy: three.giveUpAfter(elapsed: .seconds(3)), acts: [told(3.001)],
+            name: "beyond the deadline", policy: three.giveUpAfter(elapsed: .seconds(3)), acts: [failsBusy(3.001)],
             starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(3.001)))", reason: .deadline),
     ]
 
-    @Test(arguments: orders) func ordersSkipNoAttempts(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: orders) func serverDelaysSkipNoAttempts(peer: PeerCase) async throws { try await peer.check() }
 
     @Test(arguments: [false, true]) func aCancelledSleepEndsAtOnce(isOnline: Bool) async throws {
         try await Scenario(release: .immediate).run { scenario in
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func aCallThatIsCancelledIsTheLast() async throws {
+    @Test func cancelledCallIsTheLast() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let task = await scenario.submit("job", .peer(.immediate, attempts: nil), .ok(after: .seconds(10)))
             await scenario.advance(to: .seconds(1))
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// The seeded delays of ph1ps' own test, given the chances that its generator drew.
+    /// The seeded delays of ph1ps' own test, with the random numbers that its generator drew.
     @Test func equalRandomNumbersMakeEqualDelays() {
         let backoff = Backoff.exponential(initial: .seconds(3)).jitter(.full)
         for (n, (random, delay)) in zip(1..., [(0.720963, 2.16289), (0.929023, 5.57414), (0.058285, 0.69942), (0.374532, 8.98877)])

@@ -4,7 +4,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
-/// kean's smart retry, from which the merge of timers and reconnects comes.
+/// kean's smart retry, the origin of the merge of timers and reconnects.
 @Suite(.timeLimit(.minutes(10))) struct KeanTests {
     private static let growing = Backoff.exponential(initial: .seconds(3), multiplier: 1.5, maximum: .seconds(16))
     private static let instant = Act.fails(after: .zero)
@@ -37,7 +37,7 @@ import Testing
         .peer(.constant(.seconds(10)), attempts: 4).connectivity(connectivity)
     }
 
-    /// It starts offline, too, lets timers run on after an early start, and forgets what came during an attempt.
+    /// kean's retry starts offline, keeps timers after an early start, and loses reconnects during an attempt.
     private static let reconnects: [PeerCase] = [
         PeerCase(
             name: "an early start leaves no timer behind: not at 10.5 and 21, too", policy: ten(.accelerate), acts: [half],
@@ -50,7 +50,7 @@ import Testing
             policy: .peer(doubling, attempts: 4).connectivity(.accelerate).onReconnect(.keepBackoff),
             acts: [.fails(after: .seconds(1))], isOnline: false, changes: [(1.5, .up)],
             starts: [0, 1.5, 18.5, 51.5], ends: 52.5, result: "other", reason: .attempts),
-        // Its delays go on growing. Ours restart: those before were the outage's.
+        // kean's delays continue to grow. Here they restart, because the earlier failures were the network's fault.
         PeerCase(
             name: "delays restart after an outage", policy: .peer(doubling, attempts: 4).connectivity(.accelerate),
             acts: [.fails(after: .seconds(1))], isOnline: false, changes: [(1.5, .up)],
@@ -62,7 +62,7 @@ import Testing
         PeerCase(
             name: "what is said three times starts one attempt", policy: ten(.wait(upTo: nil)), acts: [half, .ok()],
             isOnline: false, changes: [(35, .up), (35.001, .echo), (35.002, .echo)], starts: [35, 45.5], ends: 45.6),
-        // Three reconnects, of which two excuse the attempt: it is repeated at once, and once.
+        // Three reconnects, two of them during the attempt: it is uncharged and repeated at once, only once.
         PeerCase(
             name: "a burst of reconnects starts one attempt at a time", policy: ten(.wait(upTo: nil)), acts: [half, half, .ok()],
             isOnline: false, changes: [(35, .up), (35.001, .flap), (35.002, .flap)], starts: [35, 35.5, 46], ends: 46.1),
@@ -70,9 +70,9 @@ import Testing
 
     @Test(arguments: reconnects) func reconnectsMergeWithTimers(peer: PeerCase) async throws { try await peer.check() }
 
-    /// Its custom delays are asked with 1, 2, 3; ours are, too, and not for attempts that an outage broke off.
+    /// Custom delays are computed for 1, 2, 3, as in kean's, but not for attempts broken off by an outage.
     @Test(arguments: [(.keepBackoff, [1, 2, 3]), (.automatic, [1, 1, 2])] as [(RetryPolicy.ReconnectRule, [Int])])
-    func customDelaysAreAskedForWhenNeeded(rule: RetryPolicy.ReconnectRule, expected: [Int]) async throws {
+    func customDelaysAreComputedOnDemand(rule: RetryPolicy.ReconnectRule, expected: [Int]) async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[Int]>([])
             let backoff = Backoff.custom { n in

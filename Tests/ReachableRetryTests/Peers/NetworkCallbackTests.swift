@@ -3,7 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// The effect of network callbacks on backoff: grpc-java on Android, and Amplify's notifier.
+/// Network callbacks that end a backoff: grpc-java on Android, and Amplify's notifier.
 @Suite(.timeLimit(.minutes(10))) struct NetworkCallbackTests {
     enum Step: String, Sendable {
         case eth0Up, eth0Down, wlan0Up, wlan0Down, takesWLAN, takesEthernet, again, shutdown
@@ -31,8 +31,8 @@ import Testing
         var testDescription: String { name }
     }
 
-    // It resets its backoff for each network that appears, and a connection that waits tries again. So does each epoch of ours;
-    // the first word of the monitor is the baseline in both.
+    // grpc-java resets its backoff for each new network and reconnects. Here each epoch does;
+    // the first verdict is a baseline in both.
     private static let walks = [
         Walk(
             name: "starts offline", isOnline: false, submitted: 1,
@@ -40,7 +40,7 @@ import Testing
                 (.eth0Up, 2), (.wlan0Up, 2), (.takesWLAN, 3), (.wlan0Down, 3), (.eth0Down, 3), (.again, 3),
                 (.takesEthernet, 3), (.eth0Up, 4), (.shutdown, 4), (.eth0Down, 4), (.eth0Up, 4),
             ]),
-        // There a second network counts when it appears. Ours counts when it is taken.
+        // In grpc-java a second network counts when it appears, here when the route uses it.
         Walk(
             name: "starts online", isOnline: true, submitted: 1,
             steps: [(.again, 1), (.wlan0Up, 1), (.takesWLAN, 2), (.again, 2), (.takesEthernet, 3), (.wlan0Down, 3)]),
@@ -71,7 +71,7 @@ import Testing
 
     private static let minute = RetryPolicy.peer(.constant(.seconds(60)), attempts: 2).connectivity(.accelerate)
 
-    // Its notifier fires once, for the timer or for the network, whichever is first.
+    // Amplify's notifier fires once, for the earlier of timer and network.
     private static let notifier: [PeerCase] = [
         PeerCase(
             name: "the timer first", policy: minute, acts: [.fails(after: .zero)], isOnline: false, changes: [(70, .up)],
@@ -84,10 +84,10 @@ import Testing
             starts: [0, 60], ends: 60, result: "other", reason: .attempts),
     ]
 
-    @Test(arguments: notifier) func timerOrNetworkWhicheverIsFirst(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: notifier) func earlierOfTimerAndReconnectCounts(peer: PeerCase) async throws { try await peer.check() }
 
-    /// It drops the first thing that it is told, as what is already known: without a replay that is the first return.
-    @Test func theFirstReturnIsNotTakenForTheBaseline() async throws {
+    /// Amplify drops the first callback as the present state; without a replay that is the first reconnect.
+    @Test func firstReconnectIsNoBaseline() async throws {
         let scenario = Scenario(online: false, release: .immediate)
         await scenario.submit("early", Self.minute, .fails(after: .zero), .ok())
         try await scenario.run { scenario in

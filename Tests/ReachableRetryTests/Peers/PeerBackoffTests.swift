@@ -2,7 +2,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// The delays of other retry engines, as their own tests and documentation give them: who comes from there finds them here.
+/// The delays of other retry engines, from their tests and documentation.
 struct PeerBackoffTests {
     private func delays(
         _ backoff: Backoff, _ numbers: some Sequence<Int>, _ generator: ConstantGenerator = .least
@@ -24,9 +24,9 @@ struct PeerBackoffTests {
         #expect(delays(.exponential(initial: .seconds(3), multiplier: 1, maximum: .seconds(16)), 1...3) == seconds([3, 3, 3]))
     }
 
-    @Test func rxSwiftExtsMultiplierIsWhatIsAddedToOne() {
+    @Test func rxSwiftExtsMultiplierIsAddedToOne() {
         #expect(delays(.exponential(initial: .seconds(5), multiplier: 1 + 1.0), 1...3) == seconds([5, 10, 20]))
-        // It cuts off what is below a millisecond.
+        // RxSwiftExt truncates to milliseconds.
         let backoff = Backoff.exponential(initial: .milliseconds(333), multiplier: 1 + 0.5)
         #expect(delays(backoff, 1...4) == [333, 499.5, 749.25, 1123.875].map { .milliseconds($0) })
     }
@@ -42,14 +42,14 @@ struct PeerBackoffTests {
         #expect(delays(.exponential(initial: .seconds(1), multiplier: 3), 1...4) == seconds([1, 3, 9, 27]))
     }
 
-    @Test func swiftRetriersSlotsDoubleUpToAMinuteAndNeverTrap() {
+    @Test func swiftRetriersDelaysDoubleUpToAMinute() {
         let backoff = Backoff.exponential(initial: .milliseconds(500), maximum: .seconds(60))
         #expect(delays(backoff, 1...9) == seconds([0.5, 1, 2, 4, 8, 16, 32, 60, 60]))
-        // Its index counts from zero, and an old version traps at 64.
+        // The index counts from zero, and an old version traps at 64.
         #expect(delays(backoff, [64, 65, 66, .max]) == seconds([60, 60, 60, 60]))
     }
 
-    /// It draws up to the uncapped delay and cuts afterwards: of its 13th delays 97 in 100 are the cap.
+    /// SwiftRetrier draws up to the uncapped delay and caps afterwards: 97 of 100 of its 13th delays equal the cap.
     @Test(arguments: [1, 20_260_131] as [UInt64]) func swiftRetriersFullJitterIsCappedFirst(seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(500), maximum: .seconds(60)).jitter(.full)
         var generator = SeededGenerator(seed: seed)
@@ -61,7 +61,7 @@ struct PeerBackoffTests {
         }
     }
 
-    /// Bounded here: the walk has no end at the cap that most of its steps would be cut off at.
+    /// The cap applies before each draw, so most steps do not end at the cap.
     @Test func swiftRetriersDecorrelatedDelaysGrowThreefoldAtMost() {
         let backoff = Backoff.exponential(initial: .milliseconds(500), maximum: .seconds(60)).jitter(.decorrelated)
         var previous: Duration?
@@ -76,7 +76,7 @@ struct PeerBackoffTests {
         #expect(backoff.delay(afterFailure: 9, previous: .seconds(40), using: &generator) == .seconds(30.25))
     }
 
-    @Test func swiftRetrysDelaysAreSpreadBelowACapOrNone() {
+    @Test func swiftRetrysDelaysAreJittered() {
         let base3 = Backoff.exponential(initial: .seconds(3)).jitter(.full)
         #expect(delays(base3, 1...5, .least) == seconds([0, 0, 0, 0, 0]))
         for (delay, end) in zip(delays(base3, 1...5, .greatest), seconds([3, 6, 12, 24, 48])) {
@@ -88,14 +88,14 @@ struct PeerBackoffTests {
         #expect(delays(endless, [64, 65]) == [.seconds(Int64.max), .seconds(Int64.max)])
     }
 
-    @Test func ph1psStrategiesHaveTheirCounterparts() {
+    @Test func ph1psStrategiesHaveCounterparts() {
         #expect(delays(.immediate, 1...4) == seconds([0, 0, 0, 0]))
         #expect(delays(.constant(.seconds(1)), 1...4) == seconds([1, 1, 1, 1]))
         #expect(delays(.linear(initial: .seconds(2), increment: .seconds(3)), 1...4) == seconds([2, 5, 8, 11]))
         let exponential = Backoff.exponential(initial: .seconds(3))
         #expect(delays(exponential, 1...4) == seconds([3, 6, 12, 24]))
         #expect(delays(.exponential(initial: .seconds(3), maximum: .seconds(10)), 1...4) == seconds([3, 6, 10, 10]))
-        // A least delay is a function of another backoff's delays.
+        // A minimum is a function of another backoff's delays.
         let atLeast7 = Backoff.custom { n in
             var generator = SeededGenerator(seed: 100)
             return max(.seconds(7), exponential.delay(afterFailure: n, using: &generator))
@@ -113,7 +113,7 @@ struct PeerBackoffTests {
     @Test(arguments: [(1, 0.1), (2, 0.125), (5, 0.2441), (10, 0.7451), (15, 2.274), (20, 6.939), (25, 21.18), (29, 51.70)])
     func asyncHTTPClientsConnectionDelaysGrowByAQuarter(n: Int, expected: Double) {
         let backoff = Backoff.exponential(initial: .milliseconds(100), multiplier: 1.25, maximum: .seconds(60))
-        // The same written down as it is there, by multiplying.
+        // The same formula as there, by multiplication.
         let custom = Backoff.custom(maximum: .seconds(60)) { n in
             (1..<max(n, 1)).reduce(Duration.milliseconds(100)) { delay, _ in min(delay * 1.25, .seconds(60)) }
         }
@@ -142,14 +142,14 @@ struct PeerBackoffTests {
         #expect(delays(.linear(initial: .seconds(60), increment: .seconds(60)), 1...5) == seconds([60, 120, 180, 240, 300]))
     }
 
-    /// Polly spreads constant delays by a quarter to both sides; the same range is two fifths below a quarter more.
+    /// Polly spreads constant delays by a quarter to both sides: the same range is two fifths below 1.25 times the delay.
     @Test(arguments: [(0, 0.75), (0.4, 0.95), (0.6, 1.05), (0.5, 1), (0.999999, 1.2499995)])
     func pollysQuarterToBothSidesIsAShare(random: Double, expected: Double) {
         let backoff = Backoff.constant(.milliseconds(1250)).jitter(.proportional(0.4))
         #expect(abs(delays(backoff, [1], ConstantGenerator(UInt64(random * 0x1p64)))[0] / .seconds(expected) - 1) < 1e-9)
     }
 
-    /// Cut off at the cap, the walk ends there: 19 of 100 tenth delays are the cap, and 75 of 100 fortieth if the cap is outside.
+    /// If the cap applies after the draw, 19 of 100 tenth delays and 75 of 100 fortieth delays equal it.
     @Test(arguments: [1, 2, 20_260_131] as [UInt64]) func awsWalksDoNotEndAtTheirCap(seed: UInt64) {
         let backoff = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(10)).jitter(.decorrelated)
         var generator = SeededGenerator(seed: seed)

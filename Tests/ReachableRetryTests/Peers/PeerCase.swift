@@ -12,9 +12,9 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     enum Change: Sendable {
         case down
         case up
-        /// Out and in again.
+        /// Pulled and plugged in again.
         case flap
-        /// Everything is said once more, and nothing is different.
+        /// All events again, without a change.
         case echo
     }
 
@@ -25,7 +25,7 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
     var isOnline = true
     var changes: [(at: Double, Change)] = []
     var starts: [Double]
-    /// `nil` if the job lasts for ever.
+    /// `nil` if the job does not end.
     var ends: Double?
     var result = "ok"
     /// The reason for giving up; `nil` if the job succeeds.
@@ -35,16 +35,16 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
 
     func check() async throws {
         try await Scenario(online: isOnline, release: .immediate).run { scenario in
-            let stories = Mutex<[GiveUp]>([])
-            await scenario.submit("job", policy.onGiveUp { report in stories.withLock { $0.append(report) } }, acts: acts)
+            let reports = Mutex<[GiveUp]>([])
+            await scenario.submit("job", policy.onGiveUp { report in reports.withLock { $0.append(report) } }, acts: acts)
             for (time, change) in changes { try await scenario.at(.seconds(time)) { try change.happen(to: $0) } }
             await scenario.advance(to: .seconds(2000))
             #expect(scenario.starts("job") == starts)
             #expect(scenario.ended("job") == ends)
             if ends != nil { #expect(scenario.result("job") == result) }
-            let told = stories.withLock(\.self)
-            #expect(told.map(\.reason) == (reason.map { [$0] } ?? []))
-            #expect(told.allSatisfy { $0.attempts == starts.count }, "the report counts what was started")
+            let given = reports.withLock(\.self)
+            #expect(given.map(\.reason) == (reason.map { [$0] } ?? []))
+            #expect(given.allSatisfy { $0.attempts == starts.count }, "the report counts what was started")
         }
     }
 }

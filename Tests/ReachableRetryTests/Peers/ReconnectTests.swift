@@ -3,11 +3,13 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
-/// Reconnects that others turn into storms, or lose: with the jobs of all of them let go at once.
+/// Reconnects that cause storms or get lost in other libraries.
+///
+/// No release policy limits the jobs here.
 @Suite(.timeLimit(.minutes(10))) struct ReconnectTests {
     private static let long = RetryPolicy.peer(.constant(.seconds(60)), attempts: 4)
 
-    /// Others start all jobs at each of the flaps, and charge them.
+    /// Other libraries start all jobs at each flap, and charge them.
     @Test func tenFlapsStartOneAttemptEachAndChargeNothing() async throws {
         try await Scenario(online: false, release: .immediate).run { scenario in
             await scenario.submit("job", .scenario.giveUpAfter(maxAttempts: 1), .fails(after: .milliseconds(100)))
@@ -25,7 +27,7 @@ import Testing
         }
     }
 
-    /// A clock that counts the sleep of the machine makes all delays due at once, before the carrier is back.
+    /// On a clock that includes suspend, all delays are due at the resume, before the carrier is back.
     @Test(arguments: [true, false]) func jobsDueDuringSuspensionWaitForTheNetwork(isTold: Bool) async throws {
         try await Scenario(release: .immediate).run { scenario in
             let names = (0..<100).map(String.init)
@@ -35,7 +37,7 @@ import Testing
             if isTold {
                 scenario.network.suspend(for: .seconds(3600))
             } else {
-                // The timers come first, and the monitor hears of the loss half a second later.
+                // The timers fire first; the monitor receives the loss 0.5 s later.
                 scenario.clock.jump(by: .seconds(3600))
             }
             await scenario.settle()
@@ -48,11 +50,11 @@ import Testing
         }
     }
 
-    /// Another interface carries the traffic while an attempt runs on the old one's address.
+    /// Traffic moves to another interface while an attempt uses the old address.
     ///
-    /// Others interrupt all connections. Ours lets the attempt run: if it fails, the switch is to blame.
+    /// Other libraries interrupt all connections. This one continues the attempt; a failure is then the network's fault.
     @Test(arguments: [nil, .zero] as [Duration?], [true, false])
-    func anAttemptOutlivesASwitch(grace: Duration?, succeeds: Bool) async throws {
+    func attemptContinuesAcrossASwitch(grace: Duration?, succeeds: Bool) async throws {
         try await Scenario(release: .immediate).run { scenario in
             try scenario.network.addLink("wlan0", kind: .wireless)
             try scenario.network.addAddress("wlan0", "198.51.100.10/24")
@@ -68,28 +70,28 @@ import Testing
     }
 
     private static let cases: [PeerCase] = [
-        // Others sleep on to 3 and charge the attempt, or wait for 30 s and more.
+        // Other libraries sleep until 3 s and charge the attempt, or wait for 30 s and more.
         PeerCase(
             name: "an outage that ends after the attempt", policy: .scenario, acts: [.fails(after: .seconds(2)), .ok()],
             changes: [(0.5, .down), (2.2, .up)], starts: [0, 2.2], ends: 2.3),
         PeerCase(
             name: "an outage within the attempt", policy: .scenario, acts: [.fails(after: .seconds(2)), .ok()],
             changes: [(0.5, .down), (0.7, .up)], starts: [0, 2], ends: 2.1),
-        // Others try four times into the outage and are through with it before it is over.
+        // Other libraries spend four attempts on the outage and give up before its end.
         PeerCase(
             name: "submitted offline", policy: .scenario, acts: [.fails(), .fails(), .ok()], isOnline: false,
             changes: [(10, .up)], starts: [10, 11.1, 13.2], ends: 13.3),
-        // Others cut the order short at 6, or count from there.
+        // Other libraries end the server's delay at 6 s, or restart it there.
         PeerCase(
             name: "an order, and reconnects before and after it", policy: .scenario,
             acts: [.fails(Trouble.busy(retryAfter: .seconds(30))), .fails(), .ok()],
             changes: [(5, .down), (6, .up), (20, .down), (40, .up)], starts: [0, 40, 42.1], ends: 42.2),
-        // Others reset all delays, whatever the fault.
+        // Other libraries reset all delays for every fault.
         PeerCase(
             name: "a busy server's delays go on", policy: .scenario.giveUpAfter(maxAttempts: 5),
             acts: [.fails(Trouble.busy(retryAfter: nil))], changes: [(0.5, .flap), (1, .flap)],
             starts: [0, 0.5, 1, 5.1, 13.2], ends: 13.3, result: "busy(retryAfter: nil)", reason: .attempts),
     ]
 
-    @Test(arguments: cases) func reconnectsAreNeitherLostNorCountedTwice(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: cases) func reconnectsCountExactlyOnce(peer: PeerCase) async throws { try await peer.check() }
 }

@@ -39,11 +39,11 @@ import Testing
             starts: [0, 240, 500, 780, 1090], ends: 1320, result: "other", reason: .attempts),
     ]
 
-    @Test(arguments: cases) func rxSwiftExtsBehaviorsHaveTheirCounterparts(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: cases) func rxSwiftExtsBehaviorsHaveCounterparts(peer: PeerCase) async throws { try await peer.check() }
 
     private static let waiting = RetryPolicy.peer(.constant(.seconds(1)), attempts: 2).connectivity(.wait(upTo: .seconds(30)))
 
-    /// It counts its timeout from the subscription, and reports it in place of the error.
+    /// RxReachability counts its timeout from the subscription, and throws it instead of the error.
     private static let waits: [PeerCase] = [
         PeerCase(
             name: "a failure offline is repeated at the reconnect", policy: waiting, acts: [.fails(after: .seconds(1)), .ok()],

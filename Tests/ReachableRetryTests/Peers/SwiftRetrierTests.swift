@@ -16,11 +16,11 @@ import Testing
         PeerCase(
             name: "three attempts", policy: .peer(slots, attempts: 3), acts: [instant],
             starts: [0, 0.5, 1.5], ends: 1.5, result: "other", reason: .attempts),
-        // It traps.
+        // SwiftRetrier traps.
         PeerCase(
             name: "no attempts count as one", policy: .peer(slots, attempts: 0), acts: [instant],
             starts: [0], ends: 0, result: "other", reason: .attempts),
-        // It gives up at 15.5, since the next delay ends behind the limit. Ours stays: a reconnect may end the delay.
+        // SwiftRetrier gives up at 15.5 s, because the next delay ends after the limit. Here a reconnect may end the delay.
         PeerCase(
             name: "half a minute", policy: limited(to: 30), acts: [instant],
             starts: [0, 0.5, 1.5, 3.5, 7.5, 15.5], ends: 30, result: "other", reason: .deadline),
@@ -30,7 +30,7 @@ import Testing
         PeerCase(
             name: "a little more", policy: limited(to: 32), acts: [instant],
             starts: [0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5], ends: 32, result: "other", reason: .deadline),
-        // It never interrupts an attempt for that.
+        // SwiftRetrier does not interrupt the attempt.
         PeerCase(
             name: "an attempt that outlasts the limit", policy: limited(to: 30), acts: [.ok(after: .seconds(100))],
             starts: [0], ends: 30, result: "\(RetryError.deadline)", reason: .deadline),
@@ -60,18 +60,18 @@ import Testing
             await scenario.submit("job", policy, acts: life.acts)
             await scenario.advance(to: .seconds(60))
             await scenario.bus.shutdown(drain: nil)
-            var told: [RetryEvent.Kind] = []
-            for await event in events { told.append(event.kind) }
-            #expect(told == life.events)
+            var kinds: [RetryEvent.Kind] = []
+            for await event in events { kinds.append(event.kind) }
+            #expect(kinds == life.events)
         }
     }
 
-    /// What is lost cancels the attempt.
+    /// A lost condition cancels the attempt.
     ///
-    /// There a new life begins, with its number, its time and its policy; ours goes on with its counters, and with the first
-    /// delay if that is the policy's rule.
+    /// SwiftRetrier then starts from the beginning. Here the job keeps its counters, and its delays restart
+    /// if the policy says so.
     @Test(arguments: [(.automatic, 10.6), (.keepBackoff, 11.1)] as [(RetryPolicy.ReconnectRule, Double)])
-    func aConditionThatIsLostInterruptsTheAttempt(rule: RetryPolicy.ReconnectRule, last: Double) async throws {
+    func lostConditionInterruptsTheAttempt(rule: RetryPolicy.ReconnectRule, last: Double) async throws {
         try await Scenario(release: .immediate).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let policy = RetryPolicy.peer(Self.slots, attempts: 3).giveUpAfter(elapsed: .seconds(12)).onReconnect(rule)
@@ -88,23 +88,23 @@ import Testing
         }
     }
 
-    @Test func aConditionThatNeverHoldsStartsNothing() async throws {
+    @Test func unsatisfiedConditionStartsNothing() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let login = ConditionSource("login", isSatisfied: false)
             await scenario.submit("waits", .peer(Self.slots, attempts: 3), when: [login.condition], .ok())
             await scenario.advance(to: .seconds(3600))
             #expect(scenario.starts("waits").isEmpty && scenario.bus.nextWakeUp == nil)
-            // There a job whose condition ends unsatisfied just finishes without an event.
+            // In SwiftRetrier a job whose condition ends unsatisfied finishes without an event.
             try await scenario.at(.seconds(3700)) { _ in login.finish() }
             #expect(scenario.starts("waits").isEmpty && scenario.result("waits") == "\(RetryError.conditionEnded)")
         }
     }
 
-    /// Its decorrelated delays follow from what was left of the delay before.
+    /// SwiftRetrier's decorrelated delays follow the shortened previous delay.
     ///
-    /// Ours follow from the delay that was drawn, also if a reconnect cut it short.
+    /// Here they follow the drawn delay, even if a reconnect cut it short.
     @Test(arguments: [1, 7, 20_260_131] as [UInt64], [false, true])
-    func decorrelatedDelaysFollowFromThoseDrawn(seed: UInt64, isCut: Bool) async throws {
+    func decorrelatedDelaysFollowDrawnDelays(seed: UInt64, isCut: Bool) async throws {
         let backoff = Self.slots.jitter(.decorrelated)
         var generator = SeededGenerator(seed: seed)
         var delays: [Duration] = []
@@ -122,15 +122,15 @@ import Testing
         }
     }
 
-    /// It traps at the 64th doubling, an hour into an outage.
-    @Test func aThousandFailuresAreNoTrap() async throws {
+    /// SwiftRetrier traps at the 64th doubling, an hour into an outage.
+    @Test func thousandFailuresDoNotTrap() async throws {
         try await Scenario(release: .immediate).run { scenario in
             let policy = RetryPolicy.peer(Self.slots.jitter(.full), attempts: 1000)
             await scenario.submit("job", policy, Self.instant)
             await scenario.advance(to: .seconds(100_000))
             let starts = scenario.starts("job")
             #expect(starts.count == 1000)
-            // Its jitter is also gone by then, since the cap comes after it.
+            // Its jitter has no effect by then, because the cap applies after it.
             let late = zip(starts.dropFirst(500), starts.dropFirst(501)).map { $1 - $0 }
             #expect(late.allSatisfy { $0 <= 60 } && late.count { $0 < 59 } > 400, "the delays at the cap still differ")
         }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The texts that show code, and the code that they show.
+/// The code blocks of documents, and the compiled files that they show.
 enum Documents {
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -10,14 +10,14 @@ enum Documents {
         try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
     }
 
-    /// The blocks of Swift that a text shows.
+    /// The Swift code blocks of a document.
     static func swiftBlocks(_ path: String) throws -> [String] {
         try text(path).components(separatedBy: "```swift\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }
     }
 
-    /// Holds blocks of Swift against the files that are compiled.
+    /// Checks that code blocks occur in compiled files.
     static func expect(_ shown: [String], toBeTheFilesOf path: String, _ location: SourceLocation = #_sourceLocation) throws {
         let folder = root.appendingPathComponent(path)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }

@@ -38,9 +38,9 @@ extension FailureReport {
     static let unreachable = FailureReport(.unreachable)
     static let unanswered = FailureReport(.unanswered)
     static let timedOut = FailureReport(.timedOut)
-    static let nameless = FailureReport(.nameless)
+    static let noNameServer = FailureReport(.noNameServer)
     static let refused = FailureReport(.refused)
-    static let addressless = FailureReport(.addressless)
+    static let noSourceAddress = FailureReport(.noSourceAddress)
     static let shortage = FailureReport(.shortage)
     /// An unclassified error that ends the job.
     static let final = FailureReport(.unclassified, mayRetry: false)

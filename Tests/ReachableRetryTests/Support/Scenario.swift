@@ -24,9 +24,9 @@ enum Trouble: Error, Hashable {
     case unanswered
     case refused
     case timedOut
-    case nameless
+    case noNameServer
 
-    /// Tells the bus what they mean.
+    /// Returns a policy that classifies these errors.
     static func classified(_ policy: RetryPolicy) -> RetryPolicy {
         policy.classify { error in
             guard case .busy(let delay) = error as? Trouble else { return nil }
@@ -45,7 +45,7 @@ enum Trouble: Error, Hashable {
 
 /// Runs jobs on a bus over a simulated network in virtual time, one thing at a time.
 ///
-/// What happens at a moment has settled before the next moment comes.
+/// All tasks of a moment settle before the next moment.
 final class Scenario: Sendable {
     struct Log {
         var starts: [String: [Duration]] = [:]
@@ -79,12 +79,12 @@ final class Scenario: Sendable {
             generator: SeededGenerator(seed: seed), source: source)
     }
 
-    /// Runs the monitor while the body looks.
+    /// Runs the monitor during the body.
     func run(_ body: @Sendable (Scenario) async throws -> Void) async throws {
         try await world.run { _ in try await body(self) }
     }
 
-    /// Submits a job whose attempts do what is written; the last act is repeated.
+    /// Submits a job with scripted attempts; the last act repeats.
     @discardableResult
     func submit(
         _ id: String, _ policy: RetryPolicy, to scope: Scope = .internet, when conditions: [Condition] = [], _ acts: Act...
@@ -99,7 +99,7 @@ final class Scenario: Sendable {
         await submit(id, policy, to: scope, when: conditions) { number, _ in acts[min(number, acts.count) - 1] }
     }
 
-    /// Submits a job to a server that the network does not lead to before a moment, though the path is there.
+    /// Submits a job to a server that is unreachable until a moment, although the path is satisfied.
     func submit(
         _ id: String, _ policy: RetryPolicy, reachedFrom time: Duration, before act: Act = .fails(Trouble.unreachable)
     ) async {
@@ -134,7 +134,7 @@ final class Scenario: Sendable {
 
     func advance(to time: Duration) async { await world.clock.advance(to: .init(offset: time)) }
 
-    /// Lets time pass, and then something happen.
+    /// Advances the time, then runs the body.
     func at(_ time: Duration, _ change: (SimulatedNetwork) throws -> Void) async throws {
         await advance(to: time)
         try change(network)
@@ -158,7 +158,7 @@ final class Scenario: Sendable {
         world.start(operation)
     }
 
-    /// Lets time pass until a task that was started here is over.
+    /// Advances the time until a task of this scenario ends.
     func letPass<Value, Failure>(until task: Task<Value, Failure>) async {
         let isOver = Atomic(false)
         let waiting = world.start {
@@ -170,7 +170,7 @@ final class Scenario: Sendable {
         await waiting.value
     }
 
-    /// When the job's attempts started, in seconds, to the millisecond.
+    /// The start times of the job's attempts, in seconds, rounded to milliseconds.
     func starts(_ id: String) -> [Double] { log.withLock { $0.starts[id] ?? [] }.map(Self.seconds) }
 
     func result(_ id: String) -> String? { log.withLock { $0.results[id]?.outcome } }

@@ -3,28 +3,33 @@ import Testing
 
 @testable import ReachableRetry
 
-/// The core in every state that it can be in: what the rules promise holds in each.
+/// Checks the invariants in every reachable state of the core.
 ///
-/// There are two jobs and two scopes, which may come and go as often as they like. A second exploration adds one cancellation and
-/// one retry now, at any moment. Both look at the nearest states, and at all of them with `RETRY_EXPLORE_WHOLE` in the environment;
-/// what is left out is printed. With `RETRY_EXPLORE` there are three jobs; with a number for `RETRY_EXPLORE_ALL` all kinds of
-/// failures and three epochs of each scope, and so many of the nearest states, for those have no end that could be waited for.
-/// These three are for builds with optimization: `swift test -c release -Xswiftc -enable-testing`.
+/// Two jobs and two scopes, which may change any number of times. A second exploration adds one cancellation and one call to retry
+/// now, at any moment. Both explore the nearest states and print how many they left out. Environment variables widen them:
+///
+/// - `RETRY_EXPLORE_WHOLE`: all states.
+/// - `RETRY_EXPLORE`: three jobs.
+/// - `RETRY_EXPLORE_ALL`, a number: this many states, with all failures and three epochs of each scope, because that exploration
+///   takes too long to finish.
+///
+/// Use these three with optimization: `swift test -c release -Xswiftc -enable-testing`.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct CoreExhaustiveTests {
     typealias Setting = CoreWorld.Setting
 
     private static let isWide = getenv("RETRY_EXPLORE") != nil
     private static let isWhole = getenv("RETRY_EXPLORE_WHOLE") != nil
-    /// The states that a build without optimization explores in some five seconds, and those with cancellations and retries now
-    /// that it explores in about one.
+    /// The number of states to explore: without optimization about 5 s, and about 1 s with cancellations and retry now.
     private static let nearest = (plain: 5000, cancelled: 2000)
-    private static let most = getenv("RETRY_EXPLORE_ALL").flatMap { Int(String(cString: $0)) }
+    private static let statesFromEnvironment = getenv("RETRY_EXPLORE_ALL").flatMap { Int(String(cString: $0)) }
 
-    /// The first two jobs, or all.
+    /// Returns a setting with the first two jobs, or with all.
     private static func setting(
         _ name: String, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, scopes: Int = 2, jobs: [Setting.Job]
     ) -> Setting {
-        if most != nil { return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes) }
+        if statesFromEnvironment != nil {
+            return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes)
+        }
         return Setting(
             name: name, release: release, maxConcurrent: maxConcurrent, jobs: isWide ? jobs : Array(jobs.prefix(2)),
             scopes: scopes, epochs: nil, retryNows: 0, cancellations: 0, failures: [.connectivity, .server], delays: [1000])
@@ -42,14 +47,14 @@ import Testing
         setting(
             "immediate",
             jobs: [
-                Setting.Job(variant: Variant(most: 2, elapsed: 1700)), Setting.Job(scope: 1),
-                Setting.Job(variant: Variant(mode: .accelerate, most: 2)),
+                Setting.Job(variant: Variant(maxAttempts: 2, elapsed: 1700)), Setting.Job(scope: 1),
+                Setting.Job(variant: Variant(mode: .accelerate, maxAttempts: 2)),
             ]),
         setting(
             "immediate, other conditions",
             jobs: [
-                Setting.Job(others: [1]), Setting.Job(variant: Variant(most: 2, elapsed: 1200, waitLimit: 700), scope: 1),
-                Setting.Job(variant: Variant(mode: .ignore, most: 2), scope: 1),
+                Setting.Job(others: [1]), Setting.Job(variant: Variant(maxAttempts: 2, elapsed: 1200, waitLimit: 700), scope: 1),
+                Setting.Job(variant: Variant(mode: .ignore, maxAttempts: 2), scope: 1),
             ]),
         setting("gated", gated(interactiveBypass: 1), jobs: [Setting.Job(), Setting.Job(scope: 1), Setting.Job()]),
         setting(
@@ -57,7 +62,7 @@ import Testing
             jobs: [Setting.Job(destination: "a"), Setting.Job(destination: "a"), Setting.Job(destination: "a")]),
         setting(
             "gated, with a deadline", gated(interactiveBypass: 1), scopes: 1,
-            jobs: [Setting.Job(destination: "a"), Setting.Job(variant: Variant(most: 2, elapsed: 1700), destination: "a")]),
+            jobs: [Setting.Job(destination: "a"), Setting.Job(variant: Variant(maxAttempts: 2, elapsed: 1700), destination: "a")]),
         setting(
             "gated, bulk", gated(interactiveBypass: 1), scopes: 1,
             jobs: [Setting.Job(priority: .bulk), Setting.Job(priority: .interactive)]),
@@ -66,7 +71,7 @@ import Testing
             jobs: [Setting.Job(), Setting.Job(priority: .interactive), Setting.Job(priority: .interactive)]),
         setting(
             "gated, without a bypass", gated(interactiveBypass: 0), scopes: 1,
-            jobs: [Setting.Job(variant: Variant(most: 2, grace: 0)), Setting.Job(priority: .interactive), Setting.Job()]),
+            jobs: [Setting.Job(variant: Variant(maxAttempts: 2, grace: 0)), Setting.Job(priority: .interactive), Setting.Job()]),
         setting(
             "gated, at a rate", gated(interactiveBypass: 1, rate: 1), scopes: 1,
             jobs: [Setting.Job(), Setting.Job(), Setting.Job()]),
@@ -80,28 +85,28 @@ import Testing
     @Test(arguments: settings.map(\.name)) func invariantsHoldInEveryState(name: String) throws {
         let setting = try #require(Self.settings.first { $0.name == name })
         let isWhole = Self.isWhole || Self.isWide
-        let outcome = try explore(setting, most: isWhole ? .max : Self.most ?? Self.nearest.plain)
+        let outcome = try explore(setting, limit: isWhole ? .max : Self.statesFromEnvironment ?? Self.nearest.plain)
         #expect(outcome.isComplete || !isWhole)
-        #expect(outcome.states >= Self.most ?? Self.nearest.plain || outcome.isComplete)
+        #expect(outcome.states >= Self.statesFromEnvironment ?? Self.nearest.plain || outcome.isComplete)
     }
 
     @Test(arguments: settings.map(\.name)) func invariantsHoldWithCancellationsAndRetryNow(name: String) throws {
         var setting = try #require(Self.settings.first { $0.name == name })
         (setting.name, setting.retryNows, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
-        let outcome = try explore(setting, most: Self.isWhole ? .max : Self.most ?? Self.nearest.cancelled)
+        let outcome = try explore(setting, limit: Self.isWhole ? .max : Self.statesFromEnvironment ?? Self.nearest.cancelled)
         #expect(outcome.isComplete || !Self.isWhole)
-        #expect(outcome.depth >= 5, "a job has begun, failed, waited, and was cancelled or retried within so many steps")
+        #expect(outcome.depth >= 5, "within this many steps a job starts, fails, waits, and is cancelled or retried now")
     }
 
-    private func explore(_ setting: Setting, most: Int) throws -> CoreExploration.Outcome {
+    private func explore(_ setting: Setting, limit: Int) throws -> CoreExploration.Outcome {
         let clock = ContinuousClock()
         let start = clock.now
-        let outcome = CoreExploration.explore(setting, most: most)
+        let outcome = CoreExploration.explore(setting, limit: limit)
         let time = clock.now - start
-        let reach = outcome.isComplete ? "all there are" : "all within \(outcome.depth) steps of the beginning"
+        let reach = outcome.isComplete ? "complete" : "complete within \(outcome.depth) steps of the start"
         print("\(setting.name): \(outcome.states) states, \(outcome.steps) steps between them, \(reach), in \(time)")
         if !outcome.isComplete {
-            print("\(setting.name): left out: what follows from \(outcome.unexplored) of these states")
+            print("\(setting.name): left out: the successors of \(outcome.unexplored) of these states")
         }
         #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
         return outcome

@@ -1,8 +1,8 @@
 @testable import ReachableRetry
 
-/// All states of a core that can be reached by the steps of a setting, the shortest ways first.
+/// A breadth-first search of all states of a core that the steps of a setting can reach.
 struct CoreExploration {
-    /// The way to a state.
+    /// The step that led to a state.
     private struct Origin {
         var state: Int32
         var step: CoreWorld.Step
@@ -12,34 +12,35 @@ struct CoreExploration {
     struct Outcome {
         var states: Int
         var steps: Int
-        /// How many steps from the beginning everything is known, and whether there is nothing further.
+        /// The number of steps within which all states are known.
         var depth: Int
+        /// True if there are no further states.
         var isComplete: Bool
         /// The number of states without explored steps.
         var unexplored = 0
-        /// The violated invariant, and the shortest way to it.
+        /// The violated invariant, and the shortest path to it.
         var fault: String?
     }
 
-    /// Enough for all that three jobs can still have to do.
-    private static let mostStepsToTheEnd = 100
+    /// The limit of steps until all jobs have ended; enough for three jobs.
+    private static let maxStepsToTheEnd = 100
 
     private let start: CoreWorld
     private var origins: [Origin] = []
     private var known: Set<CoreFingerprint> = []
-    /// The states from which all jobs are known to get through.
+    /// The states from which all jobs are known to end.
     private var live: Set<CoreFingerprint> = []
     private var steps = 0
     private var depth = 0
 
-    static func explore(_ setting: CoreWorld.Setting, most: Int) -> Outcome {
+    static func explore(_ setting: CoreWorld.Setting, limit: Int) -> Outcome {
         var exploration = CoreExploration(setting)
-        return exploration.explore(most: most)
+        return exploration.explore(limit: limit)
     }
 
     private init(_ setting: CoreWorld.Setting) { start = CoreWorld(setting) }
 
-    private mutating func explore(most: Int) -> Outcome {
+    private mutating func explore(limit: Int) -> Outcome {
         var level: [(id: Int32, world: CoreWorld)] = [(-1, start)]
         known.insert(CoreFingerprint(start))
         while !level.isEmpty {
@@ -56,11 +57,11 @@ struct CoreExploration {
                         next.append((Int32(origins.count - 1), reached))
                         try checkEnd(reached, fingerprint)
                     } catch {
-                        let way = (path(to: id) + [step]).map { "\($0)" }.joined(separator: "\n")
-                        return outcome(isComplete: false, fault: "\(error.text)\nafter:\n\(way)")
+                        let path = (path(to: id) + [step]).map { "\($0)" }.joined(separator: "\n")
+                        return outcome(isComplete: false, fault: "\(error.text)\nafter:\n\(path)")
                     }
                 }
-                guard known.count < most else {
+                guard known.count < limit else {
                     return outcome(isComplete: false, unexplored: level.count - place - 1 + next.count)
                 }
             }
@@ -85,23 +86,24 @@ struct CoreExploration {
         return path.reversed()
     }
 
-    /// If all is well from here on, all jobs get through.
+    /// Checks that all jobs end if every attempt succeeds from here on.
     private mutating func checkEnd(_ world: CoreWorld, _ fingerprint: CoreFingerprint) throws(CoreWorld.Fault) {
         var (world, fingerprint) = (world, fingerprint)
         var seen: [CoreFingerprint] = []
-        var way: [CoreWorld.Step] = []
+        var path: [CoreWorld.Step] = []
         while !live.contains(fingerprint) {
             seen.append(fingerprint)
             do {
                 guard let step = try world.stepTowardsTheEnd() else { break }
-                way.append(step)
+                path.append(step)
                 try world.play(step)
             } catch {
                 throw CoreWorld.Fault(
-                    text: "\(error.text)\nin the end, when all is well:\n\(way.map { "\($0)" }.joined(separator: "\n"))")
+                    text: "\(error.text)\nin the end, when every attempt succeeds:\n\(path.map { "\($0)" }.joined(separator: "\n"))"
+                )
             }
             fingerprint = CoreFingerprint(world)
-            guard seen.count < Self.mostStepsToTheEnd else { throw CoreWorld.Fault(text: "they do not end: \(world.jobs)") }
+            guard seen.count < Self.maxStepsToTheEnd else { throw CoreWorld.Fault(text: "jobs do not end: \(world.jobs)") }
         }
         live.formUnion(seen)
     }

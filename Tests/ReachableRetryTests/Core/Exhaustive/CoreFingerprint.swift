@@ -2,14 +2,14 @@
 
 /// A fingerprint that is equal for states with the same future.
 ///
-/// The core holds absolute times, growing numbers and the remains of lists. Here a time is its rank among those that are to come,
-/// an epoch whether it is behind, a turn its rank, and jobs that are alike may change places. Numbers that only name things are
-/// left out, and so are facts that only reports contain or that no decision reads again: a scope and a gate without jobs.
+/// The core holds absolute times and growing numbers. The fingerprint replaces a time and a queue position by its rank, and an
+/// epoch by a flag for "changed since". It does not distinguish equal jobs. It leaves out identifiers, facts that only reports
+/// contain, and facts that no decision reads again, such as a scope without jobs.
 struct CoreFingerprint: Hashable {
     private(set) var bytes: [UInt8] = []
 
     init(_ world: CoreWorld) {
-        for order in world.orders {
+        for order in world.jobOrders {
             var writer = Writer(now: world.time, order: order)
             writer.write(world)
             let candidate = writer.finish()
@@ -19,10 +19,10 @@ struct CoreFingerprint: Hashable {
 
     private struct Writer {
         let now: BusTime
-        /// The jobs in the order in which they are written.
+        /// The order in which jobs are written.
         let order: [Int]
         var bytes: [UInt8] = []
-        /// The times to come, and where their ranks belong.
+        /// The future times, and the bytes for their ranks.
         private var times: [(place: Int, time: Int64)] = []
         private var positions: [(place: Int, position: QueuePosition)] = []
 
@@ -53,7 +53,7 @@ struct CoreFingerprint: Hashable {
             return bytes
         }
 
-        /// Writes ranks, of values in their order.
+        /// Writes the ranks of sorted values.
         private mutating func rank<Value: Equatable>(_ values: [(place: Int, value: Value)], from first: UInt8) {
             var (rank, last) = (first, values.first?.value)
             for (place, value) in values {
@@ -75,7 +75,7 @@ struct CoreFingerprint: Hashable {
             guard world.isOfInterest(scope: index) else { return bytes.append(254) }
             flags(world.scopes[index].isUp)
             if let epochs = world.setting.epochs { number(epochs - world.scopes[index].epoch) }
-            // What gates that are still to be made will ask.
+            // Future gates of this scope read the time of its last edge.
             let isGateless = (world.jobs.count..<world.setting.jobs.count).contains { job in
                 world.scope(job) == index && !world.gates[world.places[job]].exists
             }
@@ -117,7 +117,7 @@ struct CoreFingerprint: Hashable {
             for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
                 time(moment)
             }
-            // Before the first attempt nothing was armed.
+            // Nothing was armed before the first attempt.
             if job.history.started > 0 {
                 flags(
                     world.epoch(index) != job.history.armedEpoch, scope.epoch != job.history.armedScopeEpoch,
@@ -140,7 +140,7 @@ struct CoreFingerprint: Hashable {
             number(gate.window)
             number(gate.successes)
             number(gate.goodWidth)
-            // From the second on all delays are the same.
+            // All delays from the second one on are equal.
             number(min(gate.failures, 2))
             flags(gate.isOverloaded)
             number(gate.failed.count)
@@ -151,7 +151,7 @@ struct CoreFingerprint: Hashable {
                 time(moment)
             }
             for run in gate.countedRuns {
-                // Those that have ended are thrown away unseen.
+                // The core drops ended runs without reading them.
                 guard let runner = world.jobs.firstIndex(where: { $0.key == run.key && $0.started == run.attempt }),
                     world.jobs[runner].state == .running
                 else { continue }
@@ -160,7 +160,7 @@ struct CoreFingerprint: Hashable {
             }
         }
 
-        /// Gates are kept when their jobs have ended.
+        /// Returns the gate of a job; the core keeps gates after the end of their jobs.
         private func place(_ index: Int, _ world: CoreWorld) -> Int32? {
             let name = world.setting.jobs[index]
             return world.core.gates.all(of: ConditionIndex(name.scope)).first {

@@ -15,11 +15,14 @@ extension CoreWorld {
             case .start(let key): try started(index(key))
             case .interrupt(let key, let interruption):
                 let index = index(key)
-                try check(jobs[index].state == .running && jobs[index].interruptedBy == nil, "it is interrupted", index)
+                try check(
+                    jobs[index].state == .running && jobs[index].interruptedBy == nil, "it is interrupted, but does not run", index)
                 jobs[index].interruptedBy = interruption
             case .end(let key, _):
                 let index = index(key)
-                try check(jobs[index].state != .ended && jobs[index].state != .running, "it ends while it is not over", index)
+                try check(
+                    jobs[index].state != .ended && jobs[index].state != .running, "it ends though it is \(jobs[index].state)", index
+                )
                 jobs[index].state = .ended
             case .handBack(let key, _): try check(false, "it is handed back, and was not submitted so", index(key))
             case .publish, .warnOfShortage: break
@@ -27,7 +30,7 @@ extension CoreWorld {
         }
     }
 
-    /// The job's number; a job may start before its key is known.
+    /// Returns the job's number; a job may start before its key is known.
     private func index(_ key: JobKey) -> Int { jobs.firstIndex { $0.key == key } ?? jobs.count - 1 }
 
     // MARK: - Attempts
@@ -35,11 +38,11 @@ extension CoreWorld {
     private mutating func started(_ index: Int) throws(Fault) {
         let job = jobs[index]
         try check(job.state == .parked, "it starts while it is \(job.state)", index)
-        try check(isMet(index), "it starts though something is missing", index)
-        try check(job.hard <= now, "it starts before the time that a server ordered", index)
-        try check(release(index) <= now, "it starts before its backoff is over", index)
+        try check(isMet(index), "it starts with an unmet condition", index)
+        try check(job.hard <= now, "it starts during the delay ordered by its server", index)
+        try check(release(index) <= now, "it starts during its backoff", index)
         try check(deadline(index) > now, "it starts after its deadline", index)
-        try check(job.charged < setting.jobs[index].variant.most ?? .max, "it has no attempt left", index)
+        try check(job.charged < setting.jobs[index].variant.maxAttempts ?? .max, "it has no attempt left", index)
         if job.soft > now {
             let voidedAt = epoch(index) + scopes[scope(index)].retryNows
             try check(job.voidedAt != voidedAt, "one edge cuts two delays short", index)
@@ -74,19 +77,19 @@ extension CoreWorld {
         jobs[index].state = .parked
         let isOver =
             job.isCancelled || job.interruptedBy == .deadline || failure == .permanent
-            || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.most ?? .max
+            || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.maxAttempts ?? .max
             || jobs[index].hard > deadline(index)
         noteFailure(index, failure, isCharged: isCharged)
         let (outcome, effects) = core.fail(
             key(index), failure.report, interruption: job.interruptedBy, isGone: false, at: time)
-        let told = effects.contains { if case .publish(_, .failed(_, isCharged)) = $0 { true } else { false } }
-        try check(told || job.isCancelled, "its failure is charged: \(!isCharged)", index)
+        let isPublished = effects.contains { if case .publish(_, .failed(_, isCharged)) = $0 { true } else { false } }
+        try check(isPublished || job.isCancelled, "its failure is charged: \(!isCharged)", index)
         let hasEnded = effects.contains { if case .end = $0 { true } else { false } }
         try check(hasEnded == isOver, "it ends: \(hasEnded)", index)
         if case .backOff = outcome {
             jobs[index].state = .failed
         } else if !isCharged, !isOver, let soft = core[key(index)]?.history.soft, soft != .past {
-            // The gate said for how long.
+            // The gate chose the delay.
             jobs[index].soft = Int(soft.nanoseconds / 1_000_000)
         }
         try apply(effects)
@@ -94,7 +97,7 @@ extension CoreWorld {
 
     // MARK: - Gates
 
-    /// The way leads somewhere.
+    /// Records a success or an answer: the gate stops probing.
     mutating func notePassage(_ index: Int) {
         if jobs[index].armedScope == scopes[scope(index)].epoch { gates[places[index]].isProbing = false }
     }
@@ -120,14 +123,15 @@ extension CoreWorld {
         if let pace = rules.pace, !rules.hasCanaries || core.gates[job.gate].phase != .open && !isInteractive {
             let interval = Int(pace.interval / .milliseconds(1))
             let isOnTime = gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval
-            try check(isOnTime || job.history.pass == .canary, "it starts too fast", index)
+            try check(isOnTime || job.history.pass == .canary, "it starts faster than the pace", index)
             gates[place].pacedAt = max(gates[place].pacedAt == .min ? now : gates[place].pacedAt + interval, now)
         }
         jobs[index].isProbe = false
         guard rules.hasCanaries else { return }
         let destination = setting.jobs[index].destination
-        try check(destination == nil || gates[place].throttledUntil <= now, "its server is to be left alone", index)
-        // Those that have run for long no longer count.
+        try check(
+            destination == nil || gates[place].throttledUntil <= now, "it starts during the delay ordered by its server", index)
+        // Attempts that run for long do not count.
         let beside = jobs.indices.filter { other in
             other != index && places[other] == place && jobs[other].state == .running && jobs[other].startedAt + 5000 > now
         }
@@ -136,9 +140,9 @@ extension CoreWorld {
             let probes = beside.filter { jobs[$0].isProbe }
             let interactive = probes.count { setting.jobs[$0].priority == .interactive }
             if isInteractive {
-                try check(interactive <= rules.interactiveBypass, "\(interactive) interactive jobs try the way", index)
+                try check(interactive <= rules.interactiveBypass, "\(interactive) interactive jobs probe", index)
             } else {
-                try check(probes.count == interactive, "another one tries the way already", index)
+                try check(probes.count == interactive, "another job probes already", index)
                 try check(core.gates[job.gate].retryAt <= time, "it does not wait for the gate's backoff", index)
             }
         }
@@ -152,17 +156,17 @@ extension CoreWorld {
 
     // MARK: - States
 
-    /// Lets happen what is due, and checks what must be true between any two steps.
+    /// Handles everything that is due, then checks the invariants between two steps.
     mutating func settle() throws(Fault) {
         var rounds = 0
         while core.nextTime() <= time {
             try apply(core.tick(at: time))
             rounds += 1
-            try check(rounds < 20, "its time never passes")
+            try check(rounds < 20, "the next time stays in the past")
         }
         for index in jobs.indices { try settled(index) }
         let running = jobs.count { $0.state == .running }
-        try check(core.running == running && running <= core.maxConcurrent, "\(core.running) attempts run, or \(running)")
+        try check(core.running == running && running <= core.maxConcurrent, "\(core.running) attempts run, not \(running)")
         try checkCounts()
         try checkTime()
         guard jobs.allSatisfy({ $0.state == .ended }) else { return }
@@ -171,19 +175,19 @@ extension CoreWorld {
 
     private func settled(_ index: Int) throws(Fault) {
         let job = jobs[index]
-        guard let state = core[key(index)] else { return try check(job.state == .ended, "it is gone", index) }
-        try check(job.state != .ended, "it is still there", index)
+        guard let state = core[key(index)] else { return try check(job.state == .ended, "the core has removed it", index) }
+        try check(job.state != .ended, "the core still has it", index)
         if job.state == .running {
             try check(job.interruptedBy != nil || deadline(index) > now, "it outlives its deadline", index)
         }
         guard job.state == .parked else { return }
         try check(deadline(index) > now && !job.isCancelled, "it waits after its end", index)
         guard isMet(index), release(index) <= now else { return }
-        // Ready: it runs, or its gate will start it.
+        // A ready job runs, unless its gate will start it.
         let isBusy = core.running >= core.maxConcurrent
         if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
         let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
-        try check(state.isQueued, "it does not stand in line", index)
+        try check(state.isQueued, "it is not queued", index)
         try check(isBusy || mates || core.gateTimers.count > 0, "no gate will start it", index)
     }
 
@@ -209,12 +213,12 @@ extension CoreWorld {
         }
     }
 
-    /// Without gates the next time follows from the jobs alone: a timer more would be a wake-up for nothing, one less a lost one.
+    /// Checks the next time, which follows from the jobs alone if there are no gates.
     private mutating func checkTime() throws(Fault) {
-        let isForetold = setting.jobs.allSatisfy {
+        let isPredictable = setting.jobs.allSatisfy {
             $0.variant.waitLimit == nil && $0.variant.grace == nil && $0.variant.timeout == nil
         }
-        guard setting.release == .immediate, setting.maxConcurrent == nil, isForetold else { return }
+        guard setting.release == .immediate, setting.maxConcurrent == nil, isPredictable else { return }
         var expected = Int.max
         for index in jobs.indices {
             switch jobs[index].state {
@@ -231,15 +235,17 @@ extension CoreWorld {
 
     // MARK: - The end
 
-    /// What comes next if everything is well: attempts succeed, time passes, and only if nothing else helps a scope comes back.
+    /// Returns the next step if every attempt succeeds; `nil` when all jobs have ended.
     ///
-    /// `nil` when all jobs have ended.
+    /// A scope becomes satisfied only if there is no other step.
     func stepTowardsTheEnd() throws(Fault) -> Step? {
-        if let judged = jobs.firstIndex(where: { $0.state == .failed }) { return .park(judged, delay: 1000) }
+        if let failed = jobs.firstIndex(where: { $0.state == .failed }) { return .park(failed, delay: 1000) }
         if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }
         if !core.nextTime().isNever { return .pass }
-        guard let lost = scopes.firstIndex(where: { !$0.isUp }) else { throw Fault(text: "they wait for ever: \(jobs)") }
+        guard let lost = scopes.firstIndex(where: { !$0.isUp }) else {
+            throw Fault(text: "no timer is set, but jobs wait: \(jobs)")
+        }
         return .up(lost)
     }
 }

@@ -1,14 +1,14 @@
 @testable import ReachableRetry
 
-/// A core, and what was done to it: one state of the exploration.
+/// One state of the exploration: a core and the facts about its past.
 ///
-/// What must be true of it is computed from what happened, in milliseconds.
+/// The checks compute expected values from these facts. Times are milliseconds.
 struct CoreWorld {
     /// A setting to explore.
     struct Setting: Sendable {
         /// One job; jobs are submitted in the order of their numbers.
         struct Job: Equatable, Sendable {
-            var variant = Variant(most: 2)
+            var variant = Variant(maxAttempts: 2)
             var scope = 0
             /// The other conditions that it waits for.
             var others: [Int] = []
@@ -16,7 +16,7 @@ struct CoreWorld {
             var priority = JobPriority.normal
         }
 
-        /// A failure as it is reported; a server's delay is longer than the shortest backoff, and shorter than the longest.
+        /// A reported failure; the delay ordered by the server lies between the shortest and the longest backoff.
         enum Failure: String, CaseIterable {
             case connectivity
             case transient
@@ -40,16 +40,16 @@ struct CoreWorld {
         var maxConcurrent: Int?
         var jobs: [Job]
         var scopes = 2
-        /// How often each scope may become satisfied or change; `nil` for as often as can be.
+        /// The limit of each scope's edges; `nil` for no limit.
         var epochs: Int? = 3
         var retryNows = 1
         var cancellations = 1
         var failures = Failure.allCases
-        /// The backoffs: shorter and longer than a server's delay.
+        /// The backoffs: shorter and longer than the delay ordered by the server.
         var delays = [1000, 2000]
     }
 
-    /// One thing that happens.
+    /// An input of the core.
     enum Step: CustomStringConvertible {
         case submit
         case up(Int)
@@ -72,8 +72,8 @@ struct CoreWorld {
             case .fail(let job, let failure): "job \(job) fails: \(failure)"
             case .park(let job, let delay): "job \(job) parks with a backoff of \(delay) ms"
             case .cancel(let job): "job \(job) is cancelled"
-            case .retryNow(let scope): "scope \(scope) is retriedNow"
-            case .pass: "time passes to what is due next"
+            case .retryNow(let scope): "retry now for scope \(scope)"
+            case .pass: "time passes to the next timer"
             }
         }
     }
@@ -102,12 +102,12 @@ struct CoreWorld {
         var armed: Int
         var armedScope: Int
         var armedRetryNows: Int
-        /// The sum of epochs and calls to retry now for which a delay was cut short last.
+        /// The sum of epochs and calls to retry now at the last delay that was cut short.
         var voidedAt = -1
         var startedAt = 0
         var isCancelled = false
         var interruptedBy: JobState.Interruption?
-        /// True if its attempt began while its gate tried the way.
+        /// True if its attempt started while its gate was probing.
         var isProbe = false
     }
 
@@ -120,10 +120,10 @@ struct CoreWorld {
     }
 
     let setting: Setting
-    /// By job: its place among the gates.
+    /// The index of each job's gate.
     let places: [Int]
-    /// The orders of all jobs that no rule can tell apart.
-    let orders: [[Int]]
+    /// The orders of jobs that differ only by swaps of equal jobs.
+    let jobOrders: [[Int]]
     var core: RetryBusCore
     var now = 0
     var scopes: [Scope]
@@ -137,7 +137,7 @@ struct CoreWorld {
         self.setting = setting
         let names = setting.jobs.map { "\($0.scope) \($0.destination ?? "")" }
         places = names.map { name in names.firstIndex(of: name) ?? 0 }
-        orders = setting.jobs.indices.reduce([[]]) { orders, _ in
+        jobOrders = setting.jobs.indices.reduce([[]]) { orders, _ in
             orders.flatMap { order in
                 setting.jobs.indices.filter { !order.contains($0) && setting.jobs[$0] == setting.jobs[order.count] }.map {
                     order + [$0]
@@ -145,7 +145,7 @@ struct CoreWorld {
             }
         }
         core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: 1)
-        // The first is there, the others come.
+        // Only the first scope is satisfied.
         scopes = (0..<setting.scopes).map { Scope(isUp: $0 == 0) }
         gates = names.map { _ in Gate() }
         edgesAt = scopes.map { _ in nil }
@@ -172,31 +172,31 @@ struct CoreWorld {
         (mode(job) != .wait || scopes[scope(job)].isUp) && setting.jobs[job].others.allSatisfy { scopes[$0].isUp }
     }
 
-    /// When the job's delays end: an edge or a call to retry now after its attempt's start ends what is not an order.
+    /// Returns the end of the job's delays: an edge or a call to retry now since the last start ends the soft delay.
     func release(_ job: Int) -> Int {
         let isVoided = epoch(job) != jobs[job].armed || scopes[scope(job)].retryNows != jobs[job].armedRetryNows
         return max(jobs[job].hard, isVoided ? .min : jobs[job].soft)
     }
 
-    /// True if a gate may hold it.
+    /// True if a gate may delay it.
     func isGated(_ job: Int) -> Bool { mode(job) == .wait }
 
-    /// The jobs that have not ended, and those that are still to come.
-    private var jobsToCome: some Sequence<Int> {
+    /// The jobs that have not ended or were not submitted yet.
+    private var unfinishedJobs: some Sequence<Int> {
         setting.jobs.indices.lazy.filter { $0 >= jobs.count || jobs[$0].state != .ended }
     }
 
-    /// True if any job still asks for a scope.
+    /// True if any unfinished job uses a scope.
     func isOfInterest(scope: Int) -> Bool {
-        jobsToCome.contains { self.scope($0) == scope || setting.jobs[$0].others.contains(scope) }
+        unfinishedJobs.contains { self.scope($0) == scope || setting.jobs[$0].others.contains(scope) }
     }
 
-    /// True if any job is still to go through the gate of a place.
-    func isOfInterest(gate place: Int) -> Bool { jobsToCome.contains { places[$0] == place } }
+    /// True if any unfinished job uses a gate.
+    func isOfInterest(gate place: Int) -> Bool { unfinishedJobs.contains { places[$0] == place } }
 
     // MARK: - Steps
 
-    /// The possible next steps.
+    /// Returns the possible next steps.
     func steps() -> [Step] {
         var steps: [Step] = []
         if jobs.count < setting.jobs.count { steps.append(.submit) }
@@ -241,7 +241,7 @@ struct CoreWorld {
             scopes[index].retryNows += 1
             try apply(core.retryNow(ConditionIndex(index), at: time))
         case .pass:
-            // Rounded up: the core's times are whole milliseconds here, or nothing is due.
+            // Round up: every time in the core is a whole millisecond here.
             now = max(now, Int((core.nextTime().nanoseconds + 999_999) / 1_000_000))
             try apply(core.tick(at: time))
         }

@@ -1,13 +1,15 @@
 @testable import ReachableRetry
 
-/// A model of jobs, computed from the events each time: no indices, no lists, no shortcuts.
+/// A model of the rules for jobs.
+///
+/// It computes everything from the events each time, without indices and caches.
 struct CoreModel {
     struct Condition {
         var isReachability: Bool
         var isSatisfied = false
-        /// The number of its edges.
-        var told: UInt64 = 0
-        /// The same, not counting what was there when it was first looked at.
+        /// The epoch of the level that the core receives.
+        var levelEpoch: UInt64 = 0
+        /// The number of edges after the first verdict.
         var epoch = 0
         var isFinished = false
         var isUnsteady = false
@@ -48,10 +50,10 @@ struct CoreModel {
         var connectivityIndex = 0
         var previousDelay: Int?
         var lastFault: AttemptFailure.Fault?
-        /// The scope's epoch in which the system last told it that there is no network.
+        /// The scope's epoch of the last "network is unreachable" error.
         var unreachableIn: Int?
-        /// The number of answers when no name server answered it.
-        var answersAtNameless: Int?
+        /// The number of answers to the scope's jobs at the last failed name lookup.
+        var answersAtNameFailure: Int?
         var lastWasCharged = false
         var armedEpoch = 0
         var armedScopeEpoch = 0
@@ -61,22 +63,24 @@ struct CoreModel {
         var isCancelled = false
         var isPaused = false
         var interruptedBy: JobState.Interruption?
-        /// The addresses that its attempt's connections come from.
+        /// The source addresses of the attempt's connections.
         var sources: [Int] = []
-        /// Since when it waits for its scope, and since when its attempt lacks what its policy says.
+        /// The start of the wait for its scope.
         var scopeWaitSince: Int?
+        /// The start of the loss that may interrupt the attempt.
         var missingSince: Int?
-        /// Since when it waits for anything, and how long it had waited before.
+        /// The start of the wait for any condition.
         var waitSince: Int?
+        /// The duration of earlier waits.
         var waitedBefore = 0
-        /// The last condition that it reported to wait for since its last start.
+        /// The condition of its last `waiting` event since its last start.
         var reportedWait: Int?
-        /// True if its attempt started while its gate was trying the way.
+        /// True if its attempt started while its gate was probing.
         var isProbe = false
-        /// True while it may stand in line because a shortage or a server's delay held jobs back.
-        var mayStandInLine = false
-        /// True once it may have stood in line: the bus counts such waits by the scope alone.
-        var hasStoodInLine = false
+        /// True while it may be queued because of a shortage or a delay ordered by the server.
+        var mayBeQueued = false
+        /// True once it may have been queued: the bus then measures waits by the scope alone.
+        var mayHaveBeenQueued = false
 
         func needs(_ condition: Int) -> Bool { scope == condition || extras.contains(condition) || sources.contains(condition) }
 
@@ -88,18 +92,18 @@ struct CoreModel {
     var jobs: [Job] = []
     var retryNows: [Int: Int] = [:]
     var allRetryNows = 0
-    /// The scope's epoch in which a destination was reached last.
+    /// The scope's epoch of each destination's last answer.
     var reached: [String: Int] = [:]
     /// The number of answers to each scope's jobs.
     var answers: [Int: Int] = [:]
-    /// The number of attempts at the last shortage of this machine, and its time.
+    /// The number of running attempts at the last shortage of this machine, and its time.
     var shortage: (limit: Int, since: Int)?
-    /// Until when servers want to be left alone, by place.
-    var orders: [String: Int] = [:]
-    /// The gates that are trying the way: no job has got through since an edge, or a failure of the network.
+    /// The end of the delay that a server ordered, by gate.
+    var serverDelays: [String: Int] = [:]
+    /// The probing gates: no job has succeeded since an edge or a network failure.
     var probing: Set<String> = []
-    /// The gates that there are.
-    var places: Set<String> = []
+    /// The existing gates.
+    var gates: Set<String> = []
     var isShutDown = false
     var drainEnd = Int.max
 
@@ -114,19 +118,19 @@ struct CoreModel {
             && job.extras.allSatisfy { conditions[$0].isOpen(at: now) }
     }
 
-    /// True if the running attempt lacks a condition, or all of the addresses that it started with, as its policy says.
+    /// True if the policy may interrupt the running attempt: a condition is unsatisfied, or all source addresses are lost.
     private func isCutOff(_ job: Job) -> Bool {
         guard job.variant.heedsSource else { return !isMet(job) }
         return !job.sources.isEmpty && job.sources.allSatisfy { conditions[$0].isLive && !conditions[$0].isSatisfied }
     }
 
-    /// When the job's delays end.
+    /// Returns the end of the job's delays.
     func release(_ job: Job) -> Int {
         let isVoided = epoch(job) != job.armedEpoch || retryNows(job) != job.armedRetryNows
         return max(job.hard, isVoided ? .min : job.soft)
     }
 
-    /// The conditions that the job waits for, the first of which is the one that it says it waits for.
+    /// Returns the unmet conditions; `waiting` events name the first one.
     func unmet(_ job: Job) -> [Int] {
         ((job.variant.mode == .wait ? [job.scope] : []) + job.extras).filter { !conditions[$0].isOpen(at: now) }
     }
@@ -135,15 +139,15 @@ struct CoreModel {
         job.extras.contains { !conditions[$0].isReachability && conditions[$0].isFinished && !conditions[$0].isSatisfied }
     }
 
-    /// Follows what has to be measured from the moment when it began.
+    /// Updates the starts and sums of waits and losses.
     mutating func measure() {
         for index in jobs.indices where jobs[index].state != .ended {
-            if jobs[index].state != .parked { jobs[index].mayStandInLine = false }
-            if jobs[index].state == .parked, isHoldingBack {
-                (jobs[index].mayStandInLine, jobs[index].hasStoodInLine) = (true, true)
+            if jobs[index].state != .parked { jobs[index].mayBeQueued = false }
+            if jobs[index].state == .parked, isDelayingJobs {
+                (jobs[index].mayBeQueued, jobs[index].mayHaveBeenQueued) = (true, true)
             }
             let job = jobs[index]
-            // A monitor that has not looked does not say that the network is away.
+            // Before the monitor's first verdict the network is not known to be down.
             let lacksScope =
                 job.variant.mode == .wait && conditions[job.scope].isKnown && !conditions[job.scope].isOpen(at: now)
             if job.state != .parked || job.isPaused || !lacksScope { jobs[index].scopeWaitSince = nil }
@@ -159,7 +163,7 @@ struct CoreModel {
         }
     }
 
-    /// When something happens to a job by itself.
+    /// Returns the time of a job's next timer.
     func nextTime(_ job: Job) -> Int {
         switch job.state {
         case .ended, .failed: return .max
@@ -170,8 +174,8 @@ struct CoreModel {
             return min(job.deadline, timeout, interruption)
         case .parked where job.isPaused: return job.deadline
         case .parked:
-            // In line, its own delay is looked at when its turn comes.
-            if isMet(job) { return min(job.deadline, max(release(job), job.mayStandInLine ? timeOfStart(job) : .min)) }
+            // The core checks the own delay of a queued job at its turn.
+            if isMet(job) { return min(job.deadline, max(release(job), job.mayBeQueued ? timeOfStart(job) : .min)) }
             var time = job.deadline
             if let since = job.scopeWaitSince {
                 if let limit = job.variant.waitLimit { time = min(time, since + limit) }
@@ -183,32 +187,33 @@ struct CoreModel {
     }
 
     var nextTime: Int {
-        // Who is ready waits for a place only.
+        // A ready job waits only for a free place.
         let times = jobs.map { isReady($0) ? min($0.deadline, timeOfStart($0)) : nextTime($0) }
         return min(times.min() ?? .max, self.jobs.contains { $0.state != .ended } ? drainEnd : .max)
     }
 
     func isReady(_ job: Job) -> Bool { job.state == .parked && !job.isPaused && isMet(job) && release(job) <= now }
 
-    /// When a job that is ready starts; ``now`` if nothing holds it.
-    func timeOfStart(_ job: Job) -> Int { max(timeOfNextPlace, endOfOrder(job)) }
+    /// Returns the start of a ready job; ``now`` if nothing delays it.
+    func timeOfStart(_ job: Job) -> Int { max(timeOfNextPlace, endOfServerDelay(job)) }
 
-    /// Until when the job's server wants to be left alone.
-    func endOfOrder(_ job: Job) -> Int {
-        job.destination == nil || job.variant.mode == .wait && job.variant.bypassesGate ? .min : orders[place(job), default: .min]
+    /// Returns the end of the delay that the job's server ordered.
+    func endOfServerDelay(_ job: Job) -> Int {
+        job.destination == nil || job.variant.mode == .wait && job.variant.bypassesGate
+            ? .min : serverDelays[gate(job), default: .min]
     }
 
-    /// True while a shortage or a server's delay holds jobs back.
-    var isHoldingBack: Bool { shortage != nil || orders.values.contains { $0 > now } }
+    /// True while a shortage or a delay ordered by a server delays jobs.
+    var isDelayingJobs: Bool { shortage != nil || serverDelays.values.contains { $0 > now } }
 
-    /// When one more may run; ``now`` if nothing limits them.
+    /// The time at which one more attempt may run; ``now`` without a limit.
     var timeOfNextPlace: Int {
         guard let shortage else { return now }
         let running = jobs.count { $0.state == .running }
         return max(now, shortage.since + 1000 * (running - shortage.limit + 1))
     }
 
-    /// Whose fault a failure is, in the words of the rules.
+    /// Returns the fault of a failure by the rules.
     func fault(_ job: Job, _ report: FailureReport, isGone: Bool) -> AttemptFailure.Fault {
         let scope = conditions[job.scope]
         let overlaps =
@@ -225,12 +230,12 @@ struct CoreModel {
             let isKnown = scope.isLive && job.unreachableIn == scope.epoch
             return isCut || overlaps || !isKnown ? .network : .unknown
         case .refused: return isCut || overlaps ? .network : .server
-        case .addressless: return isCut || overlaps ? .network : .local
-        case .nameless:
-            let areFound = job.answersAtNameless.map { answers[job.scope, default: 0] > $0 } ?? false
-            return isCut || overlaps || !areFound ? .network : .server
+        case .noSourceAddress: return isCut || overlaps ? .network : .local
+        case .noNameServer:
+            let hasNewAnswers = job.answersAtNameFailure.map { answers[job.scope, default: 0] > $0 } ?? false
+            return isCut || overlaps || !hasNewAnswers ? .network : .server
         case .unanswered, .timedOut:
-            let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[place(job)] != scope.epoch
+            let isSettling = scope.isLive && scope.edgeAt.map { now - $0 <= 30_000 } == true && reached[gate(job)] != scope.epoch
             return isCut || overlaps || isSettling ? .network : .server
         }
     }
@@ -248,15 +253,15 @@ struct CoreModel {
         if jobs.allSatisfy({ $0.state == .ended }) { shortage = nil }
     }
 
-    /// What is known of a condition goes with it.
-    mutating func forget(_ index: Int) {
+    /// Removes a condition with all that depends on it.
+    mutating func removeCondition(_ index: Int) {
         (conditions[index].epoch, conditions[index].edgeAt) = (0, nil)
         (retryNows[index], answers[index]) = (nil, nil)
         reached = reached.filter { !$0.key.hasPrefix("\(index) ") }
-        orders = orders.filter { !$0.key.hasPrefix("\(index) ") }
-        places = places.filter { !$0.hasPrefix("\(index) ") }
-        probing.formIntersection(places)
+        serverDelays = serverDelays.filter { !$0.key.hasPrefix("\(index) ") }
+        gates = gates.filter { !$0.hasPrefix("\(index) ") }
+        probing.formIntersection(gates)
     }
 
-    func place(_ job: Job) -> String { "\(job.scope) \(job.destination ?? "-")" }
+    func gate(_ job: Job) -> String { "\(job.scope) \(job.destination ?? "-")" }
 }

@@ -1,24 +1,26 @@
 @testable import ReachableRetry
 
-/// A script, played to the core and to the model; what they disagree on is a fault of one of them.
+/// A script that is played to the core and to the model; they must agree.
 struct CoreRun {
     struct Fault: Error, CustomStringConvertible {
         var description: String
     }
 
     var core: RetryBusCore
-    /// True if jobs start the moment they may, so that everything can be foretold.
+    /// True if jobs start without delay, so that the model can predict everything.
     let isExact: Bool
     var model: CoreModel
     var keys: [JobKey] = []
     private(set) var numbers: [UInt64] = []
-    /// The jobs that have ended, and those of which that was told.
+    /// The jobs that have ended.
     var ends: [Int] = []
-    var toldEnds: [Int] = []
-    /// The first verdict of an unknown scope.
-    private var wanted = [true, true]
-    /// The conditions that jobs used, and those that the core said are no longer used, since some were last forgotten.
+    /// The jobs with a published end.
+    var publishedEnds: [Int] = []
+    /// The first verdicts of unknown scopes.
+    private var firstVerdicts = [true, true]
+    /// The conditions that jobs used since the last removal.
     private var used: Set<Int> = []
+    /// The conditions that the core reported as unused since the last removal.
     private var idle: Set<Int> = []
 
     init(_ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil) {
@@ -26,15 +28,16 @@ struct CoreRun {
         isExact = release == .immediate && maxConcurrent == nil
         model = CoreModel(conditions: [
             .init(isReachability: true, isKnown: false, unknownUntil: 2000), .init(isReachability: true, isKnown: true),
-            .init(isReachability: false, isSatisfied: true, told: 1, isKnown: true), .init(isReachability: false, isKnown: true),
-            // Two addresses of this machine.
-            .init(isReachability: true, isSatisfied: true, told: 1, isKnown: true),
-            .init(isReachability: true, isSatisfied: true, told: 1, isKnown: true),
+            .init(isReachability: false, isSatisfied: true, levelEpoch: 1, isKnown: true),
+            .init(isReachability: false, isKnown: true),
+            // Two source addresses.
+            .init(isReachability: true, isSatisfied: true, levelEpoch: 1, isKnown: true),
+            .init(isReachability: true, isSatisfied: true, levelEpoch: 1, isKnown: true),
         ])
         for index in model.conditions.indices { _ = addCondition(index) }
     }
 
-    /// Plays a script, then ends all jobs, and looks whether anything is left.
+    /// Plays a script, then ends all jobs and checks that nothing is left.
     static func play(
         _ script: [CoreStep], _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil
     ) throws(Fault) {
@@ -43,7 +46,7 @@ struct CoreRun {
             try run.play(step)
             try run.settle()
         }
-        if !run.isExact { try run.letAllSucceed() }
+        if !run.isExact { try run.finishAllJobs() }
         try run.endAll()
     }
 
@@ -52,7 +55,8 @@ struct CoreRun {
     private func level(_ index: Int) -> Level {
         let condition = model.conditions[index]
         var level = Level(
-            isSatisfied: condition.isSatisfied, epoch: condition.told, isFinished: condition.isFinished, isKnown: condition.isKnown)
+            isSatisfied: condition.isSatisfied, epoch: condition.levelEpoch, isFinished: condition.isFinished,
+            isKnown: condition.isKnown)
         level.isUnsteady = condition.isUnsteady
         return level
     }
@@ -72,16 +76,16 @@ struct CoreRun {
                     variant: Variant.all[variant], scope: scope, extras: Self.extras[extra],
                     destination: ["a", "b", nil][destination], priority: JobPriority.allCases[priority], submitted: model.now))
         case .level(let index, let isSatisfied):
-            if !model.conditions[index].isKnown { return wanted[index] = isSatisfied }
+            if !model.conditions[index].isKnown { return firstVerdicts[index] = isSatisfied }
             guard !model.conditions[index].isFinished else { return }
             if isSatisfied, !model.conditions[index].isSatisfied { advanceEpoch(index) }
             model.conditions[index].isSatisfied = isSatisfied
-            try tell(index)
+            try update(index)
         case .edge(let index):
             guard model.conditions[index].isLive else { return }
             advanceEpoch(index)
-            try tell(index)
-        case .again(let index): try tell(index)
+            try update(index)
+        case .repeatLevel(let index): try update(index)
         case .flap(let index, let times):
             for time in 1...times {
                 try play(.level(condition: index, isSatisfied: false))
@@ -91,26 +95,26 @@ struct CoreRun {
         case .suspend(let milliseconds):
             try pass(to: model.now + milliseconds)
             for scope in 0...1 { try play(.edge(condition: scope)) }
-        case .resync: for index in model.conditions.indices { try tell(index) }
-        // Whom that delays is left to the oracle.
+        case .resync: for index in model.conditions.indices { try update(index) }
+        // The oracle checks which jobs this delays.
         case .lose: break
-        case .evaluate(let index): try tell(index)
+        case .evaluate(let index): try update(index)
         case .calm(let index):
             model.conditions[index].isUnsteady = false
-            try tell(index)
+            try update(index)
         case .finish(let index):
             model.conditions[index].isFinished = true
-            try tell(index)
+            try update(index)
         case .know(let index):
             guard !model.conditions[index].isKnown, !model.conditions[index].isFinished else { return }
             model.conditions[index].isKnown = true
-            model.conditions[index].isSatisfied = wanted[index]
-            if wanted[index] { model.conditions[index].told += 1 }
-            try tell(index)
-        case .lookNoMore(let index):
+            model.conditions[index].isSatisfied = firstVerdicts[index]
+            if firstVerdicts[index] { model.conditions[index].levelEpoch += 1 }
+            try update(index)
+        case .giveUpFirstVerdict(let index):
             model.conditions[index].unknownUntil = min(model.now, model.conditions[index].unknownUntil)
             try apply(core.stopWaitingForTheFirstLook(ConditionIndex(index), at: now))
-        case .forget: try forget()
+        case .removeUnusedConditions: try removeUnusedConditions()
         case .succeed(let index):
             guard let index = pick(index, .running) else { return }
             noteAnswer(index)
@@ -129,9 +133,9 @@ struct CoreRun {
             guard !model.jobs.isEmpty else { return }
             model.jobs[index % model.jobs.count].isCancelled = true
             try apply(core.cancel(keys[index % keys.count], at: now))
-        case .late(let index):
+        case .lateResult(let index):
             guard let index = pick(index, .ended) else { return }
-            try late(index)
+            try lateResult(index)
         case .retryNow(let index):
             if let index { model.retryNows[index, default: 0] += 1 } else { model.allRetryNows += 1 }
             let effects = core.retryNow(index.map { ConditionIndex($0) }, at: now)
@@ -166,7 +170,7 @@ struct CoreRun {
 
     static let extras = [[], [], [], [2], [3], [2, 3]]
 
-    /// The addresses that an attempt's connections come from: one of either family, or both.
+    /// Returns the source addresses of an attempt's connections: one of either family, or both.
     static func sources(of index: Int, attempt: Int) -> [Int] { [[4], [5], [4, 5]][(index + attempt) % 3] }
 
     private func pickLiving(_ number: Int) -> Int? {
@@ -174,7 +178,7 @@ struct CoreRun {
         return candidates.isEmpty ? nil : candidates[number % candidates.count]
     }
 
-    /// Changes what a job needs; edges that its delay has not met stay as many as they were.
+    /// Changes a job's conditions; the number of edges since it was armed stays the same.
     private mutating func need(_ index: Int, _ extras: [Int]) throws(Fault) {
         let missed = model.epoch(model.jobs[index]) - model.jobs[index].armedEpoch
         used.formUnion(model.jobs[index].extras + extras)
@@ -183,7 +187,7 @@ struct CoreRun {
         try apply(core.setConditions(extras.map { ConditionIndex($0) }, of: keys[index], at: now))
     }
 
-    /// Tells the core where the connections of new attempts come from; what it is told after that changes nothing.
+    /// Reports the source addresses of running attempts to the core, which must ignore all but the first report.
     mutating func connect() throws(Fault) {
         for index in model.jobs.indices where model.jobs[index].state == .running {
             let job = model.jobs[index]
@@ -199,29 +203,29 @@ struct CoreRun {
     // MARK: - Conditions
 
     private mutating func advanceEpoch(_ index: Int) {
-        model.conditions[index].told += 1
+        model.conditions[index].levelEpoch += 1
         model.conditions[index].epoch += 1
         model.conditions[index].edgeAt = model.now
         noteEdge(index)
     }
 
-    private mutating func tell(_ index: Int) throws(Fault) {
+    private mutating func update(_ index: Int) throws(Fault) {
         let effects = core.update(ConditionIndex(index), level(index), at: now)
         try check(effects) { $0.needs(index) }
         try apply(effects)
     }
 
-    /// Lets go of the conditions that no job needs, as a bus does; one, as the bus its monitor's own, is kept.
-    private mutating func forget() throws(Fault) {
+    /// Removes unused conditions, as a bus does; condition 0 stays, as does the scope of a bus's monitor.
+    private mutating func removeUnusedConditions() throws(Fault) {
         idle.formUnion(core.takeIdleConditions().map { Int($0) })
         for index in model.conditions.indices where used.contains(index) {
             let isUsed = model.jobs.contains { $0.state != .ended && $0.needs(index) }
-            try check(isUsed || idle.contains(index), "no effect said that condition \(index) is no longer used")
+            try check(isUsed || idle.contains(index), "condition \(index) is unused, but was not reported")
             if index == 0 { continue }
             try check(core.removeCondition(ConditionIndex(index)) != isUsed, "condition \(index) is used: \(isUsed)")
             guard !isUsed else { continue }
-            model.forget(index)
-            try check(addCondition(index) == index, "its place was not free")
+            model.removeCondition(index)
+            try check(addCondition(index) == index, "the index of the removed condition is not reused")
         }
         idle = []
         used = used.filter { index in model.jobs.contains { $0.state != .ended && $0.needs(index) } }
@@ -234,7 +238,7 @@ struct CoreRun {
         job.armedEpoch = model.epoch(job)
         job.armedRetryNows = model.retryNows(job)
         model.jobs.append(job)
-        notePlace(of: job)
+        noteGate(of: job)
         used.formUnion([job.scope] + job.extras)
         let (key, number, effects) = core.submit(
             job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.extras.map { ConditionIndex($0) },
@@ -262,18 +266,19 @@ struct CoreRun {
         let job = model.jobs[index]
         let effects = core.park(keys[index], for: .milliseconds(delay), at: now)
         let rest = max(model.release(job), model.now) - model.now
-        let isTold = effects.contains { if case .publish(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
+        let isPublished = effects.contains { if case .publish(_, .backingOff(.milliseconds(rest))) = $0 { true } else { false } }
         let backsOff = !job.isPaused && model.isMet(job) && rest > 0 && job.deadline > model.now && !model.isHopeless(job)
-        try check(isTold == backsOff, "it backs off: \(backsOff); told: \(effects)", index)
+        try check(isPublished == backsOff, "it backs off: \(backsOff); effects: \(effects)", index)
         try apply(effects)
     }
 
-    /// A late result of an ended job changes no job, not even the next one in its place.
-    private mutating func late(_ index: Int) throws(Fault) {
+    /// Checks that a late result of an ended job changes no job, not even the next one with its index.
+    private mutating func lateResult(_ index: Int) throws(Fault) {
         let (outcome, effects) = core.fail(keys[index], .unclassified, interruption: nil, isGone: false, at: now)
         let others =
             core.succeed(keys[index], at: now) + core.park(keys[index], for: .zero, at: now) + core.cancel(keys[index], at: now)
-        try check(outcome == .settled && effects.isEmpty && others.isEmpty, "it has ended: \(effects) \(others)", index)
+        try check(
+            outcome == .settled && effects.isEmpty && others.isEmpty, "a late result has effects: \(effects) \(others)", index)
     }
 
     mutating func fail(_ index: Int, _ report: FailureReport, _ isGone: Bool) throws(Fault) {
@@ -282,7 +287,7 @@ struct CoreRun {
         let failure = AttemptFailure(fault, mayRetry: report.mayRetry)
         let isCharged = model.isCharged(job, fault)
         model.jobs[index].state = .parked
-        // Whatever a server says proves the way.
+        // Every answer of a server proves the path.
         if !job.isCancelled, isAnswer(report, fault) {
             noteAnswer(index)
             if job.variant.isGated { notePassage(index) }
@@ -295,13 +300,13 @@ struct CoreRun {
             try apply(effects)
             return try check(model.jobs[index].state == .ended, "a cancelled job goes on", index)
         }
-        let told = effects.contains {
+        let isPublished = effects.contains {
             if case .publish(_, .failed(failure, isCharged: isCharged)) = $0 { true } else { false }
         }
-        try check(told, "it should be \(failure), charged: \(isCharged): \(effects)", index)
+        try check(isPublished, "it should be \(failure), charged: \(isCharged): \(effects)", index)
         if case .overload(let delay?) = fault, delay > .zero, job.destination != nil {
             let end = model.now + Int(delay / .milliseconds(1))
-            model.orders[model.place(job)] = max(model.orders[model.place(job), default: .min], end)
+            model.serverDelays[model.gate(job)] = max(model.serverDelays[model.gate(job), default: .min], end)
         }
         model.jobs[index].lastFault = fault
         model.jobs[index].lastWasCharged = isCharged
@@ -310,7 +315,7 @@ struct CoreRun {
         if fault == .local { model.jobs[index].localFailures += 1 }
         if fault == .network, !isCharged { model.jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { model.jobs[index].unreachableIn = job.armedScopeEpoch }
-        if report.evidence == .nameless { model.jobs[index].answersAtNameless = model.answers[job.scope, default: 0] }
+        if report.evidence == .noNameServer { model.jobs[index].answersAtNameFailure = model.answers[job.scope, default: 0] }
         if let reason = reasonToStop(index, failure) {
             let isCut = reason == .deadline && job.interruptedBy == .deadline
             let isRight = effects.contains { if case .end(_, .gaveUp(reason, _, isCut: isCut)) = $0 { true } else { false } }
@@ -318,7 +323,7 @@ struct CoreRun {
         } else if isCharged || fault == .local {
             try expect(outcome, model.jobs[index].failureIndex, index)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch, hasCanaries, job.variant.isGated {
-            try heldByGate(index, outcome)
+            try delayedByGate(index, outcome)
         } else if model.isMet(job), model.epoch(job) == job.armedEpoch {
             model.jobs[index].connectivityIndex += 1
             try expect(outcome, model.jobs[index].connectivityIndex, index)
@@ -338,7 +343,7 @@ struct CoreRun {
 
     private mutating func noteAnswer(_ index: Int) {
         let job = model.jobs[index]
-        model.reached[model.place(job)] = job.armedScopeEpoch
+        model.reached[model.gate(job)] = job.armedScopeEpoch
         model.answers[job.scope, default: 0] += 1
     }
 
@@ -354,7 +359,7 @@ struct CoreRun {
         if !failure.mayRetry { return .permanent }
         if model.isShutDown { return .shutDown }
         if job.deadline <= model.now { return .deadline }
-        if let most = job.variant.most, job.charged >= most { return .attempts }
+        if let limit = job.variant.maxAttempts, job.charged >= limit { return .attempts }
         if case .overload(let delay?) = failure.fault {
             model.jobs[index].hard = max(job.hard, model.now + max(0, Int(delay / .milliseconds(1))))
             if model.jobs[index].hard > job.deadline { return .deadline }

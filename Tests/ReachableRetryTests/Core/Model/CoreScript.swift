@@ -1,47 +1,49 @@
 import ReachabilityTesting
 import ReachableRetry
 
-/// One thing that happens to the core, in numbers that always mean something: jobs are named modulo how many there are.
+/// An input of the core.
+///
+/// Every number is valid: a job number is taken modulo the number of jobs.
 enum CoreStep: Sendable {
     case submit(variant: Int, scope: Int, extra: Int, destination: Int, priority: Int)
     case level(condition: Int, isSatisfied: Bool)
     case edge(condition: Int)
-    case again(condition: Int)
-    /// It is lost and found again, so often in no time.
+    case repeatLevel(condition: Int)
+    /// The condition is lost and satisfied again, this many times at one moment.
     case flap(condition: Int, times: Int)
-    /// The machine slept: time has passed unseen, and the way may be another one.
+    /// The machine was suspended: time passes without timers, and the path may have changed.
     case suspend(milliseconds: Int)
-    /// All that is known is told again, as after events were lost.
+    /// All levels are reported again, as after a resync.
     case resync
-    /// It has lasted for a while.
+    /// The condition becomes steady.
     case calm(condition: Int)
-    /// It is evaluated, and nothing is new.
+    /// The condition is evaluated without a change.
     case evaluate(condition: Int)
-    /// The kernel says that a scope is gone, which its condition does not know yet.
+    /// A lookup finds a scope unsatisfied before its condition changes.
     case lose(condition: Int)
     case finish(condition: Int)
     case know(condition: Int)
-    /// The monitor will not look: its jobs start.
-    case lookNoMore(condition: Int)
-    /// An unused condition is forgotten and registered again.
-    case forget
+    /// The first verdict does not come: the jobs of the scope start.
+    case giveUpFirstVerdict(condition: Int)
+    /// Unused conditions are removed and added again.
+    case removeUnusedConditions
     case succeed(job: Int)
-    /// `isOvertaken` if the attempt was over before the interruption reached it.
+    /// `isOvertaken` if the attempt ended before the interruption reached it.
     case fail(job: Int, report: Int, isGone: Bool, isOvertaken: Bool)
     case park(job: Int, delay: Int)
     case cancel(job: Int)
-    /// Something is said about a job that has ended.
-    case late(job: Int)
+    /// A late result of a job that has ended.
+    case lateResult(job: Int)
     case retryNow(condition: Int?)
     case pause(job: Int, isPaused: Bool)
-    /// A job needs other conditions from now on.
+    /// A job gets other conditions.
     case need(job: Int, extra: Int)
     case pass(milliseconds: Int)
     case passToNext
     case shutDown(drain: Int)
 }
 
-/// A policy, and what the model has to know of it.
+/// A policy in a form that the model can read.
 struct Variant: Equatable, Sendable {
     enum Mode: Sendable {
         case wait
@@ -50,19 +52,19 @@ struct Variant: Equatable, Sendable {
     }
 
     var mode = Mode.wait
-    var most: Int? = 3
+    var maxAttempts: Int? = 3
     var elapsed: Int?
     var waitLimit: Int?
     var timeout: Int?
     var grace: Int?
-    /// True if the grace is that of the source's loss.
+    /// True if the grace applies to the loss of source addresses.
     var heedsSource = false
     var rule = RetryPolicy.ReconnectRule.automatic
     var bypassesGate = false
-    /// True if it shares the budget, if there is one.
+    /// True if it uses the bus's budget, if there is one.
     var isBudgeted = false
 
-    /// True if a release policy may hold it.
+    /// True if a release policy may delay it.
     var isGated: Bool { mode == .wait && !bypassesGate }
 
     var policy: RetryPolicy { policy(budget: nil) }
@@ -74,7 +76,7 @@ struct Variant: Equatable, Sendable {
             case .accelerate: .accelerate
             case .ignore: .ignore
             }
-        let policy = RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: most)
+        let policy = RetryPolicy(.constant(.seconds(1))).giveUpAfter(maxAttempts: maxAttempts)
             .giveUpAfter(elapsed: elapsed.map { .milliseconds($0) }).attemptTimeout(timeout.map { .milliseconds($0) })
             .connectivity(connectivity).interruptsAttempt(interruption).onReconnect(rule).budget(isBudgeted ? budget : nil)
         return bypassesGate ? policy.bypassesGate() : policy
@@ -86,11 +88,11 @@ struct Variant: Equatable, Sendable {
     }
 
     static let all: [Variant] = [
-        Variant(), Variant(), Variant(most: nil), Variant(elapsed: 3000), Variant(waitLimit: 700), Variant(timeout: 400),
+        Variant(), Variant(), Variant(maxAttempts: nil), Variant(elapsed: 3000), Variant(waitLimit: 700), Variant(timeout: 400),
         Variant(grace: 0), Variant(grace: 300), Variant(mode: .accelerate), Variant(mode: .ignore), Variant(rule: .keepBackoff),
         Variant(rule: .resetBackoff), Variant(mode: .accelerate, elapsed: 2000, timeout: 500),
-        Variant(most: nil, elapsed: 5000, waitLimit: 1500, timeout: 800, grace: 100), Variant(mode: .ignore, elapsed: 1500),
-        Variant(most: 1), Variant(elapsed: 0), Variant(bypassesGate: true), Variant(most: nil, isBudgeted: true),
+        Variant(maxAttempts: nil, elapsed: 5000, waitLimit: 1500, timeout: 800, grace: 100), Variant(mode: .ignore, elapsed: 1500),
+        Variant(maxAttempts: 1), Variant(elapsed: 0), Variant(bypassesGate: true), Variant(maxAttempts: nil, isBudgeted: true),
         Variant(timeout: 900, isBudgeted: true), Variant(grace: 0, heedsSource: true), Variant(grace: 300, heedsSource: true),
         Variant(mode: .ignore, elapsed: 4000, timeout: 700, grace: 400, heedsSource: true),
     ]
@@ -98,7 +100,7 @@ struct Variant: Equatable, Sendable {
 
 extension CoreStep {
     static let reports: [FailureReport] = [
-        .unclassified, .unclassified, .unreachable, .unanswered, .nameless, .refused, .addressless, .shortage, .timedOut,
+        .unclassified, .unclassified, .unreachable, .unanswered, .noNameServer, .refused, .noSourceAddress, .shortage, .timedOut,
         .classified(.transient), .classified(.network), .classified(.server), .classified(.server), .classified(.local),
         .classified(.overload()), .classified(.overload(retryAfter: .milliseconds(700))),
         .classified(.overload(retryAfter: .milliseconds(-5))), .classified(.request), .classified(.permanent),
@@ -108,9 +110,9 @@ extension CoreStep {
     static let delays = [0, 1, 100, 500, 1000, 60_000]
     static let spans = [0, 1, 10, 100, 400, 1000, 5000]
 
-    /// A random script.
+    /// Returns a random script.
     static func script(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
-        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         return (0..<count).map { _ in
             switch number(105) {
             case 0..<18:
@@ -119,16 +121,16 @@ extension CoreStep {
                     priority: number(3))
             case 18..<34: .level(condition: number(6), isSatisfied: Bool.random(using: &random))
             case 34..<37: .edge(condition: number(6))
-            case 37: .again(condition: number(6))
+            case 37: .repeatLevel(condition: number(6))
             case 38: .evaluate(condition: number(2))
-            case 39: .forget
-            case 40: number(4) == 0 ? .finish(condition: number(6)) : .again(condition: number(6))
-            case 41..<44: number(8) == 0 ? .lookNoMore(condition: number(2)) : .know(condition: number(2))
+            case 39: .removeUnusedConditions
+            case 40: number(4) == 0 ? .finish(condition: number(6)) : .repeatLevel(condition: number(6))
+            case 41..<44: number(8) == 0 ? .giveUpFirstVerdict(condition: number(2)) : .know(condition: number(2))
             case 44..<50: .succeed(job: number(100))
             case 50..<66: failure(using: &random)
             case 66..<74: .park(job: number(100), delay: delays[number(delays.count)])
             case 74..<76: .cancel(job: number(100))
-            case 76: .late(job: number(100))
+            case 76: .lateResult(job: number(100))
             case 77..<80: .retryNow(condition: number(2) == 0 ? nil : number(2))
             case 80..<90: .passToNext
             case 90: .pause(job: number(100), isPaused: number(3) == 0)
@@ -143,15 +145,15 @@ extension CoreStep {
         }
     }
 
-    /// A random script in which many jobs of few destinations meet: gates come to do all that they can.
+    /// Returns a random script with many jobs of few destinations, so that gates reach all of their states.
     static func crowd(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
-        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         let isUp = number(3) == 0
         let up = CoreStep.level(condition: 1, isSatisfied: true)
         return (isUp ? [up] : [])
             + (0..<count).map { place -> CoreStep in
                 switch number(100) {
-                // The longer they wait in the beginning, the more they are.
+                // Most jobs are submitted in the first third.
                 case 0..<(place < count / 3 ? 70 : 25):
                     .submit(
                         variant: number(4) == 0 ? number(Variant.all.count) : number(3), scope: number(12) == 0 ? 0 : 1,
@@ -172,7 +174,7 @@ extension CoreStep {
     }
 
     private static func failure(using random: inout SeededGenerator) -> CoreStep {
-        func number(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
+        func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         return .fail(job: number(100), report: number(reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
     }
 }

@@ -2,16 +2,16 @@ import Glibc
 import ReachabilityTesting
 import Testing
 
-/// Plays random scripts, and finds the shortest one that fails.
+/// Plays random scripts, and shrinks a failing one.
 enum ScriptPlayer {
     typealias Play = ([CoreStep]) throws(CoreRun.Fault) -> Void
 
-    /// How many scripts a seed stands for, with `RETRY_SCRIPTS` in the environment.
-    private static let wanted = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) }
+    /// The number of scripts for a seed, from `RETRY_SCRIPTS` in the environment.
+    private static let countFromEnvironment = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) }
 
     static func play(seed: UInt64, count: Int = 100, isCrowd: Bool = false, _ play: Play) {
         var random = SeededGenerator(seed: seed)
-        for number in 0..<(wanted ?? count) {
+        for number in 0..<(countFromEnvironment ?? count) {
             let length = Int.random(in: 1...120, using: &random)
             let script = isCrowd ? CoreStep.crowd(length, using: &random) : CoreStep.script(length, using: &random)
             do {
@@ -25,7 +25,7 @@ enum ScriptPlayer {
         }
     }
 
-    /// The shortest script that still fails, by leaving out steps.
+    /// Returns a shorter script that still fails, found by leaving out steps.
     private static func shrink(_ script: [CoreStep], _ fault: CoreRun.Fault, _ play: Play) -> ([CoreStep], CoreRun.Fault) {
         var (best, fault) = (script, fault)
         var size = max(1, best.count / 2)

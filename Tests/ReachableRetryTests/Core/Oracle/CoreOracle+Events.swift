@@ -20,11 +20,11 @@ extension CoreOracle {
 
     mutating func succeed(_ index: Int) {
         let job = jobs[index]
-        touched.insert(job.gate)
+        dirtyGates.insert(job.gate)
         noteAnswer(index)
         notePassage(index)
         if job.variant.isBudgeted { budget?.noteSuccess(refund: job.refund) }
-        tell(index, .succeeded)
+        publish(index, .succeeded)
         finish(index)
         releaseJobs()
     }
@@ -53,7 +53,7 @@ extension CoreOracle {
         releaseJobs()
     }
 
-    /// The attempt connects from these addresses until its end.
+    /// Sets the source addresses of the attempt, until its end.
     mutating func setSources(_ sources: [Int], _ index: Int) {
         guard jobs[index].variant.heedsSource, jobs[index].sources.isEmpty else { return }
         jobs[index].sources = sources
@@ -92,14 +92,14 @@ extension CoreOracle {
         change(index, since: old)
     }
 
-    mutating func giveUpLooking(at index: Int) {
+    mutating func giveUpFirstVerdict(of index: Int) {
         let old = conditions[index]
         conditions[index].unknownUntil = .never
         if !old.level.isKnown { conditions[index].isGivenUp = true }
         change(index, since: old)
     }
 
-    /// The kernel says that a satisfied scope is gone.
+    /// Records that a lookup found a satisfied scope unreachable.
     mutating func lose(_ index: Int) {
         let old = conditions[index]
         guard old.isReachability, old.isLive, old.isSatisfied else { return }
@@ -120,22 +120,22 @@ extension CoreOracle {
         if let scope { conditions[scope].retryNows += 1 } else { allRetryNows += 1 }
         for gate in gates.indices where scope == nil || gates[gate].scope == scope {
             noteRetryNow(gate)
-            touched.insert(gate)
+            dirtyGates.insert(gate)
         }
         for job in inOrder(living)
-        where jobs[job].place != .inLine && (scope == nil || jobs[job].scope == scope) && jobs[job].state == .parked {
+        where jobs[job].place != .queued && (scope == nil || jobs[job].scope == scope) && jobs[job].state == .parked {
             advance(job)
         }
         releaseJobs()
     }
 
-    /// An unused condition is registered again.
+    /// Replaces an unused condition.
     mutating func replace(_ index: Int, _ condition: Condition) {
         conditions[index] = condition
         for gate in gates.indices where gates[gate].scope == index { gates[gate].isGone = true }
     }
 
-    /// A condition may have changed: all that need it are looked at.
+    /// Handles a change of a condition for all jobs that need it.
     private mutating func change(_ index: Int, since old: Condition) {
         let new = conditions[index]
         let isTurned = new.isOpen != old.isOpen
@@ -151,12 +151,12 @@ extension CoreOracle {
             if !new.isUnsteady { gates[gate].isUnsteady = false }
         }
         if new.epoch != old.epoch || isTurned || hasTurnedUnsteady {
-            touched.formUnion(gates.indices.filter { gates[$0].scope == index })
+            dirtyGates.formUnion(gates.indices.filter { gates[$0].scope == index })
         }
         let isLoss = !new.isOpen && (isTurned || new.level.isKnown != old.level.isKnown)
         let hasBecomeHopeless = new.isHopeless && !old.isHopeless
         for job in inOrder(living) {
-            // Ends every job that needs it, also one whose delay is being computed.
+            // Ends every job that needs it, including a failed one before its delay is known.
             let isEnded = hasBecomeHopeless && jobs[job].extras.contains(index)
             if isEnded || isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
         }
@@ -164,15 +164,17 @@ extension CoreOracle {
         releaseJobs()
     }
 
-    /// Those who stand in line learn that they wait for their scope when it is gone; all else when their turn comes.
+    /// Returns `true` if the change affects the job.
+    ///
+    /// A queued job reacts to the loss of its scope, and to everything else at its turn.
     private func isConcerned(_ job: Job, by index: Int, isLoss: Bool) -> Bool {
         guard job.state == .parked, job.scope == index || job.extras.contains(index) else { return false }
-        return job.place != .inLine || isLoss && job.scope == index && job.waitsForScope
+        return job.place != .queued || isLoss && job.scope == index && job.waitsForScope
     }
 
     // MARK: - Time
 
-    /// Time passes before the core looks.
+    /// Advances the time and adds up waits.
     mutating func pass(to time: BusTime) {
         for index in living where isWaiting(jobs[index]) { jobs[index].waited += time - now }
         now = time
@@ -181,28 +183,28 @@ extension CoreOracle {
     private func isWaiting(_ job: Job) -> Bool {
         switch job.place {
         case .waiting: true
-        case .inLine: job.waitsForScope && !conditions[job.scope].isOpen
+        case .queued: job.waitsForScope && !conditions[job.scope].isOpen
         default: false
         }
     }
 
-    /// Everything happens that is due.
+    /// Handles everything that is due.
     mutating func tick() {
         if drainEnd <= now { cancelRunning() }
         while true {
             endLosses()
-            let due = inOrder(living.filter { jobs[$0].alarm <= now })
-            let dueGates = gates.indices.filter { gates[$0].alarm <= now }
-            for job in due { jobs[job].alarm = .never }
-            for gate in dueGates { gates[gate].alarm = .never }
-            touched.formUnion(dueGates)
-            guard !due.isEmpty || !touched.isEmpty || timeOfNextPlace <= now else { return }
-            for job in due { timeCame(job) }
+            let due = inOrder(living.filter { jobs[$0].timer <= now })
+            let dueGates = gates.indices.filter { gates[$0].timer <= now }
+            for job in due { jobs[job].timer = .never }
+            for gate in dueGates { gates[gate].timer = .never }
+            dirtyGates.formUnion(dueGates)
+            guard !due.isEmpty || !dirtyGates.isEmpty || timeOfNextPlace <= now else { return }
+            for job in due { timerFired(job) }
             releaseJobs()
         }
     }
 
-    private mutating func timeCame(_ index: Int) {
+    private mutating func timerFired(_ index: Int) {
         let job = jobs[index]
         switch (job.state, job.place) {
         case (.ended, _), (.failed, _): break
@@ -214,18 +216,18 @@ extension CoreOracle {
             } else if job.interruptAt <= now {
                 interrupt(index, .loss)
             }
-        case (_, .inLine) where job.deadline > now: turnIsLate(index, waitsFor: job.scope)
-        case (_, .waiting(let condition)) where job.deadline > now: turnIsLate(index, waitsFor: condition)
+        case (_, .queued) where job.deadline > now: waitTimerFired(index, waitsFor: job.scope)
+        case (_, .waiting(let condition)) where job.deadline > now: waitTimerFired(index, waitsFor: condition)
         default: advance(index)
         }
     }
 
-    private mutating func turnIsLate(_ index: Int, waitsFor condition: Int) {
+    private mutating func waitTimerFired(_ index: Int, waitsFor condition: Int) {
         let scope = conditions[condition]
         if scope.isUnknown, scope.unknownUntil <= now {
-            giveUpLooking(at: condition)
+            giveUpFirstVerdict(of: condition)
         } else if jobs[index].limit <= now, let limit = jobs[index].waitLimit {
-            // What counts is for how long the scope has been away.
+            // The limit counts from the loss of the scope.
             let end = (scope.isOpen ? now : scope.since) + limit
             guard end > now else { return giveUp(index, .waitLimit) }
             jobs[index].limit = end

@@ -2,14 +2,14 @@
 
 /// The consequences of failures.
 extension CoreOracle {
-    /// The running attempt failed; says whether a delay is to be computed.
+    /// Handles the failure of the running attempt.
     mutating func fail(
         _ index: Int, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool
     ) -> FailureOutcome {
         jobs[index].state = .failed
         jobs[index].interruption = interruption
         arm(index)
-        touched.insert(jobs[index].gate)
+        dirtyGates.insert(jobs[index].gate)
         retireLongRuns(jobs[index].gate)
         defer { releaseJobs() }
         if jobs[index].isCancelled {
@@ -28,15 +28,15 @@ extension CoreOracle {
             giveUp(index, reason, isCut: reason == .deadline && interruption == .deadline)
             return .settled
         }
-        // The next canary is another job.
+        // Another job becomes the next canary.
         if release.hasCanaries { jobs[index].position = nil }
-        return goOn(index, fault, isCharged: isCharged)
+        return proceed(index, fault, isCharged: isCharged)
     }
 
-    /// The delay is known.
+    /// Parks a failed job for a delay.
     mutating func park(_ index: Int, for delay: Duration) {
         let job = jobs[index]
-        // Failures that are not charged would never end.
+        // Uncharged failures have no other limit.
         var least = Duration.zero
         if job.lastFault == .network, !job.lastWasCharged { least = .milliseconds(500) }
         if job.lastFault == .local { least = .seconds(1) }
@@ -46,7 +46,9 @@ extension CoreOracle {
         releaseJobs()
     }
 
-    /// What the caller says of an answer stands; an attempt that a loss cut, or that overlapped an outage, was the network's.
+    /// Returns the fault of a failure.
+    ///
+    /// A classified answer stands. If a loss interrupted the attempt, or it overlapped an outage, the fault is the network's.
     private func fault(_ job: Job, _ report: FailureReport, isGone: Bool) -> AttemptFailure.Fault {
         if isAnswer(report), case .classified(let fault) = report.evidence { return fault }
         if job.interruption == .loss { return .network }
@@ -57,15 +59,15 @@ extension CoreOracle {
         if job.variant.mode != .ignore, scope.isLive, isBroken { return .network }
         let isSettling = scope.edges.last.map { now <= $0 + Self.settling } ?? false
         switch report.evidence {
-        // Once for each job and epoch of a scope that a monitor watches.
+        // Once for each job and epoch of a watched scope.
         case .unreachable: return scope.isLive && job.unreachableIn == scope.epoch ? .unknown : .network
         case .unanswered, .timedOut:
             return scope.isLive && isSettling && gates[job.gate].reachedIn != scope.epoch ? .network : .server
-        case .nameless:
-            guard let seen = job.answersAtNameless else { return .network }
+        case .noNameServer:
+            guard let seen = job.answersAtNameFailure else { return .network }
             return scope.answers > seen ? .server : .network
         case .refused: return .server
-        case .addressless: return .local
+        case .noSourceAddress: return .local
         default: return .unknown
         }
     }
@@ -75,7 +77,7 @@ extension CoreOracle {
         return fault != .network && fault != .local && fault != .unknown
     }
 
-    /// True if failures of the network cost the job nothing.
+    /// True if network failures are not charged.
     private func isFree(_ job: Job) -> Bool { job.waitsForScope && conditions[job.scope].isLive }
 
     private mutating func note(_ index: Int, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool) {
@@ -84,14 +86,14 @@ extension CoreOracle {
         if isCharged || fault == .local { jobs[index].failureIndex += 1 }
         if fault == .network, !isCharged { jobs[index].networkFailures += 1 }
         if fault == .network, report.evidence == .unreachable { jobs[index].unreachableIn = job.armedScopeEpoch }
-        if report.evidence == .nameless { jobs[index].answersAtNameless = conditions[job.scope].answers }
+        if report.evidence == .noNameServer { jobs[index].answersAtNameFailure = conditions[job.scope].answers }
         jobs[index].lastFault = fault
         jobs[index].lastWasCharged = isCharged
         if fault == .local { shortage = (max(1, running.count), now) }
         let isAnswered = isAnswer(report) || report.evidence == .refused && fault == .server
         if isAnswered { noteAnswer(index) }
         if isCharged { noteCharge(index, fault, isAnswered: isAnswered) }
-        tell(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
+        publish(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
         guard report.mayRetry, job.variant.isBudgeted, job.interruption != .deadline else { return }
         switch fault {
         case .network, .local, .request: break
@@ -107,7 +109,7 @@ extension CoreOracle {
         if !report.mayRetry { return .permanent }
         if isShutDown { return .shutDown }
         if job.deadline <= now { return .deadline }
-        if let most = job.variant.most, job.charged >= most { return .attempts }
+        if let limit = job.variant.maxAttempts, job.charged >= limit { return .attempts }
         if case .overload(let delay?) = fault {
             jobs[index].hard = max(job.hard, now + max(.zero, delay))
             if jobs[index].hard > job.deadline { return .deadline }
@@ -119,18 +121,18 @@ extension CoreOracle {
         return nil
     }
 
-    private mutating func goOn(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> FailureOutcome {
+    private mutating func proceed(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> FailureOutcome {
         let job = jobs[index]
         if isCharged || fault == .local { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
         if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
-            // A loss that turns out to be none must not make it start at once.
+            // If the loss is not confirmed, the job must not start at once.
             if conditions[job.scope].lostUntil != nil, epoch(job) == job.armedEpoch { jobs[index].soft = now + .milliseconds(500) }
             advance(index)
             return .settled
         }
         if release.hasCanaries, job.isGated {
             let end = noteNetworkFailure(index)
-            // No job fails more than twice a second at no charge.
+            // At most two uncharged failures a second.
             jobs[index].soft = max(end, now + .milliseconds(500))
             if retryNows(job) != job.armedRetryNows { noteRetryNow(job.gate) }
             advance(index)

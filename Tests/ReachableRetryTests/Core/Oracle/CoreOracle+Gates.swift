@@ -2,34 +2,34 @@
 
 /// The release of jobs.
 extension CoreOracle {
-    /// The numbers of the rules.
+    /// The constants of the rules.
     static let (firstWidth, bulkShare, mostFailed) = (2, 8, 4)
     static let (longRun, settling) = (Duration.seconds(5), Duration.seconds(30))
 
     private func uses(_ gate: Int, _ job: Int) -> Bool { jobs[job].gate == gate && jobs[job].state != .ended }
 
     /// Returns the queued jobs of a gate, in order.
-    func line(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(position: QueuePosition, job: Int)] {
-        jobs.indices.filter { uses(gate, $0) && jobs[$0].place == .inLine && isWanted(jobs[$0]) }
+    func queue(_ gate: Int, _ isWanted: (Job) -> Bool = { _ in true }) -> [(position: QueuePosition, job: Int)] {
+        jobs.indices.filter { uses(gate, $0) && jobs[$0].place == .queued && isWanted(jobs[$0]) }
             .compactMap { job in jobs[job].position.map { ($0, job) } }.sorted { $0.0 < $1.0 }
     }
 
-    /// The attempts that count at a gate.
+    /// Returns the running attempts that count for a gate.
     private func counted(_ gate: Int) -> [Int] {
         running.filter { uses(gate, $0) && jobs[$0].pass != .free }
     }
 
-    /// The gate of a scope and destination, which may be new.
+    /// Returns the gate of a scope and destination, and adds it if it is new.
     mutating func gate(_ scope: Int, _ destination: String?) -> Int {
         if let gate = gates.firstIndex(where: { !$0.isGone && $0.scope == scope && $0.destination == destination }) { return gate }
         gates.append(Gate(scope: scope, destination: destination))
-        // The edge that it missed.
+        // A recent edge, before the gate existed.
         let hasNewEdge = conditions[scope].edges.last.map { now <= $0 + Self.settling } ?? false
         if conditions[scope].isUnsteady || hasNewEdge { noteEdge(gates.count - 1) }
         return gates.count - 1
     }
 
-    // MARK: - What a gate learns
+    // MARK: - Events at a gate
 
     mutating func noteEdge(_ gate: Int) {
         guard release.hasCanaries else { return }
@@ -55,14 +55,14 @@ extension CoreOracle {
         gates[job.gate].sinceBulk = job.priority == .bulk ? 0 : gates[job.gate].sinceBulk + 1
     }
 
-    /// The server answered: the way is there.
+    /// Records that the server answered.
     mutating func noteAnswer(_ index: Int) {
         let job = jobs[index]
         conditions[job.scope].answers += 1
         gates[job.gate].reachedIn = job.armedScopeEpoch
     }
 
-    /// Records an answer at an attempt's gate.
+    /// Returns the gate after an answer or a success.
     private func proven(_ gate: Gate) -> Gate {
         var gate = gate
         (gate.failures, gate.retryAt, gate.pauseAt) = (0, .past, .past)
@@ -72,7 +72,7 @@ extension CoreOracle {
         return gate
     }
 
-    /// An attempt did what it had to: the others may be more.
+    /// Records a success, which widens the window.
     mutating func notePassage(_ index: Int) {
         let old = gates[jobs[index].gate]
         guard jobs[index].round == old.round else { return }
@@ -90,7 +90,7 @@ extension CoreOracle {
         gates[jobs[index].gate] = gate
     }
 
-    /// The network failed a job on a path that is there: until when the job waits.
+    /// Records a network failure on a satisfied path and returns the end of the job's delay.
     mutating func noteNetworkFailure(_ index: Int) -> BusTime {
         let (place, job) = (jobs[index].gate, jobs[index])
         var gate = gates[place]
@@ -105,15 +105,15 @@ extension CoreOracle {
         return end
     }
 
-    /// A charged failure.
+    /// Records a charged failure.
     mutating func noteCharge(_ index: Int, _ fault: AttemptFailure.Fault, isAnswered: Bool) {
         let (place, job) = (jobs[index].gate, jobs[index])
-        defer { noteOrder(place, fault) }
+        defer { noteServerDelay(place, fault) }
         guard release.hasCanaries, job.isGated else { return }
         if fault == .request { return notePassage(index) }
         var gate = gates[place]
         let isRecent = job.round == gate.round
-        // Jobs that name no server may have different ones.
+        // Jobs without a destination may use different servers.
         let isShared = gate.destination != nil
         var isOverload = false
         if case .overload = fault { isOverload = isShared }
@@ -141,39 +141,39 @@ extension CoreOracle {
         gates[place] = gate
     }
 
-    /// A server's order holds its destination, whatever the release.
-    private mutating func noteOrder(_ place: Int, _ fault: AttemptFailure.Fault) {
-        guard gates[place].destination != nil, case .overload(let order?) = fault, order > .zero else { return }
-        gates[place].throttledUntil = max(gates[place].throttledUntil, now + order)
+    /// Records a delay ordered by a server: it applies to the whole destination under every release policy.
+    private mutating func noteServerDelay(_ place: Int, _ fault: AttemptFailure.Fault) {
+        guard gates[place].destination != nil, case .overload(let delay?) = fault, delay > .zero else { return }
+        gates[place].throttledUntil = max(gates[place].throttledUntil, now + delay)
         if release.hasCanaries, gates[place].phase == .open {
             (gates[place].phase, gates[place].width, gates[place].passed) = (.ramping, Self.firstWidth, 0)
         }
     }
 
-    /// The gate's delay after so many failures: doubled each time, up to a limit, of which chance takes off up to half.
+    /// Returns the gate's delay after this many failures: doubled each time up to a limit, less up to half as jitter.
     private mutating func delay(_ number: Int, isOverload: Bool = false) -> Duration {
-        let most = isOverload ? max(release.maximumBackoff, .seconds(60)) : release.maximumBackoff
-        let full = (1..<max(1, number)).reduce(min(release.backoff, most)) { delay, _ in min(delay + delay, most) }
+        let longest = isOverload ? max(release.maximumBackoff, .seconds(60)) : release.maximumBackoff
+        let full = (1..<max(1, number)).reduce(min(release.backoff, longest)) { delay, _ in min(delay + delay, longest) }
         guard release.isJittered else { return full }
         return full / 2 + (full / 2).scaled(by: Backoff.random(random.next()))
     }
 
-    /// What has run for long no longer counts, and proves nothing.
+    /// Stops counting attempts that run for long.
     mutating func retireLongRuns(_ gate: Int) {
         for index in counted(gate) where jobs[index].startedAt + Self.longRun <= now {
             jobs[index].pass = .free
         }
     }
 
-    // MARK: - Letting go
+    // MARK: - Release
 
-    /// How many attempts may run: since this machine ran out of something as many as ran without it, and one more each second.
+    /// The limit of running attempts: after a shortage as many as ran then, and one more each second.
     private var mostRunning: Int {
         guard let shortage else { return maxConcurrent }
         return min(maxConcurrent, shortage.limit + Int((now - shortage.since).components.seconds))
     }
 
-    /// When one more may run than this machine could bear, if a job waits for that.
+    /// The time at which the limit after a shortage grows, if a job waits for that.
     var timeOfNextPlace: BusTime {
         guard let shortage, running.count < maxConcurrent, gates.contains(where: { $0.offer != nil }) else { return .never }
         return shortage.since + .seconds(max(0, running.count - shortage.limit + 1))
@@ -185,17 +185,17 @@ extension CoreOracle {
         var pass: Pass
     }
 
-    /// Lets go who may go, of all gates at which something has happened, the most urgent and oldest first.
+    /// Starts the jobs of dirty gates that may start: the most urgent and oldest first.
     mutating func releaseJobs() {
-        for gate in touched { renewOffer(gate) }
-        touched = []
+        for gate in dirtyGates { renewOffer(gate) }
+        dirtyGates = []
         while running.count < mostRunning {
             let offers = gates.indices.compactMap { gate in gates[gate].offer.map { ($0, gate) } }
-            let modest = offers.filter { $0.0.priority == .interactive || !hasHalf($0.1) }
-            guard let (position, gate) = (modest.isEmpty ? offers : modest).min(by: { $0.0 < $1.0 }) else { return }
+            let preferred = offers.filter { $0.0.priority == .interactive || !hasHalf($0.1) }
+            guard let (position, gate) = (preferred.isEmpty ? offers : preferred).min(by: { $0.0 < $1.0 }) else { return }
             gates[gate].offer = nil
-            guard let offer = look(gate) else { continue }
-            if offer.position == position, !endIfOver(offer.job), !hold(offer.job) { start(offer.job, offer.pass) }
+            guard let offer = nextOffer(gate) else { continue }
+            if offer.position == position, !endIfOver(offer.job), !delayIfNeeded(offer.job) { start(offer.job, offer.pass) }
             renewOffer(gate)
         }
     }
@@ -203,19 +203,19 @@ extension CoreOracle {
     /// Returns the number of running attempts of a gate's destination; 0 without a destination.
     private func ofDestination(_ gate: Int) -> Int { gates[gate].destination == nil ? 0 : running.count { uses(gate, $0) } }
 
-    /// Half of all places: while others wait, a destination gets no more.
+    /// Returns `true` if a destination has half of all places; it gets no more while others wait.
     private func hasHalf(_ gate: Int) -> Bool { maxConcurrent < .max && ofDestination(gate) >= max(1, maxConcurrent / 2) }
 
     private mutating func renewOffer(_ gate: Int) {
-        if let offer = look(gate) { gates[gate].offer = offer.position }
+        if let offer = nextOffer(gate) { gates[gate].offer = offer.position }
     }
 
-    /// Returns the job that a gate starts next; without one, sets the time of the next look.
-    private mutating func look(_ gate: Int) -> Offer? {
-        let isEmpty = line(gate).isEmpty
+    /// Returns the job that a gate starts next; if there is none, sets the gate's timer.
+    private mutating func nextOffer(_ gate: Int) -> Offer? {
+        let isEmpty = queue(gate).isEmpty
         if !isEmpty { retireLongRuns(gate) }
-        // No job waits any more.
-        if line(gate, \.isGated).isEmpty, gates[gate].phase == .ramping, gates[gate].throttledUntil <= now {
+        // The queue is empty.
+        if queue(gate, \.isGated).isEmpty, gates[gate].phase == .ramping, gates[gate].throttledUntil <= now {
             (gates[gate].phase, gates[gate].passed) = (.open, 0)
         }
         guard !isEmpty else { return nil }
@@ -225,35 +225,35 @@ extension CoreOracle {
         let (isFull, throttledUntil) = (ofDestination(gate) >= maxPerDestination, gates[gate].throttledUntil)
         func offerFirst(_ isWanted: (Job) -> Bool) {
             if isFull { return }
-            if let first = line(gate, isWanted).first {
+            if let first = queue(gate, isWanted).first {
                 offers.append(Offer(position: first.position, job: first.job, pass: .free))
             }
         }
-        // What the server ordered holds all but those who opted out.
+        // A delay ordered by the server applies to all jobs that wait for the scope.
         if throttledUntil <= now {
             offerFirst { !$0.waitsForScope }
-        } else if !isFull, line(gate).contains(where: { !jobs[$0.job].waitsForScope }) {
+        } else if !isFull, queue(gate).contains(where: { !jobs[$0.job].waitsForScope }) {
             times.append(throttledUntil)
         }
         if scope.isOpen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
         for priority in priorities(gate) where scope.isOpen && !isFull {
-            guard let first = line(gate, { $0.isGated && $0.priority == priority }).first else { continue }
+            guard let first = queue(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
             case .pass(let pass): offers.append(Offer(position: first.position, job: first.job, pass: pass))
             case .time(let time): times.append(time)
             }
             if offers.last?.job == first.job { break }
         }
-        if offers.isEmpty { gates[gate].alarm = times.min() ?? .never }
+        if offers.isEmpty { gates[gate].timer = times.min() ?? .never }
         return offers.min { $0.position < $1.position }
     }
 
-    /// The order in which a gate looks at its jobs: bulk jobs first when it is their turn.
+    /// Returns the order of priorities: bulk first at its turn.
     private func priorities(_ gate: Int) -> [JobPriority] {
         let isLimited = release.hasCanaries || release.pace != nil || maxConcurrent < .max || shortage != nil
         let isBulksTurn =
             isLimited && gates[gate].sinceBulk >= Self.bulkShare - 1
-            && line(gate, { $0.isGated && $0.priority == .interactive }).isEmpty
+            && queue(gate, { $0.isGated && $0.priority == .interactive }).isEmpty
         return isBulksTurn ? [.bulk, .normal] : [.interactive, .normal, .bulk]
     }
 
@@ -275,14 +275,14 @@ extension CoreOracle {
         let bypassing = runs.count { jobs[$0].pass == .bypass && jobs[$0].round == gate.round }
         var time = BusTime.past
         if !isInteractive, gate.isUnsteady {
-            // Until it is told that the path has lasted.
+            // Until the path is steady.
             time = .never
         } else if job.priority == .bulk, gate.spreadUntil > now {
             time = gate.spreadUntil
         } else if gate.phase == .probing ? canaries > 0 : runs.count - bypassing >= gate.width {
             time = runs.map { jobs[$0].startedAt + Self.longRun }.min() ?? .never
         } else if gate.phase == .probing {
-            // Alone, it keeps its own delays only.
+            // A gate's only job keeps just its own delays.
             let isAlone = jobs.indices.count { uses(place, $0) } == 1 && job.lastWasCharged
             time = isAlone ? gate.retryAt : max(gate.retryAt, gate.pauseAt)
         } else if !isInteractive {

@@ -1,16 +1,16 @@
 @testable import ReachableRetry
 
-/// Where a job goes, and how it starts and ends.
+/// The places, starts and ends of jobs.
 extension CoreOracle {
-    /// Decides again what a job that does not run waits for.
+    /// Moves a job that is not running to its next place.
     mutating func advance(_ index: Int) {
         guard jobs[index].state == .parked || jobs[index].state == .failed else { return }
         if endIfOver(index) { return }
         let job = jobs[index]
         if job.isPaused {
-            move(index, to: .resting)
+            move(index, to: .paused)
             arm(index)
-        } else if job.waitsForScope && !conditions[job.scope].isOpen || !hold(index) {
+        } else if job.waitsForScope && !conditions[job.scope].isOpen || !delayIfNeeded(index) {
             enqueue(index)
         }
     }
@@ -25,8 +25,8 @@ extension CoreOracle {
         return jobs[index].state == .ended
     }
 
-    /// Has the job wait for another condition or for a time, if it has to.
-    mutating func hold(_ index: Int) -> Bool {
+    /// Makes the job wait for another condition or for a delay, and returns `true` if it has to.
+    mutating func delayIfNeeded(_ index: Int) -> Bool {
         if isVoided(jobs[index]) { jobs[index].soft = .past }
         let job = jobs[index]
         if let condition = unmet(job).first {
@@ -35,7 +35,7 @@ extension CoreOracle {
         } else if max(job.soft, job.hard) > now {
             let isNew = job.state == .failed
             move(index, to: .backingOff)
-            if isNew { tell(index, .backingOff(max(job.soft, job.hard) - now)) }
+            if isNew { publish(index, .backingOff(max(job.soft, job.hard) - now)) }
         } else {
             return false
         }
@@ -44,9 +44,9 @@ extension CoreOracle {
     }
 
     private mutating func enqueue(_ index: Int) {
-        if jobs[index].place != .inLine {
+        if jobs[index].place != .queued {
             if jobs[index].position == nil { takePosition(index) }
-            move(index, to: .inLine)
+            move(index, to: .queued)
         }
         let job = jobs[index]
         if let limit = job.waitLimit, job.waitsForScope, job.limit == .never, !conditions[job.scope].isUnknown {
@@ -54,7 +54,7 @@ extension CoreOracle {
         }
         reportWaiting(index)
         arm(index)
-        touched.insert(job.gate)
+        dirtyGates.insert(job.gate)
     }
 
     mutating func takePosition(_ index: Int) {
@@ -66,14 +66,14 @@ extension CoreOracle {
         guard let condition = unmet(jobs[index]).first, jobs[index].reportedWait != condition, conditions[condition].level.isKnown
         else { return }
         jobs[index].reportedWait = condition
-        tell(index, .waiting(ConditionIndex(condition)))
+        publish(index, .waiting(ConditionIndex(condition)))
     }
 
     mutating func move(_ index: Int, to place: Place) {
         let gate = jobs[index].gate
         (jobs[index].place, jobs[index].limit) = (place, .never)
         if jobs[index].state == .failed { jobs[index].state = .parked }
-        if line(gate).isEmpty { (gates[gate].alarm, gates[gate].offer) = (.never, nil) }
+        if queue(gate).isEmpty { (gates[gate].timer, gates[gate].offer) = (.never, nil) }
     }
 
     mutating func start(_ index: Int, _ pass: Pass) {
@@ -94,25 +94,25 @@ extension CoreOracle {
         jobs[index] = job
         noteStart(index)
         arm(index)
-        tell(index, .started(job.started, StartReason(trigger: .first)))
-        deeds.append((index, .start))
+        publish(index, .started(job.started, StartReason(trigger: .first)))
+        actions.append((index, .start))
     }
 
     mutating func interrupt(_ index: Int, _ interruption: JobState.Interruption) {
         guard jobs[index].state == .running, jobs[index].interruption == nil else { return }
         jobs[index].interruption = interruption
         arm(index)
-        deeds.append((index, .interrupt(interruption)))
+        actions.append((index, .interrupt(interruption)))
     }
 
-    /// True if an attempt lacks what its policy says: a condition, or every address that it started with.
+    /// True if the policy may interrupt the attempt: a condition is unsatisfied, or all source addresses are lost.
     private func isCutOff(_ job: Job) -> Bool {
         guard job.variant.heedsSource else { return !unmet(job).isEmpty }
-        let isHeld = job.sources.map { conditions[$0].isSatisfied || conditions[$0].level.isFinished }
-        return !isHeld.isEmpty && !isHeld.contains(true)
+        let areUsable = job.sources.map { conditions[$0].isSatisfied || conditions[$0].level.isFinished }
+        return !areUsable.isEmpty && !areUsable.contains(true)
     }
 
-    /// An attempt is cancelled when something it needs has been gone for the grace.
+    /// Sets or clears the time of the attempt's interruption: a loss must last for the grace.
     mutating func reconsiderInterruption(_ index: Int) {
         let job = jobs[index]
         guard job.state == .running, job.interruption == nil, let grace = job.variant.grace else { return }
@@ -127,15 +127,15 @@ extension CoreOracle {
 
     mutating func giveUp(_ index: Int, _ reason: GiveUp.Reason, isCut: Bool = false) {
         let job = jobs[index]
-        let tally = Tally(
+        let counts = JobCounts(
             started: job.started, charged: job.charged, networkFailures: job.networkFailures, waited: job.waited,
             elapsed: now - job.submitted)
-        end(index, .gaveUp(reason, tally, isCut: isCut))
+        end(index, .gaveUp(reason, counts, isCut: isCut))
     }
 
     mutating func end(_ index: Int, _ ending: Ending) {
-        tell(index, .ended(ending))
-        deeds.append((index, .end(ending)))
+        publish(index, .ended(ending))
+        actions.append((index, .end(ending)))
         finish(index)
     }
 

@@ -1,23 +1,23 @@
 @testable import ReachableRetry
 
-/// What the rules make of jobs, foretold: told the same as the core, it says who starts, who ends, and when something happens next.
+/// A second, naive implementation of the rules: from the core's inputs it predicts starts, ends, and the next time.
 ///
-/// As simple as the rules allow, and slow: plain arrays that are looked through from end to end after each event. No job is
-/// registered with anything, nothing is stored that can be counted again, and numbers are those of the rules, not of the core.
+/// Simple and slow: it scans plain arrays after each event, stores nothing that it can count again, and shares no constant
+/// with the core.
 struct CoreOracle {
     struct Condition {
         let isReachability: Bool
         var level: Level
         var unknownUntil: BusTime
-        /// What it had been told before it was known: that was no edge.
+        /// The epoch of the first verdict, which is no edge.
         var baseline: UInt64
-        /// The monitor did not look in time.
+        /// True if the first verdict did not come in time.
         var isGivenUp = false
         var edges: [BusTime] = []
         var spreadUntil = BusTime.past
-        /// Until when the kernel's word that it is gone counts for more than its level.
+        /// The end of the time in which a lookup's loss overrules the level.
         var lostUntil: BusTime?
-        /// Since when it has been as it is, open or closed.
+        /// The time of the last change between open and closed.
         var since = BusTime.start
         var retryNows = 0
         /// The number of answers to its jobs.
@@ -42,13 +42,13 @@ struct CoreOracle {
         var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
     }
 
-    /// Where a job that does not run is.
+    /// The place of a job that is not running.
     enum Place: Equatable {
         case nowhere
-        /// Waits to be resumed.
-        case resting
+        /// Paused.
+        case paused
         /// Waits for its scope, or for its turn.
-        case inLine
+        case queued
         case waiting(Int)
         case backingOff
     }
@@ -84,7 +84,7 @@ struct CoreOracle {
         var isPaused = false
         var isCancelled = false
         var interruption: JobState.Interruption?
-        /// The last condition that it reported to wait for since its last start.
+        /// The condition of its last `waiting` event since its last start.
         var reportedWait: Int?
 
         var started = 0
@@ -94,25 +94,25 @@ struct CoreOracle {
         var connectivityIndex = 0
         var previousDelay: Duration?
         var lastFault: AttemptFailure.Fault?
-        /// The scope's epoch in which it was last told that there is no network.
+        /// The scope's epoch of the last "network is unreachable" error.
         var unreachableIn: UInt64?
-        /// How many answers there had been when no name server answered it.
-        var answersAtNameless: Int?
+        /// The number of answers to the scope's jobs at the last failed name lookup.
+        var answersAtNameFailure: Int?
         var lastWasCharged = false
-        /// What its last retry took from the budget.
+        /// The tokens that its last retry took from the budget.
         var refund: Int?
 
         var soft = BusTime.past
         var hard = BusTime.past
-        /// When its wait in line has been too long if its scope was away all the time.
+        /// The end of the wait limit if its scope stays unsatisfied.
         var limit = BusTime.never
-        /// The addresses that its attempt started with.
+        /// The source addresses of its attempt.
         var sources: [Int] = []
         var interruptAt = BusTime.never
         var startedAt = BusTime.start
         var waited = Duration.zero
-        /// When it is looked at by itself.
-        var alarm = BusTime.never
+        /// The time of its timer.
+        var timer = BusTime.never
 
         var armedEpoch: UInt64 = 0
         var armedScopeEpoch: UInt64 = 0
@@ -130,7 +130,7 @@ struct CoreOracle {
         let destination: String?
         var isGone = false
         var phase = GateState.Phase.open
-        /// The number of edges that it has seen.
+        /// The number of edges since it exists.
         var round = 0
         /// The scope's epoch of the last success.
         var reachedIn: UInt64?
@@ -138,7 +138,7 @@ struct CoreOracle {
         var passed = 0
         var goodWidth: Int?
         var failures = 0
-        /// The jobs that the server has failed since it served one.
+        /// The jobs that the server failed since its last success.
         var failed: [Int] = []
         var isOverloaded = false
         var retryAt = BusTime.past
@@ -146,30 +146,32 @@ struct CoreOracle {
         var throttledUntil = BusTime.past
         var isUnsteady = false
         var spreadUntil = BusTime.past
-        /// When the next start is on time at the pace.
+        /// The time of the next start at the pace.
         var dueAt = BusTime.past
         var sinceBulk = 0
-        var alarm = BusTime.never
-        /// Whose turn it was when it was last looked at, if the bus had no room.
+        var timer = BusTime.never
+        /// The position of the next job, if only a free place of the bus is missing.
         var offer: QueuePosition?
     }
 
-    /// What becomes of a job, as the bus is told.
-    enum Deed: Equatable {
+    /// An effect on a job, without details that are not compared.
+    enum Action: Equatable {
         case start
         case interrupt(JobState.Interruption)
         case end(Ending)
-        case tell(JobChange, waited: Duration?)
+        case publish(JobChange, waited: Duration?)
 
-        var isWait: Bool { if case .tell(.waiting, _) = self { true } else { false } }
+        var isWait: Bool { if case .publish(.waiting, _) = self { true } else { false } }
 
-        /// How long a job has waited is known at the end of a wait: what is told in one does not count it yet.
-        static func telling(_ change: JobChange, waited: Duration) -> Deed {
+        /// Returns the action for a change.
+        ///
+        /// During a wait, `waited` is not compared: the core adds a wait at its end.
+        static func publishing(_ change: JobChange, waited: Duration) -> Action {
             switch change {
-            case .waiting: .tell(change, waited: nil)
-            // What let it start is a remark, and no decision.
-            case .started(let number, _): .tell(.started(number, StartReason(trigger: .first)), waited: waited)
-            default: .tell(change, waited: waited)
+            case .waiting: .publish(change, waited: nil)
+            // The trigger is not compared.
+            case .started(let number, _): .publish(.started(number, StartReason(trigger: .first)), waited: waited)
+            default: .publish(change, waited: waited)
             }
         }
     }
@@ -183,25 +185,25 @@ struct CoreOracle {
     var conditions: [Condition] = []
     var jobs: [Job] = []
     var gates: [Gate] = []
-    /// The gates at which something has happened since they were last looked at.
-    var touched: Set<Int> = []
+    /// The dirty gates.
+    var dirtyGates: Set<Int> = []
     var positions = 0
     var allRetryNows = 0
     var drainEnd = BusTime.never
     var isShutDown = false
-    /// How many attempts ran when this machine ran out of something.
+    /// The number of running attempts at the last shortage of this machine, and its time.
     var shortage: (limit: Int, since: BusTime)?
-    var deeds: [(job: Int, deed: Deed)] = []
+    var actions: [(job: Int, action: Action)] = []
 
     var running: [Int] { jobs.indices.filter { jobs[$0].state == .running } }
     var living: [Int] { jobs.indices.filter { jobs[$0].state != .ended } }
 
-    /// Jobs in the order in which they may start.
+    /// Returns jobs in the order in which they may start.
     func inOrder(_ indices: [Int]) -> [Int] {
         indices.sorted { jobs[$0].priority == jobs[$1].priority ? $0 < $1 : jobs[$0].priority > jobs[$1].priority }
     }
 
-    // MARK: - What a job sees
+    // MARK: - Conditions of a job
 
     func epoch(_ job: Job) -> UInt64 {
         let extras = job.extras.reduce(0) { $0 + conditions[$1].epoch }
@@ -216,31 +218,33 @@ struct CoreOracle {
 
     func isVoided(_ job: Job) -> Bool { epoch(job) != job.armedEpoch || retryNows(job) != job.armedRetryNows }
 
-    /// When something happens next by itself.
+    /// The time of the next timer.
     var nextTime: BusTime {
-        let own = living.map { jobs[$0].alarm } + gates.map(\.alarm) + conditions.compactMap(\.lostUntil)
+        let own = living.map { jobs[$0].timer } + gates.map(\.timer) + conditions.compactMap(\.lostUntil)
         return (own + [timeOfNextPlace] + (living.isEmpty ? [] : [drainEnd])).min() ?? .never
     }
 
-    /// When something happens to the job by itself, as things are.
-    private func alarm(_ job: Job) -> BusTime {
+    /// Returns the time of the job's next timer.
+    private func timer(_ job: Job) -> BusTime {
         switch (job.state, job.place) {
         case (.running, _):
             let limit = job.variant.timeout.map { job.startedAt + .milliseconds($0) } ?? .never
             return job.interruption == nil ? min(job.deadline, limit, job.interruptAt) : .never
         case (.ended, _), (.failed, _): return .never
-        case (_, .nowhere), (_, .resting): return job.deadline
+        case (_, .nowhere), (_, .paused): return job.deadline
         case (_, .backingOff): return min(job.deadline, max(job.soft, job.hard))
-        case (_, .inLine): return min(job.deadline, job.limit, firstLook(at: job.scope))
-        case (_, .waiting(let condition)): return min(job.deadline, firstLook(at: condition))
+        case (_, .queued): return min(job.deadline, job.limit, firstVerdictDeadline(of: job.scope))
+        case (_, .waiting(let condition)): return min(job.deadline, firstVerdictDeadline(of: condition))
         }
     }
 
-    private func firstLook(at condition: Int) -> BusTime {
+    private func firstVerdictDeadline(of condition: Int) -> BusTime {
         conditions[condition].isUnknown ? conditions[condition].unknownUntil : .never
     }
 
-    mutating func arm(_ index: Int) { jobs[index].alarm = alarm(jobs[index]) }
+    mutating func arm(_ index: Int) { jobs[index].timer = timer(jobs[index]) }
 
-    mutating func tell(_ index: Int, _ change: JobChange) { deeds.append((index, .telling(change, waited: jobs[index].waited))) }
+    mutating func publish(_ index: Int, _ change: JobChange) {
+        actions.append((index, .publishing(change, waited: jobs[index].waited)))
+    }
 }

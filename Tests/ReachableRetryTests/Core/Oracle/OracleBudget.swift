@@ -3,10 +3,10 @@
 /// A retry budget in thousandths of a token.
 struct OracleBudget {
     enum Rule: Sendable {
-        /// As gRPC has it: a failure takes one, and there are retries while there is more than half.
-        case throttle(most: Int, ratio: Int)
-        /// As the AWS SDKs have it: a retry pays.
-        case bucket(most: Int, cost: Int, timeoutCost: Int, reward: Int)
+        /// As in gRPC: a failure takes one token, and retries are allowed while more than half of the tokens are left.
+        case throttle(capacity: Int, ratio: Int)
+        /// As in the AWS SDKs: a retry pays.
+        case bucket(capacity: Int, cost: Int, timeoutCost: Int, reward: Int)
     }
 
     let rule: Rule
@@ -16,16 +16,16 @@ struct OracleBudget {
         self.rule = rule
         balance =
             switch rule {
-            case .throttle(let most, _), .bucket(let most, _, _, _): most * 1000
+            case .throttle(let capacity, _), .bucket(let capacity, _, _, _): capacity * 1000
             }
     }
 
-    /// The library's own, by the same rule.
-    var subject: RetryBudget {
+    /// The library's budget with the same rule.
+    var budget: RetryBudget {
         switch rule {
-        case .throttle(let most, let ratio): .throttling(maxTokens: most, tokenRatio: Double(ratio) / 1000)
-        case .bucket(let most, let cost, let timeoutCost, let reward):
-            .tokenBucket(capacity: most, retryCost: cost, timeoutRetryCost: timeoutCost, successReward: reward)
+        case .throttle(let capacity, let ratio): .throttling(maxTokens: capacity, tokenRatio: Double(ratio) / 1000)
+        case .bucket(let capacity, let cost, let timeoutCost, let reward):
+            .tokenBucket(capacity: capacity, retryCost: cost, timeoutRetryCost: timeoutCost, successReward: reward)
         }
     }
 
@@ -33,15 +33,15 @@ struct OracleBudget {
 
     mutating func noteSuccess(refund: Int?) {
         switch rule {
-        case .throttle(let most, let ratio): balance = min(most * 1000, balance + ratio)
-        case .bucket(let most, _, _, let reward): balance = min(most * 1000, balance + (refund ?? reward) * 1000)
+        case .throttle(let capacity, let ratio): balance = min(capacity * 1000, balance + ratio)
+        case .bucket(let capacity, _, _, let reward): balance = min(capacity * 1000, balance + (refund ?? reward) * 1000)
         }
     }
 
-    /// What the retry costs; `nil` if there is to be none.
+    /// Pays for a retry and returns the price; `nil` if it is denied.
     mutating func takeRetry(afterTimeout: Bool) -> Int? {
         switch rule {
-        case .throttle(let most, _): return balance * 2 > most * 1000 ? 0 : nil
+        case .throttle(let capacity, _): return balance * 2 > capacity * 1000 ? 0 : nil
         case .bucket(_, let cost, let timeoutCost, _):
             let price = afterTimeout ? timeoutCost : cost
             guard balance >= price * 1000 else { return nil }

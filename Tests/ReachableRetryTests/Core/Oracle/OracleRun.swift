@@ -2,9 +2,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// A script, played to the core and to the oracle: they have to agree on everything, after every step.
+/// A script that is played to the core and to the oracle; they must agree after every step.
 struct OracleRun {
-    /// What differs from bus to bus.
+    /// The configuration of a bus.
     struct Setting: Sendable, CustomTestStringConvertible {
         var name: String
         var release: ReleasePolicy
@@ -20,11 +20,11 @@ struct OracleRun {
     private let budget: RetryBudget?
     private var keys: [JobKey] = []
     private var levels: [Level]
-    /// The first verdict of an unknown scope.
-    private var wanted = [true, true]
+    /// The first verdicts of unknown scopes.
+    private var firstVerdicts = [true, true]
     private var now = BusTime.start
-    /// What became of the core's jobs since that was last compared.
-    private var deeds: [(job: Int, deed: CoreOracle.Deed)] = []
+    /// The core's actions since the last comparison.
+    private var actions: [(job: Int, action: CoreOracle.Action)] = []
 
     init(_ setting: Setting, seed: UInt64) {
         core = RetryBusCore(
@@ -34,7 +34,7 @@ struct OracleRun {
         oracle = CoreOracle(
             release: setting.release.rules, maxConcurrent: setting.maxConcurrent ?? .max,
             maxPerDestination: setting.maxPerDestination ?? .max, budget: budget, random: SplitMix64(seed: seed))
-        self.budget = budget?.subject
+        self.budget = budget?.budget
         levels = [
             Level(isSatisfied: false, isKnown: false), Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1),
             Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1), Level(isSatisfied: true, epoch: 1),
@@ -62,14 +62,14 @@ struct OracleRun {
             submit(
                 Variant.all[variant], scope: scope, extras: CoreRun.extras[extra], destination: ["a", "b", nil][destination],
                 JobPriority.allCases[priority])
-        case .level, .edge, .again, .flap, .calm, .evaluate, .finish, .know, .resync: playLevel(step)
-        case .lookNoMore(let index):
+        case .level, .edge, .repeatLevel, .flap, .calm, .evaluate, .finish, .know, .resync: playLevel(step)
+        case .giveUpFirstVerdict(let index):
             note(core.stopWaitingForTheFirstLook(ConditionIndex(index), at: now))
-            oracle.giveUpLooking(at: index)
+            oracle.giveUpFirstVerdict(of: index)
         case .lose(let index):
             note(core.lose(ConditionIndex(index), at: now))
             oracle.lose(index)
-        case .forget: forget()
+        case .removeUnusedConditions: removeUnusedConditions()
         case .succeed(let job):
             guard let job = pick(job, .running) else { return }
             note(core.succeed(keys[job], at: now))
@@ -85,7 +85,7 @@ struct OracleRun {
             guard !keys.isEmpty else { return }
             note(core.cancel(keys[job % keys.count], at: now))
             oracle.cancel(job % keys.count)
-        case .late(let job):
+        case .lateResult(let job):
             guard let job = pick(job, .ended) else { return }
             note(core.succeed(keys[job], at: now) + core.cancel(keys[job], at: now))
         case .retryNow(let scope):
@@ -119,17 +119,17 @@ struct OracleRun {
     private mutating func playLevel(_ step: CoreStep) {
         switch step {
         case .level(let index, let isSatisfied):
-            if !levels[index].isKnown { return wanted[index] = isSatisfied }
+            if !levels[index].isKnown { return firstVerdicts[index] = isSatisfied }
             guard !levels[index].isFinished else { return }
             if isSatisfied, !levels[index].isSatisfied { levels[index].epoch += 1 }
             levels[index].isSatisfied = isSatisfied
-            tell(index)
+            update(index)
         case .edge(let index):
             guard levels[index].isKnown, !levels[index].isFinished else { return }
             levels[index].epoch += 1
-            tell(index)
-        case .again(let index): tell(index)
-        case .resync: for index in levels.indices { tell(index) }
+            update(index)
+        case .repeatLevel(let index): update(index)
+        case .resync: for index in levels.indices { update(index) }
         case .flap(let index, let times):
             for time in 1...times {
                 playLevel(.level(condition: index, isSatisfied: false))
@@ -138,17 +138,17 @@ struct OracleRun {
             }
         case .calm(let index):
             levels[index].isUnsteady = false
-            tell(index)
+            update(index)
         case .evaluate(let index):
             levels[index].evaluation += 1
-            tell(index)
+            update(index)
         case .finish(let index):
             levels[index].isFinished = true
-            tell(index)
+            update(index)
         case .know(let index):
             guard !levels[index].isKnown, !levels[index].isFinished else { return }
-            levels[index] = Level(isSatisfied: wanted[index], epoch: levels[index].epoch + (wanted[index] ? 1 : 0))
-            tell(index)
+            levels[index] = Level(isSatisfied: firstVerdicts[index], epoch: levels[index].epoch + (firstVerdicts[index] ? 1 : 0))
+            update(index)
         default: break
         }
     }
@@ -181,7 +181,7 @@ struct OracleRun {
         try check(outcome == expected, "job \(job) failed: \(outcome), not \(expected)")
     }
 
-    private mutating func tell(_ index: Int) {
+    private mutating func update(_ index: Int) {
         note(core.update(ConditionIndex(index), levels[index], at: now))
         oracle.update(index, levels[index])
     }
@@ -194,8 +194,8 @@ struct OracleRun {
         CoreOracle.Condition(levels[index], isReachability: index < 2 || index > 3, unknownUntil: now + .seconds(2))
     }
 
-    /// Lets go of the conditions that no job needs; one, as the bus its monitor's own, is kept.
-    private mutating func forget() {
+    /// Removes unused conditions; condition 0 stays, as does the scope of a bus's monitor.
+    private mutating func removeUnusedConditions() {
         for index in levels.indices.dropFirst() where core.removeCondition(ConditionIndex(index)) {
             _ = addCondition(index)
             oracle.replace(index, condition(index))
@@ -217,19 +217,20 @@ struct OracleRun {
     private mutating func note(_ effects: [Effect]) {
         for effect in effects {
             switch effect {
-            case .start(let key): deeds.append((number(key), .start))
-            case .interrupt(let key, let interruption): deeds.append((number(key), .interrupt(interruption)))
-            case .end(let key, let ending): deeds.append((number(key), .end(ending)))
+            case .start(let key): actions.append((number(key), .start))
+            case .interrupt(let key, let interruption): actions.append((number(key), .interrupt(interruption)))
+            case .end(let key, let ending): actions.append((number(key), .end(ending)))
             case .handBack, .warnOfShortage: break
-            case .publish(let subject, let change): deeds.append((number(subject.key), .telling(change, waited: subject.waited)))
+            case .publish(let changed, let change):
+                actions.append((number(changed.key), .publishing(change, waited: changed.waited)))
             }
         }
     }
 
-    /// The job's number; a job may start before its key is known.
+    /// Returns the job's number; a job may start before its key is known.
     private func number(_ key: JobKey) -> Int { keys.firstIndex(of: key) ?? keys.count }
 
-    /// Lets happen what is due, and compares.
+    /// Handles everything that is due, then compares.
     private mutating func settle() throws(CoreRun.Fault) {
         for job in oracle.running {
             let sources = CoreRun.sources(of: job, attempt: oracle.jobs[job].started)
@@ -241,37 +242,39 @@ struct OracleRun {
             tick()
             rounds += 1
         }
-        try compareDeeds()
+        try compareActions()
         let next = core.nextTime()
         try check(next == oracle.nextTime, "the next time is \(next), not \(oracle.nextTime)")
         try check(core.running == oracle.running.count, "\(core.running) attempts run, not \(oracle.running.count)")
-        try check(core.count == oracle.living.count, "\(core.count) jobs live, not \(oracle.living.count)")
+        try check(core.count == oracle.living.count, "\(core.count) jobs are left, not \(oracle.living.count)")
         for index in oracle.living { try compare(index) }
-        for key in keys.indices where oracle.jobs[key].state == .ended { try check(core[keys[key]] == nil, "job \(key) lives") }
+        for key in keys.indices where oracle.jobs[key].state == .ended { try check(core[keys[key]] == nil, "job \(key) is left") }
     }
 
-    /// Who starts in which order, and of each job all that becomes of it.
-    private mutating func compareDeeds() throws(CoreRun.Fault) {
-        let (starts, expectedStarts) = (starts(deeds), starts(oracle.deeds))
+    /// Compares the order of starts, and all actions of each job.
+    private mutating func compareActions() throws(CoreRun.Fault) {
+        let (starts, expectedStarts) = (starts(actions), starts(oracle.actions))
         try check(starts == expectedStarts, "they start in the order \(starts), not \(expectedStarts)")
-        for job in Set(deeds.map(\.job) + oracle.deeds.map(\.job)).sorted() {
-            // Of several conditions that are missing either may be told of: `CoreRun` checks that it is true.
-            let found = deeds.filter { $0.job == job && !$0.deed.isWait }.map(\.deed)
-            let expected = oracle.deeds.filter { $0.job == job && !$0.deed.isWait }.map(\.deed)
+        for job in Set(actions.map(\.job) + oracle.actions.map(\.job)).sorted() {
+            // An event may name any of several unmet conditions; `CoreRun` checks that it is unmet.
+            let found = actions.filter { $0.job == job && !$0.action.isWait }.map(\.action)
+            let expected = oracle.actions.filter { $0.job == job && !$0.action.isWait }.map(\.action)
             try check(found == expected, "job \(job) does \(found), not \(expected)")
         }
-        deeds = []
-        oracle.deeds = []
+        actions = []
+        oracle.actions = []
     }
 
-    private func starts(_ deeds: [(job: Int, deed: CoreOracle.Deed)]) -> [Int] { deeds.filter { $0.deed == .start }.map(\.job) }
+    private func starts(_ actions: [(job: Int, action: CoreOracle.Action)]) -> [Int] {
+        actions.filter { $0.action == .start }.map(\.job)
+    }
 
     private func compare(_ index: Int) throws(CoreRun.Fault) {
         guard let description = core.description(of: keys[index], at: now) else {
             throw fault("job \(index) has ended")
         }
         let expected = oracle.report(index)
-        let found = CoreOracle.Story(
+        let found = CoreOracle.Report(
             state: description.state, unmet: description.unmet.map { Int($0) }, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft,
             start: core.currentStart(of: keys[index], at: now))

@@ -4,40 +4,41 @@ import ReachableRetry
 import Testing
 
 /// The rules of AWS, Smithy, gRPC and Amplify for busy servers, without their retry budgets.
-@Suite(.timeLimit(.minutes(10))) struct ServerOrderTests {
+@Suite(.timeLimit(.minutes(10))) struct ServerDelayTests {
     private static let seeds: [UInt64] = [1, 2, 20_260_131]
     private static let base = Backoff.exponential(initial: .milliseconds(50), maximum: .seconds(20))
 
-    private static func told(_ seconds: Double?) -> Act {
+    private static func failsBusy(_ seconds: Double?) -> Act {
         .fails(Trouble.busy(retryAfter: seconds.map { .seconds($0) }), after: .zero)
     }
 
-    // Smithy follows an order for five seconds beyond its own delay at most, AWS' older standard for twenty in all. Ours never
-    // undercuts one: who does not want to wait that long sets a deadline.
+    // Smithy obeys a server's delay for at most 5 s beyond its own, AWS' older standard for 20 s in total. Here it is
+    // never shortened: set a deadline to limit the wait.
     @Test(arguments: [(0.01, 0.05), (0.44, 0.44), (1.5, 1.5), (3, 3), (10, 10), (30, 30)])
-    func anOrderIsTheLeastDelay(order: Double, expected: Double) async throws {
+    func serverDelayIsAMinimum(order: Double, expected: Double) async throws {
         try await PeerCase(
-            name: "\(order)", policy: .peer(Self.base, attempts: 2), acts: [Self.told(order)], starts: [0, expected],
+            name: "\(order)", policy: .peer(Self.base, attempts: 2), acts: [Self.failsBusy(order)], starts: [0, expected],
             ends: expected, result: "\(Trouble.busy(retryAfter: .seconds(order)))", reason: .attempts
         ).check()
     }
 
     private static let cases: [PeerCase] = [
         PeerCase(
-            name: "502 three times", policy: .peer(base, attempts: 3), acts: [told(nil)],
+            name: "502 three times", policy: .peer(base, attempts: 3), acts: [failsBusy(nil)],
             starts: [0, 0.05, 0.15], ends: 0.15, result: "busy(retryAfter: nil)", reason: .attempts),
         PeerCase(
-            name: "502 twice", policy: .peer(base, attempts: 3), acts: [told(nil), told(nil), .ok(after: .zero)],
+            name: "502 twice", policy: .peer(base, attempts: 3), acts: [failsBusy(nil), failsBusy(nil), .ok(after: .zero)],
             starts: [0, 0.05, 0.15], ends: 0.15),
         PeerCase(
             name: "a cap of .2", policy: .peer(.exponential(initial: .milliseconds(50), maximum: .milliseconds(200)), attempts: 5),
-            acts: [told(nil)], starts: [0, 0.05, 0.15, 0.35, 0.55], ends: 0.55, result: "busy(retryAfter: nil)", reason: .attempts),
-        // A waiter there moves its last attempt to just before its time is over. Ours ends with its time.
+            acts: [failsBusy(nil)], starts: [0, 0.05, 0.15, 0.35, 0.55], ends: 0.55, result: "busy(retryAfter: nil)",
+            reason: .attempts),
+        // An AWS waiter moves its last attempt to just before its deadline. Here the job ends at its deadline.
         PeerCase(
             name: "a waiter's time",
             policy: .peer(.exponential(initial: .seconds(2), maximum: .seconds(120)), attempts: nil)
                 .giveUpAfter(elapsed: .seconds(20)),
-            acts: [told(nil)], starts: [0, 2, 6, 14], ends: 20, result: "busy(retryAfter: nil)", reason: .deadline),
+            acts: [failsBusy(nil)], starts: [0, 2, 6, 14], ends: 20, result: "busy(retryAfter: nil)", reason: .deadline),
     ]
 
     @Test(arguments: cases) func delaysDoubleUpToTheirCap(peer: PeerCase) async throws { try await peer.check() }
@@ -45,34 +46,34 @@ import Testing
     private static let tenth = Backoff.exponential(initial: .milliseconds(100), maximum: .seconds(1))
 
     private static let pushback: [PeerCase] = [
-        // There the delays restart after an order, with .1. Ours go on: the server is still busy.
+        // In gRPC the delays restart after a pushback, with 0.1 s. Here they continue, because the server is still busy.
         PeerCase(
-            name: "delays after an order", policy: .peer(tenth, attempts: 4), acts: [told(5), told(nil)],
+            name: "delays after an order", policy: .peer(tenth, attempts: 4), acts: [failsBusy(5), failsBusy(nil)],
             starts: [0, 5, 5.2, 5.6], ends: 5.6, result: "busy(retryAfter: nil)", reason: .attempts),
-        // There it means at once.
+        // In gRPC this means an immediate retry.
         PeerCase(
-            name: "an order of nothing leaves the delay", policy: .peer(tenth, attempts: 2), acts: [told(0)],
+            name: "an order of nothing leaves the delay", policy: .peer(tenth, attempts: 2), acts: [failsBusy(0)],
             starts: [0, 0.1], ends: 0.1, result: "\(Trouble.busy(retryAfter: .zero))", reason: .attempts),
         PeerCase(
-            name: "an order below nothing counts as nothing", policy: .peer(.immediate, attempts: 2), acts: [told(-1)],
+            name: "an order below nothing counts as nothing", policy: .peer(.immediate, attempts: 2), acts: [failsBusy(-1)],
             starts: [0, 0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(-1)))", reason: .attempts),
         PeerCase(
-            name: "spent attempts win over an order", policy: .peer(tenth, attempts: 1), acts: [told(5)],
+            name: "spent attempts win over an order", policy: .peer(tenth, attempts: 1), acts: [failsBusy(5)],
             starts: [0], ends: 0, result: "\(Trouble.busy(retryAfter: .seconds(5)))", reason: .attempts),
-        // Connections count their delay from the start of the attempt before. Ours begins when there is something to wait for.
+        // gRPC's connections count the delay from the start of the previous attempt. Here it starts at the failure.
         PeerCase(
             name: "a delay begins with the failure", policy: .peer(.constant(.seconds(1)), attempts: 2),
             acts: [.fails(Trouble.refused, after: .seconds(0.3))], starts: [0, 1.3], ends: 1.6, result: "refused", reason: .attempts
         ),
-        // A call that waits for a connection fails when its time is over.
+        // A call that waits for a connection fails at its deadline.
         PeerCase(
             name: "waiting for a connection has its deadline", policy: .peer(tenth, attempts: 4).giveUpAfter(elapsed: .seconds(7)),
             acts: [.ok()], isOnline: false, starts: [], ends: 7, result: "\(RetryError.deadline)", reason: .deadline),
     ]
 
-    @Test(arguments: pushback) func grpcsPushbackIsAnOrder(peer: PeerCase) async throws { try await peer.check() }
+    @Test(arguments: pushback) func grpcsPushbackIsAServerDelay(peer: PeerCase) async throws { try await peer.check() }
 
-    /// gRPC spreads by a fifth to both sides; our cap holds, so that the same range is a third below what is a fifth more.
+    /// gRPC spreads by a fifth to both sides: the same range is a third below 1.2 times the delay.
     @Test(arguments: zip(1...7, [0.1, 0.2, 0.4, 0.8, 1, 1, 1])) func grpcsFifthToBothSidesIsAShare(n: Int, nominal: Double) {
         let backoff = Backoff.exponential(initial: .milliseconds(120), maximum: .milliseconds(1200)).jitter(.proportional(1 / 3))
         for (edge, var generator) in zip([0.8, 1, 1.2], [ConstantGenerator.least, .half, .greatest]) {
@@ -87,11 +88,11 @@ import Testing
         }
     }
 
-    /// Others let jitter shorten an order, or draw the same for all.
-    @Test(arguments: seeds) func chanceUndercutsNoOrderAndIsEachJobsOwn(seed: UInt64) async throws {
+    /// In other libraries jitter shortens a server's delay, or all jobs draw the same.
+    @Test(arguments: seeds) func jitterDoesNotShortenServerDelays(seed: UInt64) async throws {
         try await Scenario(seed: seed, release: .immediate).run { scenario in
             let policy = RetryPolicy.peer(.constant(.seconds(60)).jitter(.full), attempts: 2)
-            for number in 0..<200 { await scenario.submit("\(number)", policy, Self.told(30), .ok(after: .zero)) }
+            for number in 0..<200 { await scenario.submit("\(number)", policy, Self.failsBusy(30), .ok(after: .zero)) }
             await scenario.advance(to: .seconds(100))
             let starts = (0..<200).map { scenario.starts("\($0)").last ?? 0 }
             #expect(starts.allSatisfy { $0 >= 30 && $0 < 60 }, "seed \(seed)")
@@ -101,7 +102,7 @@ import Testing
         }
     }
 
-    /// Amplify's delays double without a cap, and its tests expect what is left when they saturate: seven years.
+    /// Amplify's delays double without a cap, and its tests expect the saturated value: seven years.
     @Test func amplifysDelaysDoubleForSevenYears() {
         var generator = ConstantGenerator.least
         let backoff = Backoff.exponential(initial: .milliseconds(200), maximum: .milliseconds(214_748_364_800))

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// Requests that are made, repeated and saved.
-@Suite(.timeLimit(.minutes(10))) struct AskingTests {
+@Suite(.timeLimit(.minutes(10))) struct PathRequestTests {
     @Test func pathOfARunningMonitorNeedsNoDump() async throws {
         try await withMonitor { monitor, network, clock in
             let before = network.dumps

@@ -2,9 +2,9 @@ import Testing
 
 @testable import ReachableRetry
 
-/// Silence after a reconnect: a network that comes up, or a server that is gone.
-struct CoreSilenceTests {
-    /// A bench that came online at 10, with a job whose attempt started then.
+/// Attempts without an answer after a reconnect: the network comes up, or the server is down.
+struct CoreNoAnswerTests {
+    /// A bench that came online at 10 s, with a job whose attempt started then.
     private func reconnected(destination: String? = nil) -> (CoreBench, JobKey) {
         var bench = CoreBench(online: false)
         let job = bench.submit(destination: destination)
@@ -14,7 +14,7 @@ struct CoreSilenceTests {
     }
 
     @Test(arguments: [(0, true), (29.9, true), (30, true), (30.001, false), (100, false)] as [(Double, Bool)])
-    func forThirtySecondsItIsTheNetworks(after seconds: Double, isTheNetworks: Bool) {
+    func noAnswerForThirtySecondsIsTheNetworksFault(after seconds: Double, isTheNetworks: Bool) {
         var (bench, job) = reconnected()
         bench.pass(to: 10 + seconds)
         bench.fail(job, .unanswered)
@@ -58,7 +58,7 @@ struct CoreSilenceTests {
         #expect(bench.failures(other) == ["network"])
     }
 
-    @Test func aSuccessOfAnAttemptFromBeforeTheReconnectProvesNothing() {
+    @Test func successOfAnEarlierEpochProvesNothing() {
         var bench = CoreBench()
         let early = bench.submit()
         bench.pass(to: 10)
@@ -80,7 +80,7 @@ struct CoreSilenceTests {
         #expect(bench.failures(next) == ["network"])
     }
 
-    @Test func itsDelaysGrowByThemselves() {
+    @Test func delaysAfterSilenceGrowSeparately() {
         var (bench, job) = reconnected()
         bench.fail(job, .unanswered)
         bench.pass(to: 11)

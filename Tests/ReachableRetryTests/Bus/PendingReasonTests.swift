@@ -6,7 +6,7 @@ import Testing
 @testable import ReachableRetry
 
 /// The reasons why jobs are not running, as text.
-@Suite(.timeLimit(.minutes(10))) struct PendingWordsTests {
+@Suite(.timeLimit(.minutes(10))) struct PendingReasonTests {
     private func reasons(_ scenario: Scenario) -> [String] { scenario.bus.pending.map(\.reason) }
 
     @Test func missingLayerIsNamed() async throws {
@@ -20,7 +20,7 @@ import Testing
                 reasons(scenario) == [
                     "waits for the network: eth0 has no carrier (noCarrier)",
                     "waits for the network: eth0 has no carrier (noCarrier), and for condition 'logged in'",
-                    "waits for a way to 203.0.113.5: eth0 has no carrier (noCarrier)",
+                    "waits for a path to 203.0.113.5: eth0 has no carrier (noCarrier)",
                 ])
             #expect(scenario.bus.pending.first?.description == "a: waits for the network: eth0 has no carrier (noCarrier)")
             #expect(try await scenario.bus.parked("a").reason == "waits for the network: eth0 has no carrier (noCarrier)")
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func eachLayerThatIsMissingHasItsWords() async throws {
+    @Test func eachMissingLayerHasADescription() async throws {
         try await Scenario().run { scenario in
             try scenario.network.rename("eth0", to: "e\u{1b}0")
             try scenario.network.setUp("e\u{1b}0", false)
@@ -50,12 +50,12 @@ import Testing
             await scenario.submit("b", .scenario, to: scope, .ok())
             #expect(
                 reasons(scenario).last
-                    == "waits for a way to internet%wlan0: there is no interface named wlan0 (noInterface)")
+                    == "waits for a path to internet%wlan0: there is no interface named wlan0 (noInterface)")
         }
     }
 
-    /// An interface that is all right but for one thing, and routes that say no.
-    @Test func eachReasonHasItsWords() async throws {
+    /// An interface with one missing layer, and routes that refuse.
+    @Test func eachQueueReasonHasADescription() async throws {
         try await Scenario().run { scenario in
             let network = scenario.network
             func expect(_ words: String, after change: () throws -> Void) async throws {
@@ -84,15 +84,15 @@ import Testing
         }
     }
 
-    @Test func aHostWithoutAnAddressIsSaidToHaveNone() async throws {
+    @Test func hostWithoutAnAddressIsNamed() async throws {
         try await Scenario().run { scenario in
             await scenario.submit("a", .scenario, to: .host("nas.example"), .ok())
             await scenario.advance(to: .seconds(2))
-            #expect(reasons(scenario) == ["waits for a way to nas.example: the name does not exist (unresolved)"])
+            #expect(reasons(scenario) == ["waits for a path to nas.example: the name does not exist (unresolved)"])
         }
     }
 
-    @Test func aMonitorThatHasNotLookedYetIsSaidToBe() async throws {
+    @Test func waitForTheFirstVerdictIsNamed() async throws {
         let network = SimulatedNetwork.online()
         network.failNextRequests(.max, errno: 16)
         let monitor = ReachabilityMonitor(network)
@@ -107,7 +107,7 @@ import Testing
         try await running.value
     }
 
-    @Test func delaysAreSaidWithWhatTheyAreFor() async throws {
+    @Test func delaysHaveTheirReasons() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(3150)))
             await scenario.submit("refused", policy, .fails(Trouble.refused, after: .zero), .ok())
@@ -120,9 +120,9 @@ import Testing
             #expect(
                 reasons(scenario) == [
                     "backs off for 3.2 s after a refused connection", "backs off for 3.2 s after the error other",
-                    "told to wait 30 s by the server",
+                    "the server ordered a delay of 30 s",
                     "backs off for 3.2 s after the error busy(retryAfter: Optional(0.8 seconds)), "
-                        + "and told to wait 799 ms by the server",
+                        + "and the server ordered a delay of 799 ms",
                     "backs off for 3.2 s after an attempt that took too long", "attempt 1 is running",
                 ])
             scenario.bus.pause("other")
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func aLifeThatHasNotBegunIsSaidToBeDue() async throws {
+    @Test func unstartedLifeIsDescribedAsDue() async throws {
         try await Scenario().run { scenario in
             let running = Task {
                 try await scenario.bus.job(options: JobOptions(id: "a")) { _ in }.repeating(every: .seconds(10)).run()
@@ -159,8 +159,8 @@ import Testing
         }
     }
 
-    /// A backoff of the caller's is asked while the job has failed and waits for nothing yet.
-    @Test func aDelayThatIsBeingDecidedOnIsSaidToBe() async throws {
+    /// The caller's backoff runs while the job is failed and not parked yet.
+    @Test func undecidedDelayIsNamed() async throws {
         try await Scenario().run { scenario in
             let seen = Mutex<[String]>([])
             let backoff = Backoff.custom { [bus = scenario.bus] _ in
@@ -198,7 +198,7 @@ import Testing
 
     @Test func waitForASteadyPathHasAReason() async throws {
         try await Scenario().run { scenario in
-            // The bus looks at the network from its first job on.
+            // The bus follows the network from its first job on.
             await scenario.submit("first", .scenario, .ok())
             try await scenario.at(.seconds(1)) { network in
                 for _ in 1...7 {
@@ -240,7 +240,7 @@ import Testing
                 == "waits for its turn: the pace allows the next start in 500 ms")
     }
 
-    @Test func bulkJobsSayThatNotAllMachinesComeBackTogether() async throws {
+    @Test func bulkSpreadHasAReason() async throws {
         try await Scenario(online: false, seed: 7, release: .spread(over: .seconds(60))).run { scenario in
             let job = Task { try await scenario.bus.retry(options: JobOptions(priority: .bulk, id: "a")) { _ in } }
             try await scenario.bus.parked("a")

@@ -1,18 +1,18 @@
 @testable import ReachableRetry
 
-/// The description of a job.
+/// The reports about jobs.
 extension CoreOracle {
-    struct Story: Equatable {
+    struct Report: Equatable {
         var state: PendingJob.State
         var unmet: [Int]
         var softDelay: Duration?
         var hardDelay: Duration?
         var timeLeft: Duration?
-        /// The attempt that runs.
+        /// The running attempt.
         var start: Start?
     }
 
-    func report(_ index: Int) -> Story {
+    func report(_ index: Int) -> Report {
         let job = jobs[index]
         let isRunning = job.state == .running
         let missing = unmet(job)
@@ -20,14 +20,14 @@ extension CoreOracle {
             switch job.place {
             case _ where isRunning: .running
             case _ where job.isPaused: .paused
-            case .inLine where missing.isEmpty: .queued
-            case .inLine, .waiting: .waiting
-            case .nowhere, .resting, .backingOff: .backingOff
+            case .queued where missing.isEmpty: .queued
+            case .queued, .waiting: .waiting
+            case .nowhere, .paused, .backingOff: .backingOff
             }
         let soft = isVoided(job) ? .past : job.soft
         let limit = min(job.deadline, job.variant.timeout.map { job.startedAt + .milliseconds($0) } ?? .never)
-        return Story(
-            state: state, unmet: job.place == .resting || state == .waiting ? missing : [],
+        return Report(
+            state: state, unmet: job.place == .paused || state == .waiting ? missing : [],
             softDelay: !isRunning && soft > now ? soft - now : nil,
             hardDelay: !isRunning && job.hard > now ? job.hard - now : nil,
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),

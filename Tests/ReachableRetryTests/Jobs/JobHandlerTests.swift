@@ -6,15 +6,15 @@ import Testing
 @testable import ReachableRetry
 
 /// The calls of handlers: in order, one at a time, with each end once.
-@Suite(.timeLimit(.minutes(10))) struct TellingTests {
+@Suite(.timeLimit(.minutes(10))) struct JobHandlerTests {
     @TaskLocal static var label = "none"
 
-    @Test(arguments: [true, false]) func handlersHearInOrder(detached: Bool) async throws {
+    @Test(arguments: [true, false]) func handlersReceiveEventsInOrder(detached: Bool) async throws {
         for round in 1...100 {
             try await Scenario(online: false).run { scenario in
                 let script = Script(scenario)
                 try script.job(scenario.bus).onEvent { script.note($0) }.submit(detached: detached)
-                // The wait is told while the network comes back.
+                // The event of the wait is delivered during the reconnect.
                 try scenario.network.plug("eth0")
                 await scenario.bus.shutdown(drain: nil)
                 let rest = script.events.first == "waiting for the network" ? script.events.dropFirst() : script.events[...]
@@ -31,13 +31,13 @@ import Testing
             try job.submit(detached: detached)
             try await scenario.bus.parked("job")
             scenario.bus.cancel("job")
-            // The shutdown returns when the handlers have heard all.
+            // The shutdown returns after the handlers' last event.
             await scenario.bus.shutdown(drain: nil)
             #expect(script.events == ["waiting for the network", "cancelled"])
         }
     }
 
-    @Test func theShutdownReturnsWhenHandlersHaveHeardAll() async throws {
+    @Test func shutdownAwaitsHandlers() async throws {
         try await Scenario(online: false).run { scenario in
             let script = Script(scenario)
             let count = Atomic(0)
@@ -55,12 +55,12 @@ import Testing
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)
             let script = Script(scenario, failures: [Trouble.unreachable])
-            let (heard, hear) = AsyncStream.makeStream(of: String.self)
-            var next = heard.makeAsyncIterator()
+            let (received, receive) = AsyncStream.makeStream(of: String.self)
+            var next = received.makeAsyncIterator()
             let job = scenario.bus.job(.scenario, options: JobOptions(when: [login.condition], id: "job")) { _ in
                 if script.calls.isEmpty { try scenario.network.pull("eth0") }
                 return try script.call()
-            }.onEvent { hear.yield($0.text) }
+            }.onEvent { receive.yield($0.text) }
             try job.submit(detached: true)
             #expect(await next.next() == "waiting for the network")
             login.set(false)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func aSubmittedJobRunsAsItsSubmitterDoes(detached: Bool) async throws {
+    @Test(arguments: [true, false]) func submittedJobInheritsItsSubmittersContext(detached: Bool) async throws {
         try await Scenario(online: false).run { scenario in
             let (seen, see) = AsyncStream.makeStream(of: String.self)
             let job = scenario.bus.job(.scenario, options: JobOptions(id: "job")) { _ in
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func thePolicyMayThrowTheReport() async throws {
+    @Test func policyMayThrowTheReport() async throws {
         try await Scenario(online: false).run { scenario in
             let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1).throwsReport()
             let job = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "job")) { _ in throw Trouble.refused } }
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func progressProvesTheWayForOthers() async throws {
+    @Test func progressReleasesOtherJobs() async throws {
         try await Scenario(online: false).run { scenario in
             let bus = scenario.bus
             let (first, second) = (Gate(), Gate())
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func progressForgivesNoFailure() async throws {
+    @Test func progressKeepsChargedFailures() async throws {
         try await Scenario().run { scenario in
             let job = scenario.start {
                 try await scenario.bus.retry(.scenario.giveUpAfter(maxAttempts: 2)) { attempt in

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct LifeTests {
+@Suite(.timeLimit(.minutes(10))) struct MonitorLifecycleTests {
     @Test func pathIsUnknownBeforeRun() throws {
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(network)

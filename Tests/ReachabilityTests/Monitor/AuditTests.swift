@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct LookingAgainTests {
+@Suite(.timeLimit(.minutes(10))) struct AuditTests {
     @Test(arguments: [Duration.milliseconds(1), .milliseconds(49)])
     func aChangeThatFollowsItsAnnouncementIsFound(delay: Duration) async throws {
         try await withMonitor { monitor, network, clock in
