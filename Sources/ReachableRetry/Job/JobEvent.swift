@@ -133,7 +133,7 @@ final class JobIteration<Value: Sendable> {
             if Task.isCancelled { return nil }
             do {
                 let driver = try begin(notBefore)
-                return await driver.cancellable(isolation: isolation) { await follow(driver) }
+                return await follow(driver)
             } catch {
                 stage = .over
                 return .gaveUp(error, nil)
@@ -146,10 +146,10 @@ final class JobIteration<Value: Sendable> {
                 return .backingOff(delay)
             }
             owesDelay = false
-            return await driver.cancellable(isolation: isolation) { await follow(driver) }
+            return await follow(driver)
         case .starting(let driver, let attempt):
             stage = .following(driver)
-            return await driver.cancellable(isolation: isolation) { await run(attempt, driver, isolation: isolation) }
+            return await run(attempt, driver, isolation: isolation)
         }
     }
 
