@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func s22NamesThatCannotBeLookedUpYetLoseNoRequest() async throws {
-        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .nameless ? FailureReport(.nameless) : nil }
+        let policy = RetryPolicy.scenario.errno { $0 as? Trouble == .nameless ? -3 : nil }
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<1000 {
                 await scenario.submit(
