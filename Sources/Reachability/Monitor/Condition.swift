@@ -136,8 +136,6 @@ package final class ConditionStorage: Sendable {
         var observers: [ID: @Sendable () -> Void] = [:]
         var streams: [ID: Stream] = [:]
         var newcomers: [ID: Stream] = [:]
-        /// The values of `observers`, until they change: each publication needs them, and they change rarely.
-        var observerList: [@Sendable () -> Void]?
         var nextID: ID = 0
         private var news = News.none
         private var turn = PublishingTurn()
@@ -157,7 +155,7 @@ package final class ConditionStorage: Sendable {
             var publication = Publication(state: reading.state)
             if !waiters.isEmpty && reading.state.endsWaits { swap(&publication.waiters, &waiters) }
             if news == .state && !streams.isEmpty { publication.streams = Array(streams.values) }
-            if news != .none { publication.observers = allObservers() }
+            if news != .none { publication.observers = Array(observers.values) }
             if !newcomers.isEmpty {
                 publication.streams += newcomers.values
                 streams.merge(newcomers) { $1 }
@@ -165,12 +163,6 @@ package final class ConditionStorage: Sendable {
             }
             news = .none
             return publication
-        }
-
-        private mutating func allObservers() -> [@Sendable () -> Void] {
-            let list = observerList ?? Array(observers.values)
-            observerList = list
-            return list
         }
     }
 
@@ -229,14 +221,13 @@ package final class ConditionStorage: Sendable {
         content.withLock { content in
             let id = content.makeID()
             content.observers[id] = observer
-            content.observerList = nil
             return id
         }
     }
 
     package func removeObserver(_ id: ID) {
         // Released outside the lock: the closure may own anything.
-        _ = content.withLock { ($0.observers.removeValue(forKey: id), $0.observerList.take()) }
+        _ = content.withLock { $0.observers.removeValue(forKey: id) }
     }
 
     /// Publishes the state and each change of it to a stream, which keeps the owner until it ends.
