@@ -101,14 +101,15 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
         transfer: @escaping @Sendable () -> HTTPTransfer<Request, Body>
     ) -> Job<Value> {
         let first = HTTPJob(request, policy, options)
+        do {
+            try request.checkURL()
+        } catch {
+            let final = first.policy.giveUpOnErrors { _ in true }
+            return bus.job(final, to: options.scope, options: first.jobOptions) { _ in throw error }
+        }
         return bus.job(first.policy, to: options.scope, options: first.jobOptions) {
-            do {
-                try request.checkURL()
-            } catch {
-                return JobInstance(policy.giveUpOnErrors { _ in true }) { _ in throw error }
-            }
             let (life, transfer) = (HTTPJob(request, policy, options), transfer())
-            return JobInstance(life.policy) { value(try await life.perform($0, transfer)) }
+            return { value(try await life.perform($0, transfer)) }
         }
     }
 

@@ -29,11 +29,9 @@ package struct CauseLog: Equatable, Sendable {
         if events.count == 1 { return events[0].cause }
         let change = PathChange(from: old, to: new)
         var (best, bestScore) = (Int?.none, 0)
-        events.withUnsafeBufferPointer { events in
-            for index in events.indices {
-                let score = change.score(events[index])
-                if score >= bestScore { (best, bestScore) = (index, score) }
-            }
+        for index in events.indices {
+            let score = change.score(events[index])
+            if score >= bestScore { (best, bestScore) = (index, score) }
         }
         return best.map { events[$0].cause }
     }

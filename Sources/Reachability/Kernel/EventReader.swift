@@ -48,19 +48,6 @@ struct EventReader: ~Copyable {
         static let timeIsUp = Awakening(rawValue: 1 << 3)
     }
 
-    /// The maximum number of datagrams in a batch, so that a flood cannot delay the verdict.
-    private static let batchLimit = 256
-    /// The maximum number of datagrams that are drained after a loss, before the next delivery: more than any receive buffer holds.
-    ///
-    /// The queue must be emptied first: until then the kernel drops every further event without another error
-    /// (netlink_overrun, NETLINK_S_CONGESTED).
-    private static let drainLimit = 200_000
-
-    /// The delay of the drop check after a lone datagram.
-    ///
-    /// Runs after the tasks that the delivery woke.
-    private static let dropCheckDelay: Duration = .milliseconds(10)
-
     private let context: ReaderContext
     private var socket: NetlinkSocket
     private let buffer = DatagramBuffer()
@@ -71,14 +58,6 @@ struct EventReader: ~Copyable {
     private var coalescing = ReadCoalescing()
     /// The number of datagrams since the rate was last measured.
     private var datagrams = 0
-    /// `true` if anything was received since the last drop check.
-    private var hasReceived = false
-    /// `true` if a read reported lost events since the queue was last empty.
-    private var isLossy = false
-    /// `true` if a lone datagram was delivered without a drop check.
-    private var owesDropCheck = false
-    /// The time of the deferred drop check.
-    private var dropCheckDue: Duration?
 
     init(_ context: ReaderContext) throws(ReachabilityError) {
         self.context = context
@@ -112,16 +91,12 @@ struct EventReader: ~Copyable {
             if let late = try deferredDropCheck(at: batch.now.sinceBoot) {
                 batch = late
             } else {
-                let checkDue = owesDropCheck ? dropCheckDue : nil
                 let hasMore = batch.hasMore
                 batch.removeAll()
-                let isReadable = try rest(until: Duration.earlier(deadline, checkDue), hasMore: hasMore)
-                owesDropCheck = false
+                let isReadable = try rest(until: Duration.earlier(deadline, detector.deferredCheck), hasMore: hasMore)
+                detector.beginReading()
                 if isReadable { try read(into: &batch) }
-                if !batch.hasMore && !owesDropCheck {
-                    dropCheckDue = nil
-                    try checkDrops(&batch)
-                }
+                if detector.takeCheck(hasMore: batch.hasMore) { try checkDrops(&batch) }
             }
             context.complete(&batch, &suspension)
         }
@@ -159,28 +134,24 @@ struct EventReader: ~Copyable {
         var count = 0
         // Most events come alone. The empty second slot proves it, and the drop check can wait for the verdict.
         var slots = 2
-        while count < (isLossy ? Self.drainLimit : Self.batchLimit) {
+        while count < detector.readLimit {
             let received = socket.receive(slots, into: buffer)
             if received == -Int(EAGAIN) { return }
-            hasReceived = true
             switch received {
             case 0...:
                 take(received, into: &batch)
                 datagrams += received
-                if count == 0 && received == 1 && !isLossy {
-                    owesDropCheck = true
-                    return
-                }
+                if detector.note(datagrams: received, isFirst: count == 0) { return }
                 count += received
             case -Int(ENOBUFS), -Int(ENOMEM):
-                isLossy = true
+                detector.noteLossError()
                 count += 1
             default:
                 throw ReachabilityError(.requestFailed, errno: Int32(-received), operation: "recvmmsg(netlink)")
             }
             slots = Int(CNL_DATAGRAM_LIMIT)
         }
-        if isLossy { batch.events.append(.overrun) }
+        if detector.isLossy { batch.events.append(.overrun) }
         batch.hasMore = true
     }
 
@@ -192,7 +163,7 @@ struct EventReader: ~Copyable {
                 batch.spoofed += 1
                 continue
             }
-            if datagram.is_truncated { isLossy = true }
+            if datagram.is_truncated { detector.noteTruncation() }
             batch.append(
                 datagram: UnsafeRawBufferPointer(start: buffer.bytes + Int(datagram.offset), count: Int(datagram.length)))
         }
@@ -200,21 +171,12 @@ struct EventReader: ~Copyable {
 
     /// Makes the drop check that lone datagrams deferred, if it is due, and returns what has to be delivered because of it.
     private mutating func deferredDropCheck(at now: Duration) throws(ReachabilityError) -> NetworkEventBatch? {
-        guard owesDropCheck else { return nil }
-        guard let due = dropCheckDue else {
-            dropCheckDue = now.saturatingAdd(Self.dropCheckDelay)
-            return nil
-        }
-        guard due <= now else { return nil }
-        dropCheckDue = nil
-        owesDropCheck = false
+        guard detector.takeDeferredCheck(at: now) else { return nil }
         // Tasks that the delivery resumed run first.
         _ = context.executor.runJobs()
         var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero)
         let drops = socket.queue?.drops
-        if let drops, detector.isNews(drops) {
-            // The kernel reports no further loss until the queue was empty once.
-            isLossy = true
+        if let drops, detector.noteDeferred(drops: drops) {
             try read(into: &batch)
             if !batch.hasMore { try checkDrops(&batch) }
         } else {
@@ -239,9 +201,7 @@ struct EventReader: ~Copyable {
 
     private mutating func noteReading(_ batch: inout NetworkEventBatch, _ drops: UInt32?) -> LossDetector.Finding {
         let reading = LossDetector.Reading(
-            drops: drops ?? socket.queue?.drops, hasHeard: hasReceived, hasError: isLossy,
-            failedDumps: context.dumpFailures.inARow)
-        (hasReceived, isLossy) = (false, false)
+            drops: drops ?? socket.queue?.drops, failedDumps: context.dumpFailures.inARow)
         let (finding, drops) = detector.note(reading)
         batch.drops += Int(drops)
         return finding

@@ -119,30 +119,58 @@ package final class ConditionStorage: Sendable {
     }
 
     /// A task that waits for one moment; a stream would cost several times as much.
-    private typealias Waiter = UnsafeContinuation<Condition.State?, Never>
+    private typealias Waiter = CheckedContinuation<Condition.State, any Error>
+    private typealias Stream = AsyncStream<Condition.State>.Continuation
+
+    /// The changes that have not been published, the least first; each case includes those before it.
+    private enum News: Comparable {
+        case none
+        /// Observers have to read again; the state is the same.
+        case reading
+        case state
+    }
 
     private struct Content {
-        var state: Condition.State
+        var reading: Reading
         var waiters: [ID: Waiter] = [:]
         var observers: [ID: @Sendable () -> Void] = [:]
-        var streams: [ID: AsyncStream<Condition.State>.Continuation] = [:]
-        var newcomers: [ID: AsyncStream<Condition.State>.Continuation] = [:]
-        /// The values of `observers`, until they change: each publication needs them, and they change rarely.
-        var observerList: [@Sendable () -> Void]?
+        var streams: [ID: Stream] = [:]
+        var newcomers: [ID: Stream] = [:]
         var nextID: ID = 0
-        var isKnown: Bool
-        var isUnsteady: Bool
-        var evaluation: UInt64 = 0
-        var isStale = false
-        /// True if observers have to be called; streams need `isStale`.
-        var hasNewReading = false
-        var isPublishing = false
+        private var news = News.none
+        private var turn = PublishingTurn()
 
-        mutating func allObservers() -> [@Sendable () -> Void] {
-            let list = observerList ?? Array(observers.values)
-            observerList = list
-            return list
+        init(_ reading: Reading) { self.reading = reading }
+
+        mutating func makeID() -> ID {
+            nextID += 1
+            return nextID
         }
+
+        mutating func note(_ news: News) { self.news = max(self.news, news) }
+
+        /// Returns the unpublished changes; `nil` if there are none, or if another thread publishes them.
+        mutating func nextPublication(isContinuing: Bool) -> Publication? {
+            guard turn.take(isContinuing: isContinuing, hasWork: news != .none || !newcomers.isEmpty) else { return nil }
+            var publication = Publication(state: reading.state)
+            if !waiters.isEmpty && reading.state.endsWaits { swap(&publication.waiters, &waiters) }
+            if news == .state && !streams.isEmpty { publication.streams = Array(streams.values) }
+            if news != .none { publication.observers = Array(observers.values) }
+            if !newcomers.isEmpty {
+                publication.streams += newcomers.values
+                streams.merge(newcomers) { $1 }
+                newcomers = [:]
+            }
+            news = .none
+            return publication
+        }
+    }
+
+    private struct Publication {
+        var state: Condition.State
+        var waiters: [ID: Waiter] = [:]
+        var streams: [Stream] = []
+        var observers: [@Sendable () -> Void] = []
     }
 
     private let content: Mutex<Content>
@@ -152,17 +180,12 @@ package final class ConditionStorage: Sendable {
 
     package init(_ state: Condition.State, isReachability: Bool = false, isKnown: Bool = true, isUnsteady: Bool = false) {
         self.isReachability = isReachability
-        content = Mutex(Content(state: state, isKnown: isKnown, isUnsteady: isUnsteady))
+        content = Mutex(Content(Reading(state: state, isKnown: isKnown, isUnsteady: isUnsteady, evaluation: 0)))
     }
 
-    package var state: Condition.State { content.withLock(\.state) }
+    package var state: Condition.State { content.withLock(\.reading.state) }
 
-    package var reading: Reading {
-        content.withLock { content in
-            Reading(
-                state: content.state, isKnown: content.isKnown, isUnsteady: content.isUnsteady, evaluation: content.evaluation)
-        }
-    }
+    package var reading: Reading { content.withLock(\.reading) }
 
     package func set(_ isSatisfied: Bool) {
         change { state in
@@ -180,13 +203,13 @@ package final class ConditionStorage: Sendable {
     /// - Parameter wasRequested: true to call observers even if nothing changed.
     package func replace(_ state: Condition.State, isUnsteady: Bool = false, wasRequested: Bool = false) {
         content.withLock { content in
-            guard !content.state.isFinished else { return }
-            content.evaluation &+= 1
-            let becomesKnown = !content.isKnown && !state.isFinished
-            if becomesKnown || content.isUnsteady != isUnsteady || wasRequested { content.hasNewReading = true }
-            if content.state != state { content.isStale = true }
-            (content.state, content.isUnsteady) = (state, isUnsteady)
-            if becomesKnown { content.isKnown = true }
+            guard !content.reading.state.isFinished else { return }
+            let old = content.reading
+            content.reading.evaluation &+= 1
+            content.reading.isKnown = old.isKnown || !state.isFinished
+            (content.reading.state, content.reading.isUnsteady) = (state, isUnsteady)
+            if old.isKnown != content.reading.isKnown || old.isUnsteady != isUnsteady || wasRequested { content.note(.reading) }
+            if old.state != state { content.note(.state) }
         }
         publish()
     }
@@ -196,23 +219,21 @@ package final class ConditionStorage: Sendable {
     /// The call carries no state: an observer reads it under its own lock.
     package func observe(_ observer: @escaping @Sendable () -> Void) -> ID {
         content.withLock { content in
-            content.nextID += 1
-            content.observers[content.nextID] = observer
-            content.observerList = nil
-            return content.nextID
+            let id = content.makeID()
+            content.observers[id] = observer
+            return id
         }
     }
 
     package func removeObserver(_ id: ID) {
         // Released outside the lock: the closure may own anything.
-        _ = content.withLock { ($0.observers.removeValue(forKey: id), $0.observerList.take()) }
+        _ = content.withLock { $0.observers.removeValue(forKey: id) }
     }
 
     /// Publishes the state and each change of it to a stream, which keeps the owner until it ends.
     package func subscribe(_ stream: AsyncStream<Condition.State>.Continuation, keeping owner: (any AnyObject & Sendable)? = nil) {
         content.withLock { content in
-            content.nextID += 1
-            let id = content.nextID
+            let id = content.makeID()
             content.newcomers[id] = stream
             // Set before the condition can finish the stream.
             stream.onTermination = { [self] _ in
@@ -232,24 +253,17 @@ package final class ConditionStorage: Sendable {
 
     /// Waits until the state is satisfied or finished, and returns it; `nil` if the task is cancelled.
     package func satisfiedOrFinished() async -> Condition.State? {
-        let id = content.withLock { content in
-            content.nextID += 1
-            return content.nextID
-        }
-        return await withTaskCancellationHandler {
-            await withUnsafeContinuation { (waiter: Waiter) in
-                // The immediate answer; `.some(nil)` for a cancelled task.
-                let answer = content.withLock { content -> Condition.State?? in
-                    // Under the lock: the handler looks for a waiter after the task has become cancelled.
-                    if Task.isCancelled { return .some(nil) }
-                    if content.state.isSatisfied || content.state.isFinished { return content.state }
-                    content.waiters[id] = waiter
-                    return nil
-                }
-                if let answer { waiter.resume(returning: answer) }
+        if Task.isCancelled { return nil }
+        let id = content.withLock { $0.makeID() }
+        return try? await withCancellableContinuation { waiter in
+            let state = content.withLock { content -> Condition.State? in
+                if content.reading.state.endsWaits { return content.reading.state }
+                content.waiters[id] = waiter
+                return nil
             }
+            if let state { waiter.resume(returning: state) }
         } onCancel: {
-            content.withLock { $0.waiters.removeValue(forKey: id) }?.resume(returning: nil)
+            content.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
         }
     }
 
@@ -260,24 +274,17 @@ package final class ConditionStorage: Sendable {
 
     private func change(_ body: (inout Condition.State) -> Void) {
         content.withLock { content in
-            guard !content.state.isFinished else { return }
-            let old = content.state
-            body(&content.state)
-            if content.state != old { content.isStale = true }
+            guard !content.reading.state.isFinished else { return }
+            let old = content.reading.state
+            body(&content.reading.state)
+            if content.reading.state != old { content.note(.state) }
         }
         publish()
     }
 
-    private struct Publication {
-        var state: Condition.State
-        var waiters: [ID: Waiter] = [:]
-        var streams: [AsyncStream<Condition.State>.Continuation] = []
-        var observers: [@Sendable () -> Void] = []
-    }
-
     private func publish() {
         var isContinuing = false
-        while let publication = nextPublication(isContinuing: isContinuing) {
+        while let publication = content.withLock({ $0.nextPublication(isContinuing: isContinuing) }) {
             isContinuing = true
             for waiter in publication.waiters.values { waiter.resume(returning: publication.state) }
             for stream in publication.streams {
@@ -287,30 +294,9 @@ package final class ConditionStorage: Sendable {
             for observer in publication.observers { observer() }
         }
     }
+}
 
-    /// Returns the unpublished changes; `nil` if there are none, or if another thread publishes them.
-    private func nextPublication(isContinuing: Bool) -> Publication? {
-        content.withLock { content in
-            guard isContinuing || !content.isPublishing else { return nil }
-            guard content.isStale || content.hasNewReading || !content.newcomers.isEmpty else {
-                content.isPublishing = false
-                return nil
-            }
-            content.isPublishing = true
-            var publication = Publication(state: content.state)
-            if !content.waiters.isEmpty && (content.state.isSatisfied || content.state.isFinished) {
-                swap(&publication.waiters, &content.waiters)
-            }
-            if content.isStale && !content.streams.isEmpty { publication.streams = Array(content.streams.values) }
-            if content.isStale || content.hasNewReading { publication.observers = content.allObservers() }
-            if !content.newcomers.isEmpty {
-                publication.streams += content.newcomers.values
-                content.streams.merge(content.newcomers) { $1 }
-                content.newcomers = [:]
-            }
-            content.isStale = false
-            content.hasNewReading = false
-            return publication
-        }
-    }
+extension Condition.State {
+    /// True if the state ends a wait for a satisfied condition.
+    fileprivate var endsWaits: Bool { isSatisfied || isFinished }
 }

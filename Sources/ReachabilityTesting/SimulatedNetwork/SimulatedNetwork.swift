@@ -76,10 +76,8 @@ extension SimulatedNetwork: NetworkSource {
         }
         defer { finish(id) }
         deliverAll()
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                if let ending = state.withLock({ $0.park(continuation) }) { continuation.resume(with: ending) }
-            }
+        try await withCancellableContinuation { continuation in
+            if let ending = state.withLock({ $0.park(continuation) }) { continuation.resume(with: ending) }
         } onCancel: {
             end(id, .failure(CancellationError()))
         }

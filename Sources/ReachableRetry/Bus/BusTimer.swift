@@ -1,3 +1,4 @@
+internal import Reachability
 internal import Synchronization
 
 /// The one timer of a bus.
@@ -9,7 +10,8 @@ final class BusTimer: Sendable {
         var wanted = BusTime.never
         var revision: UInt64 = 0
         var armed = BusTime.never
-        var isArming = false
+        /// The turn to arm the clock.
+        var turn = PublishingTurn()
         var generation: UInt64 = 0
         var cancelCallback: (@Sendable () -> Void)?
     }
@@ -32,36 +34,33 @@ final class BusTimer: Sendable {
             guard revision > state.revision else { return }
             (state.wanted, state.revision) = (time, revision)
         }
-        while let (old, generation, time) = nextStep() {
+        var made: (@Sendable () -> Void)?
+        var isContinuing = false
+        while let (old, generation, time) = nextStep(isContinuing: isContinuing, made) {
+            isContinuing = true
             old?()
-            guard !time.isNever else {
-                finishStep(generation, nil)
-                continue
-            }
-            let cancelCallback = clock.schedule(time) { [weak self] in
+            made = nil
+            guard !time.isNever else { continue }
+            made = clock.schedule(time) { [weak self] in
                 if self?.hasFired(generation) == true { fire(time) }
             }
-            finishStep(generation, cancelCallback)
         }
     }
 
     /// Returns the next arming; `nil` if there is none, or if another thread is arming.
-    private func nextStep() -> ((@Sendable () -> Void)?, UInt64, BusTime)? {
+    ///
+    /// - Parameter made: Cancels the callback of the step before.
+    private func nextStep(
+        isContinuing: Bool, _ made: (@Sendable () -> Void)?
+    ) -> ((@Sendable () -> Void)?, UInt64, BusTime)? {
         state.withLock { state in
-            guard !state.isArming, state.wanted != state.armed else { return nil }
-            state.isArming = true
+            // The timer may have fired already.
+            if let made, !state.armed.isNever { state.cancelCallback = made }
+            guard state.turn.take(isContinuing: isContinuing, hasWork: state.wanted != state.armed) else { return nil }
             state.generation += 1
             state.armed = state.wanted
             defer { state.cancelCallback = nil }
             return (state.cancelCallback, state.generation, state.wanted)
-        }
-    }
-
-    private func finishStep(_ generation: UInt64, _ cancelCallback: (@Sendable () -> Void)?) {
-        state.withLock { state in
-            state.isArming = false
-            // The timer may have fired already.
-            if state.armed.isNever == false { state.cancelCallback = cancelCallback }
         }
     }
 

@@ -1,4 +1,5 @@
 internal import DequeModule
+internal import Reachability
 internal import Synchronization
 
 /// Delivers a bus's events to listeners, metrics and the log.
@@ -13,14 +14,12 @@ struct EventBroadcaster: Sendable {
         var events: Deque<RetryEvent> = []
         /// The number of events that were dropped since the last delivery.
         var dropped = 0
-        /// True while a thread delivers; other threads leave their events to it.
-        private var isBusy = false
+        /// The turn to deliver.
+        private var turn = PublishingTurn()
 
         /// Takes everything, unless another thread delivers; returns `nil` and ends the delivery if there is nothing.
         mutating func takeAll(isContinuing: Bool, orIf hasOtherWork: Bool = false) -> [RetryEvent]? {
-            guard isContinuing || !isBusy else { return nil }
-            isBusy = !events.isEmpty || hasOtherWork
-            guard isBusy else { return nil }
+            guard turn.take(isContinuing: isContinuing, hasWork: !events.isEmpty || hasOtherWork) else { return nil }
             defer { events = [] }
             return Array(events)
         }

@@ -82,18 +82,18 @@ extension RetryBus {
             state.nextWaiter += 1
             return state.nextWaiter
         }
-        var job = try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let reading = clock.now()
-                let parked = state.withLock { state in
-                    state.parkedWaiters.append(ParkedWaiter(number: number, id: id, continuation: continuation))
-                    return state.takeParkedWaiters(at: state.time(reading))
-                }
-                for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
-                if Task.isCancelled { cancelParkedWaiter(number) }
+        var job = try await withCancellableContinuation { continuation in
+            let reading = clock.now()
+            let parked = state.withLock { state in
+                state.parkedWaiters.append(ParkedWaiter(number: number, id: id, continuation: continuation))
+                return state.takeParkedWaiters(at: state.time(reading))
             }
+            for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
         } onCancel: {
-            cancelParkedWaiter(number)
+            let waiter = state.withLock { state in
+                state.parkedWaiters.firstIndex { $0.number == number }.map { state.parkedWaiters.remove(at: $0) }
+            }
+            waiter?.continuation.resume(throwing: CancellationError())
         }
         if job.isScopeUnmet { job.missing = monitor.missing(for: job.scope) }
         return job
@@ -111,13 +111,6 @@ extension RetryBus {
             }
             if isQuiet { continuation.resume() }
         }
-    }
-
-    private func cancelParkedWaiter(_ number: UInt64) {
-        let waiter = state.withLock { state in
-            state.parkedWaiters.firstIndex { $0.number == number }.map { state.parkedWaiters.remove(at: $0) }
-        }
-        waiter?.continuation.resume(throwing: CancellationError())
     }
 }
 

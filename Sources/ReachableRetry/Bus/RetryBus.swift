@@ -322,20 +322,18 @@ extension RetryBus {
         isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
     ) async throws -> Value {
         try Task.checkCancellation()
-        let request = JobRequest(policy: policy, scope: scope, options: options)
-        let driver = JobDriver(bus: self, handle: try submit(request), policy: policy)
-        return try await driver.cancellable(isolation: isolation) {
-            while true {
-                switch await driver.next() {
-                case .start(let attempt):
-                    if case .succeeded(let value) = await driver.run(attempt, isolation: isolation, operation) { return value }
-                case .ended(let end):
-                    defer { noteEndHandled() }
-                    throw driver.conclude(end).error
-                case .waiting, .left: continue
-                }
-            }
+        let driver = try driver(policy, scope, options)
+        while true {
+            if let value = try await driver.proceed(isolation: isolation, operation) { return value }
+            await driver.sleep()
         }
+    }
+
+    /// Submits a job and makes its driver.
+    // Not inlined: the frame of the job's task would keep the request.
+    @inline(never)
+    private func driver(_ policy: RetryPolicy, _ scope: Scope, _ options: JobOptions) throws(RetryError) -> JobDriver {
+        JobDriver(bus: self, handle: try submit(JobRequest(policy: policy, scope: scope, options: options)), policy: policy)
     }
 
     /// A random number for a delay.

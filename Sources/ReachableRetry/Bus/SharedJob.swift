@@ -43,8 +43,8 @@ extension RetryBus {
             // Before the handler below is set, so that the first caller cannot leave earlier.
             state.withLock { _ in shared.task = task }
         }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { wait(shared, number, $0) }
+        return try await withCancellableContinuation {
+            wait(shared, number, $0)
         } onCancel: {
             leave(shared, number)
         }

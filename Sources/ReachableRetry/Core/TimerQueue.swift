@@ -99,6 +99,8 @@ package struct TimerQueue: Sendable {
         }
     }
 
+    // The buffers of both arrays in `rise` and `sink`: subscripts take 32 ns instead of 28 to arm a timer (`bench timers`).
+
     /// Moves an entry up from a free place.
     private mutating func rise(_ entry: Entry, from start: Int) {
         var place = start

@@ -104,7 +104,7 @@ final class SequenceIteration<Base: AsyncSequence & Sendable> {
                 stage = .waiting(
                     JobDriver(bus: sequence.bus, handle: handle, policy: request.policy, reader: .ofElements))
             case .waiting(let driver):
-                switch await driver.cancellable(isolation: isolation, { await driver.next() }) {
+                switch await driver.next() {
                 case .waiting, .left: break
                 case .start(let attempt): stage = .iterating(driver, attempt, Iteration(sequence.base.makeAsyncIterator()))
                 case .ended(let end):
@@ -112,10 +112,8 @@ final class SequenceIteration<Base: AsyncSequence & Sendable> {
                     throw driver.conclude(end).error
                 }
             case .iterating(let driver, let attempt, let iteration):
-                let result = await driver.cancellable(isolation: isolation) {
-                    await driver.perform(attempt, isolation: isolation) { _ in
-                        try await iteration.iterator.next(isolation: isolation)
-                    }
+                let result = await driver.perform(attempt, isolation: isolation) { _ in
+                    try await iteration.iterator.next(isolation: isolation)
                 }
                 if let element = settle(result, driver, attempt, iteration) { return element }
             }

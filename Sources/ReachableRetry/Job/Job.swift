@@ -99,16 +99,16 @@ extension RetryBus {
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(),
         operation: @escaping @Sendable (Attempt) async throws -> Value
     ) -> Job<Value> {
-        let request = JobRequest(policy: policy, scope: scope, options: options)
-        return Job(definition: JobDefinition(self, request) { JobInstance(policy, operation) })
+        job(policy, to: scope, options: options) { operation }
     }
 
-    /// Creates a job whose lives each have a policy and an operation of their own; the bus applies the rules of `policy`.
+    /// Creates a job whose lives each have an operation of their own.
     package func job<Value: Sendable>(
-        _ policy: RetryPolicy, to scope: Scope, options: JobOptions, instance: @escaping @Sendable () -> JobInstance<Value>
+        _ policy: RetryPolicy, to scope: Scope, options: JobOptions,
+        makeOperation: @escaping @Sendable () -> @Sendable (Attempt) async throws -> Value
     ) -> Job<Value> {
         let request = JobRequest(policy: policy, scope: scope, options: options)
-        return Job(definition: JobDefinition(self, request, instance))
+        return Job(definition: JobDefinition(self, request, makeOperation))
     }
 }
 
@@ -156,53 +156,45 @@ class AnyJobDefinition: @unchecked Sendable {
     func launch(_ handle: JobHandle, _ priority: TaskPriority) {}
 }
 
-/// The policy and the operation of one life of a cold job.
-package struct JobInstance<Value: Sendable>: Sendable {
-    package var policy: RetryPolicy
-    package var operation: @Sendable (Attempt) async throws -> Value
-
-    package init(_ policy: RetryPolicy, _ operation: @escaping @Sendable (Attempt) async throws -> Value) {
-        (self.policy, self.operation) = (policy, operation)
-    }
-}
-
 /// The definition of a cold job.
 final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendable {
+    typealias Operation = @Sendable (Attempt) async throws -> Value
+
     let bus: RetryBus
     /// The request of each life.
     let request: JobRequest
     let handlers: [@Sendable (JobEvent<Value>) -> Void]
     /// The interval between a success and the next life; `nil` if there is one life only.
     let interval: Duration?
-    /// Makes the policy and the operation of a life, which may share state.
-    let makeInstance: @Sendable () -> JobInstance<Value>
+    /// Makes the operation of a life, whose attempts may share state.
+    let makeOperation: @Sendable () -> Operation
 
     init(
         _ bus: RetryBus, _ request: JobRequest, handlers: [@Sendable (JobEvent<Value>) -> Void] = [], interval: Duration? = nil,
-        _ makeInstance: @escaping @Sendable () -> JobInstance<Value>
+        _ makeOperation: @escaping @Sendable () -> Operation
     ) {
         self.bus = bus
         self.request = request
         self.handlers = handlers
         self.interval = interval
-        self.makeInstance = makeInstance
+        self.makeOperation = makeOperation
     }
 
     /// Returns the job with another condition.
     func adding(_ condition: Condition) -> JobDefinition {
         var request = request
         request.options.conditions.append(condition)
-        return JobDefinition(bus, request, handlers: handlers, interval: interval, makeInstance)
+        return JobDefinition(bus, request, handlers: handlers, interval: interval, makeOperation)
     }
 
     /// Returns the job with another handler, called after earlier ones.
     func adding(_ handler: @escaping @Sendable (JobEvent<Value>) -> Void) -> JobDefinition {
-        JobDefinition(bus, request, handlers: handlers + [handler], interval: interval, makeInstance)
+        JobDefinition(bus, request, handlers: handlers + [handler], interval: interval, makeOperation)
     }
 
     /// Returns the job with an interval.
     func repeating(every interval: Duration) -> JobDefinition {
-        JobDefinition(bus, request, handlers: handlers, interval: max(.zero, interval), makeInstance)
+        JobDefinition(bus, request, handlers: handlers, interval: max(.zero, interval), makeOperation)
     }
 
     func callHandlers(with event: JobEvent<Value>) {

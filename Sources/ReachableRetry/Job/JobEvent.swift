@@ -72,7 +72,7 @@ final class JobIteration<Value: Sendable> {
     /// True if the iteration ends when there is nothing to do; the bus then makes another one.
     private let mayLeave: Bool
     private var stage: Stage
-    private var instance: JobInstance<Value>
+    private var operation: JobDefinition<Value>.Operation
     /// True while the delay after a failure has not been reported.
     private var owesDelay = false
     /// True if a shutdown waits until the end was reported.
@@ -83,7 +83,7 @@ final class JobIteration<Value: Sendable> {
         self.reader = reader
         mayLeave = false
         stage = .idle(notBefore: .past)
-        instance = definition.makeInstance()
+        operation = definition.makeOperation()
     }
 
     /// Follows a job that was submitted.
@@ -91,9 +91,9 @@ final class JobIteration<Value: Sendable> {
         self.definition = definition
         reader = .none
         self.mayLeave = mayLeave
-        instance = definition.makeInstance()
+        operation = definition.makeOperation()
         stage = .following(
-            JobDriver(bus: definition.bus, handle: handle, policy: instance.policy, hasEventHandlers: true))
+            JobDriver(bus: definition.bus, handle: handle, policy: definition.request.policy, hasEventHandlers: true))
     }
 
     deinit {
@@ -127,13 +127,13 @@ final class JobIteration<Value: Sendable> {
         case .over: return nil
         case .succeeded(let value):
             stage = definition.interval.map { .idle(notBefore: definition.bus.clock.now() + $0) } ?? .over
-            if definition.interval != nil { instance = definition.makeInstance() }
+            if definition.interval != nil { operation = definition.makeOperation() }
             return .succeeded(value)
         case .idle(let notBefore):
             if Task.isCancelled { return nil }
             do {
                 let driver = try begin(notBefore)
-                return await driver.cancellable(isolation: isolation) { await follow(driver) }
+                return await follow(driver)
             } catch {
                 stage = .over
                 return .gaveUp(error, nil)
@@ -146,10 +146,10 @@ final class JobIteration<Value: Sendable> {
                 return .backingOff(delay)
             }
             owesDelay = false
-            return await driver.cancellable(isolation: isolation) { await follow(driver) }
+            return await follow(driver)
         case .starting(let driver, let attempt):
             stage = .following(driver)
-            return await driver.cancellable(isolation: isolation) { await run(attempt, driver, isolation: isolation) }
+            return await run(attempt, driver, isolation: isolation)
         }
     }
 
@@ -158,7 +158,7 @@ final class JobIteration<Value: Sendable> {
         (request.notBefore, request.wantsWaits, request.reader) = (notBefore, true, reader)
         let handle = try definition.bus.submit(request)
         let driver = JobDriver(
-            bus: definition.bus, handle: handle, policy: instance.policy, reader: reader, hasEventHandlers: true)
+            bus: definition.bus, handle: handle, policy: definition.request.policy, reader: reader, hasEventHandlers: true)
         (stage, owesDelay) = (.following(driver), false)
         return driver
     }
@@ -180,7 +180,7 @@ final class JobIteration<Value: Sendable> {
     }
 
     private func run(_ attempt: Attempt, _ driver: JobDriver, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
-        switch await driver.run(attempt, isolation: isolation, instance.operation) {
+        switch await driver.run(attempt, isolation: isolation, operation) {
         case .succeeded(let value):
             (stage, owesEnd) = (.succeeded(value), reader == .none)
             return .attemptSucceeded(value)

@@ -7,6 +7,8 @@ struct JobTable: Sendable {
         /// Its task is busy and reads the table by itself.
         case busy
         /// Its task, which sleeps.
+        ///
+        /// Unsafe: a checked continuation takes 80 bytes more for each waiting job, and its end 15 % longer (`bench crowd`).
         case task(UnsafeContinuation<Void, Never>)
         /// It has no task; the definition makes one.
         case definition(AnyJobDefinition)

@@ -226,12 +226,7 @@ extension RetryPolicy {
     /// An error without a result, here or from ``errno(for:)``, is a network failure if the path changed or was lost during the
     /// attempt, and unknown otherwise. It may be repeated.
     public func classify(_ classifier: @escaping @Sendable (any Error) -> AttemptFailure?) -> RetryPolicy {
-        report { error in classifier(error).map(FailureReport.init) }
-    }
-
-    /// Classifies a failure by its evidence; the bus derives the fault from it and the network's state.
-    package func report(_ report: @escaping @Sendable (any Error) -> FailureReport?) -> RetryPolicy {
-        with { $0.classification.classifiers.append(report) }
+        with { $0.classification.classifiers.append { error in classifier(error).map(FailureReport.init) } }
     }
 
     /// Returns the system error number of an error: an `errno`, or a negative number of getaddrinfo(3).

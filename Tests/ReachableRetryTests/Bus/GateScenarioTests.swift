@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func s22FailedNameLookupsLoseNoRequest() async throws {
-        let policy = RetryPolicy.scenario.report { $0 as? Trouble == .noNameServer ? FailureReport(.noNameServer) : nil }
+        let policy = RetryPolicy.scenario.errno { $0 as? Trouble == .noNameServer ? -3 : nil }
         try await Scenario(online: false, release: .gated).run { scenario in
             for number in 0..<1000 {
                 await scenario.submit(

@@ -36,7 +36,7 @@ import Testing
                 if number == 4 { throw Trouble.refused }
                 return number
             }.repeating(every: .seconds(10))
-            let operation = job.definition.makeInstance().operation
+            let operation = job.definition.makeOperation()
             let fatal = scenario.bus.job(policy.giveUpOnErrors { $0 as? Trouble == .refused }, operation: operation)
                 .repeating(every: .seconds(10))
             let task = scenario.start { try await fatal.run() }
