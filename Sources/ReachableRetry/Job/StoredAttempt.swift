@@ -32,19 +32,17 @@ extension RetryBus {
         var request = JobRequest(policy: policy, scope: scope, options: options)
         request.past = past
         let driver = JobDriver(bus: self, handle: try submit(request), policy: policy)
-        return await driver.cancellable(isolation: nil) {
-            while true {
-                switch await driver.next() {
-                case .start(let attempt):
-                    if case .succeeded(let value) = await driver.run(attempt, isolation: nil, operation) {
-                        return .succeeded(value, started: attempt.number)
-                    }
-                case .ended(let end):
-                    defer { noteEndHandled() }
-                    if let handBack = end.handBack { return .handedBack(handBack, end.lastError ?? CancellationError()) }
-                    return driver.conclude(end).report.map(AttemptEnd.gaveUp) ?? .cancelled
-                case .waiting, .left: continue
+        while true {
+            switch await driver.next() {
+            case .start(let attempt):
+                if case .succeeded(let value) = await driver.run(attempt, isolation: nil, operation) {
+                    return .succeeded(value, started: attempt.number)
                 }
+            case .ended(let end):
+                defer { noteEndHandled() }
+                if let handBack = end.handBack { return .handedBack(handBack, end.lastError ?? CancellationError()) }
+                return driver.conclude(end).report.map(AttemptEnd.gaveUp) ?? .cancelled
+            case .waiting, .left: continue
             }
         }
     }
