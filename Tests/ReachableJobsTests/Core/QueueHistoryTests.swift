@@ -1,0 +1,63 @@
+import Glibc
+import ReachableRetry
+import Testing
+
+@testable import ReachableJobs
+
+/// Random histories of two workers with crashes, stops, failing stores and lost networks.
+@Suite struct QueueHistoryTests {
+    /// Runs one history; throws the first broken promise with what led to it.
+    private func run(seed: UInt64, steps: Int = 80) throws -> QueueWorld {
+        var world = QueueWorld(workers: 2, seed: seed)
+        var generator = SplitMix64(seed: seed &* 0x9e37_79b9)
+        do {
+            for number in 0..<2 { try world.begin(number) }
+            for _ in 0..<steps { try step(&world, &generator) }
+            try world.finish()
+        } catch {
+            let trail = world.trail.prefix { $0 != QueueWorld.finalSteps }.suffix(60).joined(separator: ", ")
+            throw QueueWorld.Broken(description: "seed \(seed): \(error); after: \(trail)")
+        }
+        return world
+    }
+
+    private func step(_ world: inout QueueWorld, _ generator: inout SplitMix64) throws {
+        let worker = Int.random(in: 0..<2, using: &generator)
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<8 where world.ids.count < 3:
+            let keys: [String?] = ["a", "a", nil]
+            let uniques: [NewJob.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
+            let key = keys.randomElement(using: &generator) ?? nil
+            let unique = uniques.randomElement(using: &generator) ?? nil
+            try world.push(serialKey: key, unique: unique)
+        case 8..<48: try world.endTurn(of: worker)
+        case 48..<54: try world.endTurn(of: worker, failing: true)
+        case 54..<78:
+            let tickets = world.workers[worker].tasks.keys.sorted { $0.claim < $1.claim }
+            guard let ticket = tickets.randomElement(using: &generator) else { return }
+            try world.step(ticket, of: worker, succeeds: Bool.random(using: &generator))
+        case 78..<82: try world.setOpen(false, of: worker)
+        case 82..<87: try world.setOpen(true, of: worker)
+        case 87..<92: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
+        case 92: try world.advance(by: 31)
+        case 93, 94: try world.crash(worker)
+        case 95: try world.crash(worker, reboots: true)
+        case 96: try world.setStopped(true, of: worker)
+        case 97: try world.setStopped(false, of: worker)
+        case 98 where !world.ids.isEmpty: try world.cancel(Int.random(in: 0..<world.ids.count, using: &generator))
+        default: try world.endTurn(of: worker)
+        }
+    }
+
+    /// `QUEUE_HISTORIES` sets the number of histories per case, for longer runs.
+    @Test(arguments: 0..<8 as Range<UInt64>) func promisesHoldInRandomHistories(part: UInt64) throws {
+        let count = UInt64(getenv("QUEUE_HISTORIES").flatMap { UInt64(String(cString: $0)) } ?? 250)
+        for seed in part * count..<(part + 1) * count { _ = try run(seed: seed) }
+    }
+
+    /// Overlaps, crashes and refusals do occur: the histories are not all harmless.
+    @Test func someHistoriesHaveOverlaps() throws {
+        for seed in 0..<400 as Range<UInt64> where try run(seed: seed, steps: 200).overlaps > 0 { return }
+        Issue.record("no history has two attempts of one job")
+    }
+}

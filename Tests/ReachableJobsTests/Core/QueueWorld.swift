@@ -1,0 +1,346 @@
+import Foundation
+import ReachableRetry
+
+@testable import ReachableJobs
+
+/// Two workers on one store, without threads and clocks: every step is a choice of the caller.
+///
+/// The store is the state of ``MemoryStore``. The rules that it checks are those that a queue promises, not those of the code.
+struct QueueWorld {
+    struct Broken: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// The stage of a job's task, which the bus and the handler take part in.
+    enum TaskStage: Equatable {
+        /// Waits on the bus.
+        case waiting
+        /// Waits for the store to record the start.
+        case asking
+        /// The handler runs.
+        case running
+    }
+
+    struct RunningTask {
+        var claimed: Claims.Claimed
+        var stage = TaskStage.waiting
+        var isCancelled = false
+    }
+
+    struct Worker {
+        var core: QueueCore
+        var id: WorkerID?
+        var turn: StoreTurn?
+        var tasks: [JobTicket: RunningTask] = [:]
+        var wakeAt = BusTime.never
+        var isOpen = true
+        /// Stopped, as by SIGSTOP: takes part in nothing.
+        var isStopped = false
+        var hasHint = false
+        var hasEnded = false
+        var followed: Set<QueueCore.Reach> = []
+    }
+
+    /// The note after which only the steps of ``finish()`` follow.
+    static let finalSteps = "everything goes well"
+    private(set) var store = MemoryStoreState()
+    private(set) var now: Int64 = 0
+    private(set) var workers: [Worker] = []
+    private(set) var ids: [DurableJobID] = []
+    /// The number of successes that the store has accepted: those whose claim was still valid.
+    private(set) var done: [DurableJobID: Int] = [:]
+    /// The jobs whose cancellation was answered with `cancelled`.
+    private var cancelled: Set<DurableJobID> = []
+    private var generator: SplitMix64
+    private(set) var overlaps = 0
+    private(set) var trail: [String] = []
+
+    init(workers count: Int, seed: UInt64) {
+        generator = SplitMix64(seed: seed)
+        for _ in 0..<count { workers.append(Worker(core: Self.core())) }
+    }
+
+    private static func core() -> QueueCore {
+        var core = QueueCore(window: 2, readAhead: 2)
+        core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
+        return core
+    }
+
+    private var busTime: BusTime { BusTime(nanoseconds: now) }
+    private var date: Date { Date(timeIntervalSince1970: Double(now) / 1e9) }
+
+    private mutating func touchStore() { store.advance(to: StoreInstant(nanoseconds: now), date: date) }
+
+    func job(_ id: DurableJobID) -> DurableJob? {
+        store.positions[id].map { store.durable(store.jobs[$0]) }
+    }
+
+    // MARK: - Steps
+
+    mutating func push(serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal) throws {
+        var job = NewJob(queue: "default", kind: "kind", payload: Data())
+        job.id = DurableJobID(milliseconds: UInt64(ids.count), using: &generator)
+        (job.serialKey, job.unique, job.priority) = (serialKey, unique, priority)
+        touchStore()
+        let receipt = try store.push([job], limit: nil)[0]
+        if receipt.id == job.id { ids.append(job.id) }
+        trail.append("push \(ids.count - 1)")
+        try hint()
+    }
+
+    mutating func cancel(_ number: Int) throws {
+        touchStore()
+        let outcome = store.cancel(ids[number])
+        if outcome == .cancelled { cancelled.insert(ids[number]) }
+        trail.append("cancel \(number): \(outcome)")
+        try hint()
+    }
+
+    /// Tells every worker that the store has changed.
+    mutating func hint() throws {
+        store.hint = false
+        for worker in workers.indices {
+            // The kernel keeps it for a stopped process.
+            if workers[worker].isStopped { workers[worker].hasHint = true } else { try send(.hint, to: worker) }
+        }
+    }
+
+    mutating func begin(_ worker: Int) throws { try send(.began, to: worker) }
+
+    /// Carries a worker's turn out, or lets it fail after some of its parts.
+    mutating func endTurn(of number: Int, failing: Bool = false) throws {
+        guard let turn = workers[number].turn, !workers[number].isStopped else { return }
+        workers[number].turn = nil
+        touchStore()
+        var reply = StoreTurn.Reply()
+        do throws(JobStoreError) {
+            try run(turn, failing ? Int(generator.next() % 4) : .max, &reply)
+        } catch {
+            trail.append("turn of \(number) fails: \(error.code.rawValue)")
+            try send(.turnFailed(error, reply), to: number)
+            return try tellHints()
+        }
+        if let id = reply.worker { workers[number].id = id }
+        trail.append("turn of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
+        try send(.turnEnded(reply), to: number)
+        try tellHints()
+    }
+
+    private mutating func tellHints() throws { if store.hint { try hint() } }
+
+    private mutating func run(_ turn: StoreTurn, _ parts: Int, _ reply: inout StoreTurn.Reply) throws(JobStoreError) {
+        var left = parts
+        func part() throws(JobStoreError) {
+            if left == 0 { throw JobStoreError(.busy, "busy", next: "wait") }
+            left -= 1
+        }
+        let unknown = JobStoreError(.unknownWorker, "unknown", next: "register")
+        if turn.registers {
+            try part()
+            reply.worker = store.register(queue: "default")
+        }
+        guard let worker = turn.worker else { return }
+        if !turn.writes.results.isEmpty {
+            try part()
+            let accepted = turn.writes.results.map { store.finish($0, by: worker) }
+            for (result, isValid) in zip(turn.writes.results, accepted) where isValid && result.outcome == .succeeded {
+                done[result.ticket.id, default: 0] += 1
+            }
+            reply.results = accepted
+        }
+        if !turn.writes.givenBack.isEmpty {
+            try part()
+            for ticket in turn.writes.givenBack { store.giveBack(ticket, by: worker) }
+        }
+        reply.hasGivenBack = true
+        if !turn.writes.starts.isEmpty {
+            try part()
+            reply.starts = turn.writes.starts.map { store.start($0, by: worker) }
+        }
+        if turn.extends {
+            try part()
+            guard let status = store.extend(worker) else { throw unknown }
+            (reply.cancelled, reply.isExtended) = (status.cancelled, true)
+        }
+        if turn.expires { reply.expired = store.expire(queue: "default", limit: 10) }
+        if let request = turn.claim {
+            try part()
+            guard let claims = store.claim(request) else { throw unknown }
+            reply.claims = claims
+        }
+        if turn.prunes { reply.pruned = 0 }
+        if turn.unregisters {
+            store.end(worker, countsCrashes: false)
+            reply.isUnregistered = true
+        }
+    }
+
+    /// Takes a task one stage further; `succeeds` decides how its handler ends.
+    mutating func step(_ ticket: JobTicket, of number: Int, succeeds: Bool) throws {
+        guard let task = workers[number].tasks[ticket], !workers[number].isStopped else { return }
+        switch task.stage {
+        case .waiting:
+            if task.isCancelled {
+                workers[number].tasks[ticket] = nil
+                try send(.withdrawn(ticket), to: number)
+            } else if workers[number].isOpen {
+                workers[number].tasks[ticket]?.stage = .asking
+                try send(.wantsStart(ticket), to: number)
+            }
+        case .asking: break
+        case .running:
+            workers[number].tasks[ticket] = nil
+            guard !task.isCancelled else { return try send(.withdrawn(ticket), to: number) }
+            var counters = task.claimed.job.counters
+            counters.started += 1
+            let time = workers[number].core.storeTime(busTime)
+            if succeeds {
+                try send(.ended(AttemptResult(ticket, .succeeded, counters: counters, time: time)), to: number)
+            } else {
+                counters.networkFailures += 1
+                let outcome = AttemptResult.Outcome.again(soft: .seconds(5), isNetwork: true, hard: nil)
+                try send(.ended(AttemptResult(ticket, outcome, counters: counters, error: "x", time: time)), to: number)
+            }
+        }
+    }
+
+    /// Opens or closes the network of a worker.
+    mutating func setOpen(_ isOpen: Bool, of number: Int) throws {
+        guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
+        workers[number].isOpen = isOpen
+        trail.append("\(number) is \(isOpen ? "open" : "closed")")
+        for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
+    }
+
+    mutating func advance(by seconds: Int64) throws {
+        now += seconds * 1_000_000_000
+        trail.append("\(seconds) s pass")
+        touchStore()
+        for number in workers.indices where !workers[number].isStopped && workers[number].wakeAt <= busTime {
+            workers[number].wakeAt = .never
+            try send(.timer, to: number)
+        }
+        try tellHints()
+    }
+
+    /// Kills a worker's process, and starts another one.
+    mutating func crash(_ number: Int, reboots: Bool = false) throws {
+        touchStore()
+        trail.append(reboots ? "reboot" : "crash of \(number)")
+        if reboots {
+            store.endAllWorkers()
+            for other in workers.indices { workers[other] = Worker(core: Self.core()) }
+            for other in workers.indices { try begin(other) }
+        } else {
+            if let id = workers[number].id { store.end(id, countsCrashes: true) }
+            workers[number] = Worker(core: Self.core())
+            try begin(number)
+        }
+        try tellHints()
+    }
+
+    /// Stops a worker, or lets it go on.
+    mutating func setStopped(_ isStopped: Bool, of number: Int) throws {
+        guard workers[number].isStopped != isStopped else { return }
+        workers[number].isStopped = isStopped
+        trail.append("\(number) \(isStopped ? "stops" : "goes on")")
+        if !isStopped, workers[number].hasHint {
+            workers[number].hasHint = false
+            try send(.hint, to: number)
+        }
+        if !isStopped, workers[number].wakeAt <= busTime {
+            workers[number].wakeAt = .never
+            try send(.timer, to: number)
+        }
+    }
+
+    // MARK: - Effects
+
+    private mutating func send(_ event: QueueCore.Event, to number: Int) throws {
+        guard !workers[number].isStopped, !workers[number].hasEnded else { return }
+        for effect in workers[number].core.handle(event, at: busTime) { try take(effect, number) }
+    }
+
+    private mutating func take(_ effect: QueueCore.Effect, _ number: Int) throws {
+        switch effect {
+        case .turn(let turn):
+            if workers[number].turn != nil { throw Broken(description: "two turns of one worker at a time") }
+            workers[number].turn = turn
+        case .run(let claimed):
+            if !workers[number].isOpen { throw Broken(description: "a job runs while its network is away") }
+            if Crashes.runsAlone(claimed.job.counters), !workers[number].tasks.isEmpty {
+                throw Broken(description: "a job that ended its process thrice does not run alone")
+            }
+            workers[number].tasks[claimed.ticket] = RunningTask(claimed: claimed)
+        case .cancel(let ticket): workers[number].tasks[ticket]?.isCancelled = true
+        case .permit(let ticket, let mayStart): try permit(ticket, mayStart, number)
+        case .follow(let reach):
+            workers[number].followed.insert(reach)
+            try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
+        case .wake(let time): workers[number].wakeAt = time
+        case .ended: workers[number].hasEnded = true
+        case .gaveUp, .refused, .storeFails: break
+        }
+    }
+
+    private mutating func permit(_ ticket: JobTicket, _ mayStart: Bool, _ number: Int) throws {
+        guard mayStart, let task = workers[number].tasks[ticket], !task.isCancelled else {
+            // Its handler is not called.
+            if workers[number].tasks.removeValue(forKey: ticket) != nil { try send(.withdrawn(ticket), to: number) }
+            return
+        }
+        guard let job = job(ticket.id) else { throw Broken(description: "a job is lost") }
+        if cancelled.contains(ticket.id) { throw Broken(description: "a cancelled job starts") }
+        let isBehind = ids.contains { id in
+            guard let other = self.job(id), other.id != job.id, job.serialKey != nil, other.serialKey == job.serialKey else {
+                return false
+            }
+            return other.position < job.position && !other.state.isFinal
+        }
+        if isBehind, isValid(ticket) { throw Broken(description: "a job starts before an earlier one with its serial key") }
+        workers[number].tasks[ticket]?.stage = .running
+        let running = workers.indices.flatMap { index in
+            workers[index].tasks.values.filter { $0.stage == .running && $0.claimed.job.id == ticket.id }.map { (index, $0) }
+        }
+        guard running.count > 1 else { return }
+        if running.filter({ isValid($0.1.claimed.ticket) }).count > 1 {
+            throw Broken(description: "two attempts of one job run under valid leases")
+        }
+        // Only a worker that was stopped beyond its lease may overlap.
+        overlaps += 1
+    }
+
+    /// True if a claim counts.
+    private func isValid(_ ticket: JobTicket) -> Bool {
+        guard let position = store.positions[ticket.id] else { return false }
+        return store.jobs[position].state == .running && store.jobs[position].claim == ticket.claim
+    }
+
+    // MARK: - The end
+
+    /// Lets everything go well until nothing more happens.
+    mutating func finish() throws {
+        trail.append(Self.finalSteps)
+        for number in workers.indices {
+            try setStopped(false, of: number)
+            try setOpen(true, of: number)
+        }
+        for _ in 0..<400 {
+            for number in workers.indices {
+                try endTurn(of: number)
+                for ticket in workers[number].tasks.keys.sorted(by: { $0.claim < $1.claim }) {
+                    try step(ticket, of: number, succeeds: true)
+                }
+            }
+            try advance(by: 1)
+        }
+        for (number, id) in ids.enumerated() {
+            guard let job = job(id) else { throw Broken(description: "job \(number) is lost") }
+            if !job.state.isFinal { throw Broken(description: "job \(number) never ends: \(job.state), \(job.counters)") }
+            if job.state == .failed { throw Broken(description: "job \(number) fails: \(job.failureReason ?? "-")") }
+            if job.state == .succeeded, done[id] != 1 {
+                throw Broken(description: "\(done[id] ?? 0) successes of job \(number) were accepted")
+            }
+        }
+    }
+}
