@@ -132,7 +132,7 @@ enum SQLiteSchema {
         CREATE INDEX reachable_lanes_open ON reachable_lanes (open_by) WHERE open_by IS NOT NULL;
         CREATE INDEX reachable_ready ON reachable_jobs (lane, outage, rank, position) WHERE outage IS NOT NULL;
         CREATE INDEX reachable_delayed ON reachable_jobs (lane, rank, due) WHERE due IS NOT NULL AND outage IS NULL;
-        CREATE INDEX reachable_cut_off ON reachable_jobs (lane, outage, due) WHERE outage > 0;
+        CREATE INDEX reachable_cut_off ON reachable_jobs (lane, outage, due) WHERE outage <> 0;
         CREATE INDEX reachable_bulk ON reachable_jobs (lane, age) WHERE rank = 2 AND outage = 0;
         CREATE INDEX reachable_running ON reachable_jobs (worker) WHERE worker IS NOT NULL;
         CREATE INDEX reachable_serial ON reachable_jobs (queue, serial_key, position) WHERE \(holdsSerial);

@@ -3,6 +3,7 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Reachability
 
+// The queries name their indexes: an ANALYZE in a database of the caller's must not change what a claim costs.
 extension SQLiteTransaction {
     /// The most jobs of a lane that one claim looks at when their delays end, per priority.
     ///
@@ -16,7 +17,7 @@ extension SQLiteTransaction {
         let found = try row("SELECT name, is_paused FROM reachable_queues WHERE id = ?", [worker.queue])
         guard let found else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         let newLanes = try rows(
-            "SELECT id, kind, version, scope, destination FROM reachable_lanes WHERE id > ? AND queue = ? ORDER BY id",
+            "SELECT id, kind, version, scope, destination FROM reachable_lanes NOT INDEXED WHERE id > ? AND queue = ? ORDER BY id",
             [request.lastKnownLane, worker.queue]
         ).map { SQLiteRows.lane($0, from: 0) }
         var claims = Claims(jobs: [], newLanes: newLanes, isPaused: found[1], hasMore: false, nextDue: nil, now: now)
@@ -105,7 +106,7 @@ extension SQLiteTransaction {
         try execute(
             """
             UPDATE reachable_jobs SET rank = 1, age = 0 WHERE position IN (SELECT position FROM reachable_jobs
-            WHERE lane = ? AND rank = 2 AND outage = 0 AND age <= ? ORDER BY age LIMIT \(Self.promotionLimit))
+            INDEXED BY reachable_bulk WHERE lane = ? AND rank = 2 AND outage = 0 AND age <= ? ORDER BY age LIMIT \(Self.promotionLimit))
             """, [lane.lane.id, oldest])
     }
 
@@ -161,7 +162,7 @@ extension SQLiteTransaction {
             for rank in 0...2 {
                 let sql = """
                     \(SQLiteSchema.schedule) WHERE position IN (SELECT position FROM reachable_jobs
-                    WHERE lane = ?3 AND rank = ?4 AND due <= ?1 AND outage IS NULL ORDER BY due LIMIT \(Self.promotionLimit))
+                    INDEXED BY reachable_delayed WHERE lane = ?3 AND rank = ?4 AND due <= ?1 AND outage IS NULL ORDER BY due LIMIT \(Self.promotionLimit))
                     """
                 if try execute(sql, arguments + [rank]) == Self.promotionLimit { claims.hasMore = true }
             }
@@ -169,14 +170,17 @@ extension SQLiteTransaction {
         for group in groups where group.binding == .binds {
             let sql = """
                 \(SQLiteSchema.schedule) WHERE position IN (SELECT position FROM reachable_jobs
-                WHERE lane = ?3 AND outage = ?4 AND outage > 0 AND due <= ?1 ORDER BY due LIMIT \(Self.promotionLimit))
+                INDEXED BY reachable_cut_off WHERE lane = ?3 AND outage = ?4 AND outage <> 0 AND due <= ?1 ORDER BY due LIMIT \(Self.promotionLimit))
                 """
             if try execute(sql, arguments + [group.number]) == Self.promotionLimit { claims.hasMore = true }
         }
     }
 
     private func hasDelayed(_ lane: OpenLane) throws -> Bool {
-        let sql = "SELECT 1 FROM reachable_jobs WHERE lane = ? AND due IS NOT NULL AND outage IS NULL LIMIT 1"
+        let sql = """
+            SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed
+            WHERE lane = ? AND due IS NOT NULL AND outage IS NULL LIMIT 1
+            """
         return try exists(sql, [lane.lane.id])
     }
 
@@ -191,7 +195,7 @@ extension SQLiteTransaction {
             for rank in 0...2 {
                 let delayed = try rows(
                     """
-                    SELECT due, soft_until, soft_since FROM reachable_jobs
+                    SELECT due, soft_until, soft_since FROM reachable_jobs INDEXED BY reachable_delayed
                     WHERE lane = ? AND rank = ? AND due > ? AND outage IS NULL ORDER BY due LIMIT 16
                     """, [lane.lane.id, rank, now.nanoseconds])
                 for row in delayed {
@@ -207,7 +211,8 @@ extension SQLiteTransaction {
             if group.binding == .voidedBefore, let edge = lane.edge, group.last <= edge { continue }
             let bound = try rows(
                 """
-                SELECT due, soft_since FROM reachable_jobs WHERE lane = ? AND outage = ? AND outage > 0 AND due > ?
+                SELECT due, soft_since FROM reachable_jobs INDEXED BY reachable_cut_off
+                WHERE lane = ? AND outage = ? AND outage <> 0 AND due > ?
                 ORDER BY due LIMIT 16
                 """, [lane.lane.id, group.number, now.nanoseconds])
             // If all of these are void, the last one's end is early at worst: the worker then claims once in vain.
@@ -248,11 +253,11 @@ extension SQLiteTransaction {
         }
 
         static let all = """
-            SELECT rank, position FROM reachable_jobs
+            SELECT rank, position FROM reachable_jobs INDEXED BY reachable_ready
             WHERE lane = ? AND outage = ? AND (rank, position) > (?, ?) ORDER BY rank, position LIMIT ?
             """
         static let voided = """
-            SELECT rank, position FROM reachable_jobs
+            SELECT rank, position FROM reachable_jobs INDEXED BY reachable_ready
             WHERE lane = ? AND outage = ? AND (rank, position) > (?, ?) AND (soft_since <= ? OR soft_until <= ?)
             ORDER BY rank, position LIMIT ?
             """
