@@ -71,7 +71,7 @@ final class ChangeFeed: Sendable {
     }
 
     private func watch() {
-        let watcher = FileWatcher(path: path) { [weak self] in self?.check() }
+        let watcher = FileWatcher(path: path) { [weak self] finish in self?.check(finish) }
         let unused = state.withLock { state -> FileWatcher? in
             if state.streams.isEmpty || state.watcher != nil { return watcher }
             state.watcher = watcher
@@ -79,19 +79,34 @@ final class ChangeFeed: Sendable {
         }
         unused?.stop()
         // From here on every commit of another process differs from the version that this reads, which itself gives a hint.
-        check()
+        check { _ in }
     }
 
     /// Yields hints if another connection has committed.
-    private func check() {
+    ///
+    /// A commit is written, then it may wait for the disk, and last it shows itself in shared memory, of which no event tells. Its
+    /// connection has the write lock until then: with that lock, the version includes every write that an event has told of.
+    ///
+    /// - Parameter finish: Receives false if the lock was not free: check again later.
+    private func check(_ finish: @escaping @Sendable (Bool) -> Void) {
         writer.asyncWriteWithoutTransaction { [weak self] db in
-            // An error shows itself to whoever uses the store next.
-            guard let self, let new = try? Int.fetchOne(db, sql: "PRAGMA data_version") else { return }
+            guard let self else { return }
+            var new: Int?
+            do {
+                try db.inTransaction(.immediate) {
+                    new = try Int.fetchOne(db, sql: "PRAGMA data_version")
+                    return .commit
+                }
+            } catch {
+                // Other errors show themselves to the next call of the store.
+                return finish((error as? DatabaseError)?.resultCode != .SQLITE_BUSY)
+            }
             let isNew = version.withLock { version in
                 defer { version = new }
                 return version != new
             }
             if isNew { notify() }
+            finish(true)
         }
     }
 }
@@ -101,23 +116,20 @@ final class ChangeFeed: Sendable {
 /// The write ahead log is watched, and the directory, because SQLite deletes the log when its last connection closes.
 // Sendable: all mutable properties are used on `queue` only.
 final class FileWatcher: @unchecked Sendable {
-    /// The delays between a write and the checks. The first write of a commit comes before the commit itself, which may have to
-    /// wait for the disk, and shows itself in shared memory only: no event tells of that.
-    private static let delays: [Int] = [0, 5, 20, 80, 320, 1000, 3000]
-    /// The least time between two checks while writes go on, in milliseconds.
-    private static let pause = 10
+    /// The least time between two checks while writes go on, and the largest one while the database is locked, in milliseconds.
+    private static let (pause, longestPause) = (10, 1000)
 
     private let queue = DispatchQueue(label: "reachability.jobs.changes")
     private let path: String
-    private let check: @Sendable () -> Void
+    private let check: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
     private let descriptor: Int32
     private let source: (any DispatchSourceRead)?
     private let timer: any DispatchSourceTimer
     private var directory: Int32 = -1
-    private var step = FileWatcher.delays.count
+    private var pause = FileWatcher.pause
     private var lastCheck = DispatchTime(uptimeNanoseconds: 0)
 
-    init(path: String, check: @escaping @Sendable () -> Void) {
+    init(path: String, check: @escaping @Sendable (@escaping @Sendable (Bool) -> Void) -> Void) {
         (self.path, self.check) = (path, check)
         // IN_CLOEXEC and IN_NONBLOCK have the values of these (inotify_init(2)).
         descriptor = inotify_init1(O_CLOEXEC | O_NONBLOCK)
@@ -162,15 +174,20 @@ final class FileWatcher: @unchecked Sendable {
         }
         if isReplaced { watchFiles() }
         guard isWritten || isReplaced else { return }
-        step = 0
         timer.schedule(deadline: max(.now(), lastCheck + .milliseconds(Self.pause)))
     }
 
     private func look() {
         lastCheck = .now()
-        check()
-        step += 1
-        if step < Self.delays.count { timer.schedule(deadline: lastCheck + .milliseconds(Self.delays[step])) }
+        check { [weak self] isDone in
+            guard let self else { return }
+            queue.async { self.checked(isDone) }
+        }
+    }
+
+    private func checked(_ isDone: Bool) {
+        pause = isDone ? Self.pause : min(pause * 2, Self.longestPause)
+        if !isDone { timer.schedule(deadline: .now() + .milliseconds(pause)) }
     }
 }
 #endif

@@ -28,6 +28,24 @@ struct SQLiteChangesTests {
         stranger.kill()
     }
 
+    @Test func aCommitThatWaitsForTheDiskGivesAHint() async throws {
+        let bench = try SQLiteBench()
+        var hints = bench.store.changes().makeAsyncIterator()
+        await hints.next()
+        // Its pages go to the log before the commit, because the cache is small; the commit comes with the next line.
+        let stranger = try Stranger(
+            """
+            db = sqlite3.connect(sys.argv[1], isolation_level=None)
+            db.execute("PRAGMA cache_size = 1"); db.execute("BEGIN IMMEDIATE")
+            db.execute("CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+                "SELECT i, zeroblob(1000) AS b FROM n")
+            print(flush=True); sys.stdin.readline(); db.execute("COMMIT"); print(flush=True)
+            """, bench.store.path)
+        stranger.go()
+        await hints.next()
+        stranger.wait()
+    }
+
     @Test func aPushOfAnotherStoreGivesAHint() async throws {
         let bench = try SQLiteBench()
         let peer = try bench.peer()
