@@ -44,8 +44,10 @@ enum SQLiteSchema {
         WHEN soft_network AND soft_until > ?1 THEN soft_until ELSE NULL END
         """
 
-    /// The new value of `age`: the runnable time of a bulk job, or while it is ready, the reading of its lane's clock `?2` at which
-    /// that time was 0. Both directions are one subtraction.
+    /// The new value of `age`.
+    ///
+    /// The runnable time of a bulk job, or while it is ready, the reading of its lane's clock `?2` at which that time was 0. Both
+    /// directions are one subtraction.
     static let age = "iif(rank = 2 AND ((\(outage)) IS 0) <> (outage IS 0), ?2 - age, age)"
 
     /// Places a job in the index that its state and delays call for.

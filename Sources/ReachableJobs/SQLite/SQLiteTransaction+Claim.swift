@@ -106,7 +106,8 @@ extension SQLiteTransaction {
         try execute(
             """
             UPDATE reachable_jobs SET rank = 1, age = 0 WHERE position IN (SELECT position FROM reachable_jobs
-            INDEXED BY reachable_bulk WHERE lane = ? AND rank = 2 AND outage = 0 AND age <= ? ORDER BY age LIMIT \(Self.promotionLimit))
+            INDEXED BY reachable_bulk WHERE lane = ? AND rank = 2 AND outage = 0 AND age <= ?
+            ORDER BY age LIMIT \(Self.promotionLimit))
             """, [lane.lane.id, oldest])
     }
 
@@ -162,7 +163,8 @@ extension SQLiteTransaction {
             for rank in 0...2 {
                 let sql = """
                     \(SQLiteSchema.schedule) WHERE position IN (SELECT position FROM reachable_jobs
-                    INDEXED BY reachable_delayed WHERE lane = ?3 AND rank = ?4 AND due <= ?1 AND outage IS NULL ORDER BY due LIMIT \(Self.promotionLimit))
+                    INDEXED BY reachable_delayed WHERE lane = ?3 AND rank = ?4 AND due <= ?1 AND outage IS NULL
+                    ORDER BY due LIMIT \(Self.promotionLimit))
                     """
                 if try execute(sql, arguments + [rank]) == Self.promotionLimit { claims.hasMore = true }
             }
@@ -170,7 +172,8 @@ extension SQLiteTransaction {
         for group in groups where group.binding == .binds {
             let sql = """
                 \(SQLiteSchema.schedule) WHERE position IN (SELECT position FROM reachable_jobs
-                INDEXED BY reachable_cut_off WHERE lane = ?3 AND outage = ?4 AND outage <> 0 AND due <= ?1 ORDER BY due LIMIT \(Self.promotionLimit))
+                INDEXED BY reachable_cut_off WHERE lane = ?3 AND outage = ?4 AND outage <> 0 AND due <= ?1
+                ORDER BY due LIMIT \(Self.promotionLimit))
                 """
             if try execute(sql, arguments + [group.number]) == Self.promotionLimit { claims.hasMore = true }
         }

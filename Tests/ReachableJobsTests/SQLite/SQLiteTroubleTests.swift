@@ -83,14 +83,13 @@ struct SQLiteTroubleTests {
 
     @Test(.enabled(if: mayMount)) func aReadOnlyDiskIsReported() async throws {
         try await withSmallDisk { directory in
-            var store: SQLiteStore? = try SQLiteStore(path: directory + "/jobs.db")
-            _ = try await store?.push([SQLiteBench.job("a")], limit: nil)
-            store = nil
+            let file = directory + "/jobs.db"
+            try #require(FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]))
             try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
-            let error = await storeError { _ = try SQLiteStore(path: directory + "/jobs.db") }
-            #expect(error?.code == .readOnly)
+            #expect(await storeError { _ = try SQLiteStore(path: file) }?.code == .readOnly)
+            #expect(await storeError { _ = try SQLiteStore(path: directory + "/other.db") }?.code == .readOnly)
             try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT), nil) == 0)
-            #expect(try await SQLiteStore(path: directory + "/jobs.db").find(JobFilter()).count == 1)
+            _ = try await SQLiteStore(path: file).push([SQLiteBench.job("a")], limit: nil)
         }
     }
 }
