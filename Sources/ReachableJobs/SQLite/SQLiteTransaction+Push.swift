@@ -63,6 +63,20 @@ extension SQLiteTransaction {
         }
     }
 
+    /// Returns the statements of a new job, which a batch looks up once.
+    private mutating func inserts() throws -> (Statement, Statement) {
+        if let insertStatements { return insertStatements }
+        let job = try db.cachedStatement(
+            sql: """
+                INSERT INTO reachable_jobs (position, id, queue, lane, kind, priority, rank, outage, due, age, is_blocked,
+                not_before, deadline, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, created)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+                """)
+        let payload = try db.cachedStatement(sql: "INSERT INTO reachable_payloads (position, payload) VALUES (?, ?)")
+        insertStatements = (job, payload)
+        return (job, payload)
+    }
+
     /// Adds a job behind all others.
     private mutating func insert(_ job: NewJob, queue: Int64, isFollower: Bool) throws -> PushReceipt {
         let lane = try lane(
@@ -79,12 +93,8 @@ extension SQLiteTransaction {
         let isDelayed = notBefore.map { $0 > now.nanoseconds } ?? false
         let rank = 2 - job.priority.rawValue
         let outage: Int64? = isBlocked || isDelayed ? nil : 0
-        let inserted = try execute(
-            """
-            INSERT INTO reachable_jobs (position, id, queue, lane, kind, priority, rank, outage, due, age, is_blocked,
-            not_before, deadline, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, created)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
-            """,
+        let (insert, insertPayload) = try inserts()
+        insert.setUncheckedArguments(
             [
                 position, id, queue, lane, job.kind, job.priority.rawValue, rank, outage,
                 !isBlocked && isDelayed ? notBefore : nil, rank == 2 && outage != nil ? try laneClock(lane) : 0, isBlocked,
@@ -93,8 +103,10 @@ extension SQLiteTransaction {
                 job.continuesAfterFailure, job.isRepeatable, job.idempotencyKey == id ? nil : job.idempotencyKey,
                 SQLiteRows.text(of: job.traceContext), reading.wall,
             ])
-        guard inserted > 0 else { return PushReceipt(id: job.id, outcome: .kept) }
-        try execute("INSERT INTO reachable_payloads (position, payload) VALUES (?, ?)", [position, job.payload])
+        try insert.execute()
+        guard db.changesCount > 0 else { return PushReceipt(id: job.id, outcome: .kept) }
+        insertPayload.setUncheckedArguments([position, job.payload])
+        try insertPayload.execute()
         return PushReceipt(id: job.id, outcome: isFollower ? .appended : .added)
     }
 

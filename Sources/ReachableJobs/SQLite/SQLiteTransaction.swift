@@ -23,6 +23,8 @@ struct SQLiteTransaction {
     var wakesWorkers = false
     private var lanes: [LaneKey: Int64] = [:]
     private var queues: [String: Int64] = [:]
+    /// The statements of a new job, and of its payload.
+    var insertStatements: (Statement, Statement)?
 
     struct LaneKey: Hashable {
         var queue: Int64
@@ -74,18 +76,25 @@ struct SQLiteTransaction {
     /// Executes a statement, and returns the number of rows that it changed.
     @discardableResult
     func execute(_ sql: String, _ arguments: StatementArguments = []) throws -> Int {
-        try db.cachedStatement(sql: sql).execute(arguments: arguments)
+        try statement(sql, arguments).execute()
         return db.changesCount
     }
 
     /// Returns the first row.
     func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
-        try Row.fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
+        try Row.fetchOne(statement(sql, arguments))
     }
 
     /// Returns all rows.
     func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Row] {
-        try Row.fetchAll(db.cachedStatement(sql: sql), arguments: arguments)
+        try Row.fetchAll(statement(sql, arguments))
+    }
+
+    private func statement(_ sql: String, _ arguments: StatementArguments) throws -> Statement {
+        let statement = try db.cachedStatement(sql: sql)
+        // The number of arguments is a matter of tests.
+        statement.setUncheckedArguments(arguments)
+        return statement
     }
 
     /// Returns true if there is a row.
