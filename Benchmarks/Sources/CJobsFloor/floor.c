@@ -15,9 +15,11 @@ static const char *const texts[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
     [META] = "SELECT boot_id, boot, newest_wall, instant, last_position, last_worker, schema FROM reachable_meta",
-    [SET_META] = "UPDATE reachable_meta SET boot_id = ?, boot = ?, newest_wall = ?, instant = ?, last_position = ?, last_worker = ?",
+    [SET_META] = "UPDATE reachable_meta SET boot_id = ?, boot = ?, newest_wall = ?, instant = ?, last_position = ?, "
+                 "last_worker = ?",
     [QUEUE] = "SELECT id FROM reachable_queues WHERE name = ?",
-    [LANE] = "SELECT id FROM reachable_lanes WHERE queue = ? AND kind = ? AND version = ? AND scope = ? AND destination IS ?",
+    [LANE] = "SELECT id FROM reachable_lanes "
+             "WHERE queue = ? AND kind = ? AND version = ? AND scope = ? AND destination IS ?",
     [INSERT] = "INSERT INTO reachable_jobs (position, id, queue, lane, kind, priority, rank, outage, due, age, is_blocked, "
                "not_before, deadline, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, created) "
                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
@@ -26,12 +28,14 @@ static const char *const texts[STATEMENTS] = {
     [WORKER] = "SELECT number, queue, node, boot_id, heartbeat, seen FROM reachable_workers WHERE number = ?",
     [WORKERS] = "SELECT number, queue, node, boot_id, heartbeat, seen FROM reachable_workers",
     [QUEUE_NAME] = "SELECT name, is_paused FROM reachable_queues WHERE id = ?",
-    [NEW_LANES] = "SELECT id, kind, version, scope, destination FROM reachable_lanes NOT INDEXED WHERE id > ? AND queue = ? ORDER BY id",
+    [NEW_LANES] = "SELECT id, kind, version, scope, destination FROM reachable_lanes NOT INDEXED WHERE id > ? AND "
+                  "queue = ? ORDER BY id",
     [OPEN_LANE] = "SELECT id, kind, version, scope, destination, hold_until, open_time, open_since, open_by FROM reachable_lanes "
                   "WHERE id = ? AND queue = ?",
     [OPEN_LANES] = "SELECT id FROM reachable_lanes WHERE open_by = ?",
     [OUTAGES] = "SELECT number, node, first, last, last_until, is_closed FROM reachable_outages WHERE lane = ?",
-    [DELAYED] = "SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed WHERE lane = ? AND due IS NOT NULL AND outage IS NULL LIMIT 1",
+    [DELAYED] = "SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed WHERE lane = ? AND due IS NOT NULL AND "
+                "outage IS NULL LIMIT 1",
     [HEADS] = "SELECT rank, position FROM reachable_jobs INDEXED BY reachable_ready "
               "WHERE lane = ? AND outage = 0 AND (rank, position) > (-1, 0) ORDER BY rank, position LIMIT ?",
     [CLAIM] = "UPDATE reachable_jobs SET state = 1, worker = ?1, claim = claim + 1, is_started = 0, "
@@ -42,7 +46,8 @@ static const char *const texts[STATEMENTS] = {
     [READ_PAYLOAD] = "SELECT payload FROM reachable_payloads WHERE position = ?",
     [START] = "UPDATE reachable_jobs SET started = started + iif(is_started, 0, 1), is_started = 1 "
               "WHERE id = ? AND state = 1 AND worker = ? AND claim = ? AND NOT is_cancel_requested",
-    [FINISH] = "UPDATE reachable_jobs SET state = 3, worker = NULL, is_started = 0, is_cancel_requested = 0, started = ?, charged = ?, "
+    [FINISH] = "UPDATE reachable_jobs SET state = 3, worker = NULL, is_started = 0, is_cancel_requested = 0, started "
+               "= ?, charged = ?, "
                "network_failures = ?, failure_index = ?, last_error = ifnull(?, last_error), failure_reason = ?, ended = ?, "
                "finished = ? WHERE id = ? AND state = 1 AND worker = ? AND claim = ? "
                "RETURNING position, lane, queue, kind, serial_key, unique_key",
