@@ -9,7 +9,7 @@ let libraryPackage = String((directories.dropLast().last ?? "").lowercased().map
 let package = Package(
     name: "swift-reachability-benchmarks",
     dependencies: [
-        .package(name: "swift-reachability", path: ".."),
+        .package(name: "swift-reachability", path: "..", traits: ["SQLite"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     ],
@@ -32,13 +32,17 @@ let package = Package(
         .executableTarget(name: "herd-server", dependencies: ["CBench"]),
         // The retry bus's queue of timers, which the library keeps to itself: links to its sources.
         .target(name: "RetryTimers", dependencies: [.product(name: "HeapModule", package: "swift-collections")]),
+        // The same statements as the store of durable jobs, in C.
+        .systemLibrary(name: "CSQLite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CJobsFloor", dependencies: ["CSQLite3"]),
         // The commands.
         .executableTarget(
             name: "bench",
             dependencies: [
-                "CBench", "RetryTimers", "herd-server", "listener", "peer-epoll", "peer-libnl",
+                "CBench", "CJobsFloor", "RetryTimers", "herd-server", "listener", "peer-epoll", "peer-libnl",
                 .product(name: "Reachability", package: "swift-reachability"),
                 .product(name: "ReachabilityTesting", package: "swift-reachability"),
+                .product(name: "ReachableJobs", package: "swift-reachability"),
                 .product(name: "ReachableRetry", package: "swift-reachability"),
                 .product(name: "reachability-watch", package: "swift-reachability"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

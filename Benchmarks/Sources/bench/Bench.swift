@@ -9,9 +9,10 @@ import Glibc
 struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Measures the library beside its peers, in namespaces of its own: all but `crowd`, `timers` and `herd` need root.",
+            "Measures the library beside its peers, in its own namespaces: all but `crowd`, `timers`, `jobs`, `herd` need root.",
         subcommands: [
             LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, TimersCommand.self, HerdCommand.self,
+            JobsCommand.self,
         ])
 }
 

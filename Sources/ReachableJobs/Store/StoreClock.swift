@@ -60,15 +60,21 @@ public struct StoreClock: Hashable, Sendable, Codable {
     /// The nanoseconds since 1970 of 2020-01-01, before which a wall clock is not believed.
     private static let earliestWall: Int64 = 1_577_836_800_000_000_000
 
-    private var bootID: String
-    private var boot: Int64
-    private var newestWall: Int64
-    private var instant: Int64
+    /// The newest reading, which stores keep beside the time.
+    package private(set) var bootID: String
+    package private(set) var boot: Int64
+    package private(set) var newestWall: Int64
+    package private(set) var instant: Int64
 
     /// Creates the clock of a new store.
     public init(_ reading: Reading) {
         (bootID, boot, instant) = (reading.bootID, reading.boot, 0)
         newestWall = reading.wall >= Self.earliestWall ? reading.wall : 0
+    }
+
+    /// Creates a clock from what a store has kept.
+    package init(bootID: String, boot: Int64, newestWall: Int64, instant: Int64) {
+        (self.bootID, self.boot, self.newestWall, self.instant) = (bootID, boot, newestWall, instant)
     }
 
     /// Moves the clock to a reading, and returns its time.

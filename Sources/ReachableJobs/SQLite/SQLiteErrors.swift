@@ -1,0 +1,53 @@
+#if SQLite
+internal import GRDB
+
+extension JobStoreError {
+    /// Creates an error from one of SQLite's; an error that is one already stays as it is.
+    ///
+    /// SQLite's own message names tables and columns, never values.
+    init(sqlite error: any Error, path: String) {
+        if let error = error as? JobStoreError {
+            self = error
+            return
+        }
+        guard let error = error as? DatabaseError else {
+            self.init(.unavailable, "the store \(path) failed: \(error)", next: "report this error")
+            return
+        }
+        let reason = error.message.map { " (SQLite: \($0))" } ?? ""
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            self.init(.diskFull, "no space is left for the store \(path)", next: "free some space; nothing that was stored is lost")
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            self.init(
+                .readOnly, "the store \(path) cannot be written\(reason)",
+                next: "check the permissions of the file and its directory, and whether the file system is mounted read-only")
+        case .SQLITE_CORRUPT:
+            self.init(
+                .corrupt, "the store \(path) is damaged\(reason)",
+                next: "stop its workers, keep a copy, and recover it with `sqlite3 \(path) .recover`")
+        case .SQLITE_NOTADB:
+            self.init(.foreign, "\(path) is not a SQLite database", next: "name another file; this one was not changed")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(
+                .busy, "another process keeps the store \(path) locked",
+                next: "find it with `fuser \(path)`, and end its transaction")
+        // Growing the shared memory of a full disk (unixShmMap of os_unix.c).
+        case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
+            self.init(.diskFull, "no space is left for the store \(path)", next: "free some space; nothing that was stored is lost")
+        case .SQLITE_IOERR:
+            self.init(
+                .inputOutput, "reading or writing the store \(path) failed\(reason)",
+                next: "check the disk and the kernel's log; the change was not made")
+        case .SQLITE_CANTOPEN:
+            self.init(
+                .unavailable, "the store \(path) cannot be opened\(reason)",
+                next: "check that its directory exists and may be written, and the limit of open files")
+        default:
+            self.init(
+                .unavailable, "the store \(path) failed with SQLite's code \(error.extendedResultCode.rawValue)\(reason)",
+                next: "report this error")
+        }
+    }
+}
+#endif

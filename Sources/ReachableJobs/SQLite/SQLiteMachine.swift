@@ -1,0 +1,160 @@
+#if SQLite
+internal import FoundationEssentials
+internal import Glibc
+internal import Reachability
+
+/// The clocks and mounts of the machine, which tests replace.
+package struct SQLiteMachine: Sendable {
+    /// Reads the clocks that decide about delays.
+    package var reading: @Sendable () -> StoreClock.Reading
+    /// Reads CLOCK_MONOTONIC in nanoseconds: it stands still while the machine is suspended, and so do leases.
+    package var monotonic: @Sendable () -> Int64
+    /// Reads /proc/self/mountinfo.
+    package var mounts: @Sendable () -> String
+
+    /// Creates a machine.
+    package init(
+        reading: @escaping @Sendable () -> StoreClock.Reading, monotonic: @escaping @Sendable () -> Int64,
+        mounts: @escaping @Sendable () -> String
+    ) {
+        (self.reading, self.monotonic, self.mounts) = (reading, monotonic, mounts)
+    }
+
+    /// This machine.
+    package static let kernel = SQLiteMachine(
+        reading: {
+            StoreClock.Reading(bootID: bootID, boot: nanoseconds(CLOCK_BOOTTIME), wall: nanoseconds(CLOCK_REALTIME))
+        },
+        monotonic: { nanoseconds(CLOCK_MONOTONIC) },
+        mounts: { text(of: "/proc/self/mountinfo") })
+
+    /// The identity of this boot, which a process cannot outlive.
+    // Without /proc there is one boot for ever: delays then follow CLOCK_BOOTTIME, which starts again at each boot.
+    private static let bootID: String = {
+        let id = text(of: "/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map(String.init)
+        return id ?? "unknown"
+    }()
+
+    private static func nanoseconds(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    private static func text(of path: String) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while case let count = read(descriptor, &buffer, buffer.count), count > 0 { bytes += buffer[..<count] }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// The checks of a store's file before it is opened.
+struct SQLiteFile {
+    /// The path of the database.
+    let path: String
+
+    /// Creates the file and its directory if they are missing, and refuses files that are not safe to use.
+    ///
+    /// An existing file is not opened here: closing a descriptor drops all locks that this process has on the file (fcntl(2)),
+    /// also those of another store.
+    ///
+    /// - Returns: True if the file is new or empty.
+    func prepare(_ machine: SQLiteMachine) throws(JobStoreError) -> Bool {
+        let directory = self.directory
+        var info = stat()
+        if stat(directory, &info) != 0 {
+            guard mkdir(directory, 0o700) == 0 || errno == EEXIST, stat(directory, &info) == 0 else {
+                throw failure("the directory \(directory) cannot be created")
+            }
+        }
+        try checkOwner(of: directory, info, isDirectory: true)
+        try Self.checkFileSystem(of: directory, info.st_dev, machine)
+        // A log that only its owner can create may be missing: SQLite would say that it cannot open the file.
+        guard access(directory, W_OK | X_OK) == 0 else { throw failure("the directory \(directory) cannot be written") }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if descriptor >= 0 {
+            close(descriptor)
+            return true
+        }
+        guard errno == EEXIST else { throw failure("\(path) cannot be created") }
+        guard stat(path, &info) == 0 else { throw failure("\(path) cannot be read") }
+        guard info.st_mode & S_IFMT == S_IFREG else {
+            throw JobStoreError(.foreign, "\(path) is not a regular file", next: "name another file")
+        }
+        try checkOwner(of: path, info, isDirectory: false)
+        guard access(path, R_OK | W_OK) == 0 else { throw failure("\(path) cannot be written") }
+        try Self.checkFileSystem(of: path, info.st_dev, machine)
+        return info.st_size == 0
+    }
+
+    /// The directory of the file.
+    var directory: String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// The last part of the path.
+    var name: String { path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path }
+
+    private func checkOwner(of path: String, _ info: stat, isDirectory: Bool) throws(JobStoreError) {
+        // In a directory such as /tmp only the owner may replace a file (the sticky bit, unlink(2)).
+        if isDirectory, info.st_mode & mode_t(S_ISVTX) != 0 { return }
+        guard info.st_uid == geteuid() || (isDirectory && info.st_uid == 0) else {
+            throw JobStoreError(.insecure, "\(path) belongs to another user", next: "use a file of your own")
+        }
+        guard info.st_mode & 0o022 == 0 else {
+            throw JobStoreError(
+                .insecure, "other users may write \(path), and so change the jobs", next: "run `chmod go-w \(path)`")
+        }
+    }
+
+    /// Refuses network file systems.
+    static func checkFileSystem(of path: String, _ device: dev_t, _ machine: SQLiteMachine) throws(JobStoreError) {
+        // gnu_dev_major of sys/sysmacros.h, a macro.
+        let major = (device >> 8) & 0xfff | (device >> 32) & ~0xfff
+        let minor = device & 0xff | (device >> 12) & ~0xff
+        guard let type = networkFileSystem(major: UInt64(major), minor: UInt64(minor), mounts: machine.mounts()) else { return }
+        throw JobStoreError(
+            .networkFileSystem, "\(path) is on a network file system (\(type)), where locks and shared memory do not hold",
+            next: "use a local disk")
+    }
+
+    /// Returns the type of a device's file system if it is a network's; `nil` for local and unknown ones.
+    ///
+    /// - Parameter mounts: The text of /proc/self/mountinfo (proc_pid_mountinfo(5)). The magic number of statfs(2) would not
+    ///   tell sshfs from local FUSE file systems.
+    static func networkFileSystem(major: UInt64, minor: UInt64, mounts: String) -> String? {
+        for line in mounts.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count > 2, fields[2] == "\(major):\(minor)", let dash = fields.dropFirst(6).firstIndex(of: "-"),
+                dash + 1 < fields.count
+            else { continue }
+            let type = String(fields[dash + 1])
+            return networkTypes.contains(type) ? type : nil
+        }
+        return nil
+    }
+
+    private static let networkTypes: Set<String> = [
+        "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "coda", "ncpfs", "lustre", "gpfs", "orangefs", "pvfs2", "gfs2",
+        "ocfs2", "vboxsf", "vmhgfs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse",
+        "fuse.davfs", "fuse.davfs2", "fuse.gcsfuse", "fuse.mount-s3", "fuse.juicefs", "fuse.curlftpfs", "fuse.vmhgfs-fuse",
+        "fuse.nfs", "fuse.smbnetfs", "fuse.mfs", "fuse.seaweedfs",
+    ]
+
+    private func failure(_ message: String) -> JobStoreError {
+        let error = errno
+        let reason = String(cString: strerror(error))
+        switch error {
+        case ENOSPC, EDQUOT: return JobStoreError(.diskFull, "\(message): \(reason)", next: "free some space")
+        case EROFS, EACCES, EPERM:
+            return JobStoreError(.readOnly, "\(message): \(reason)", next: "check the permissions, or name another directory")
+        default: return JobStoreError(.unavailable, "\(message): \(reason)", next: "name a file in an existing directory")
+        }
+    }
+}
+#endif

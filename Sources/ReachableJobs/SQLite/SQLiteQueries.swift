@@ -1,0 +1,66 @@
+#if SQLite
+internal import FoundationEssentials
+internal import GRDB
+
+/// Reads for people, on a connection that no claim waits for.
+enum SQLiteQueries {
+    /// Returns jobs by position.
+    static func find(_ filter: JobFilter, in db: Database) throws -> [DurableJob] {
+        if let prefix = filter.idPrefix, !prefix.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) { return [] }
+        var (conditions, arguments): ([String], StatementArguments) = ([], [])
+        func add(_ condition: String, _ values: StatementArguments) {
+            conditions.append(condition)
+            arguments += values
+        }
+        func list(_ number: Int) -> String { repeatElement("?", count: number).joined(separator: ", ") }
+        if let queue = filter.queue { add("reachable_queues.name = ?", [SQLiteRows.stored(queue)]) }
+        if let states = filter.states {
+            add("state IN (\(list(states.count)))", StatementArguments(states.map(SQLiteSchema.number(of:))))
+        }
+        if let kinds = filter.kinds {
+            add("reachable_jobs.kind IN (\(list(kinds.count)))", StatementArguments(kinds.map(SQLiteRows.stored)))
+        }
+        // The digits end with f, which g follows.
+        if let prefix = filter.idPrefix?.lowercased() {
+            add("reachable_jobs.id >= ? AND reachable_jobs.id < ?", [prefix, prefix + "g"])
+        }
+        if let key = filter.uniqueKey { add("unique_key = ?", [SQLiteRows.stored(key)]) }
+        if let key = filter.serialKey { add("serial_key = ?", [SQLiteRows.stored(key)]) }
+        if let destination = filter.destination { add("destination = ?", [SQLiteRows.stored(destination)]) }
+        if let position = filter.after { add("position > ?", [position]) }
+        let sql = """
+            SELECT \(SQLiteRows.columns), reachable_queues.name, reachable_lanes.id, reachable_lanes.kind, reachable_lanes.version,
+            reachable_lanes.scope, reachable_lanes.destination, payload
+            FROM reachable_jobs JOIN reachable_payloads USING (position) JOIN reachable_lanes ON reachable_lanes.id = lane
+            JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue
+            \(conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")) ORDER BY position LIMIT ?
+            """
+        let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments + [filter.limit ?? -1])
+        var jobs: [DurableJob] = []
+        while let row = try rows.next() {
+            let next = SQLiteRows.count
+            let lane = SQLiteRows.lane(row, from: next + 1)
+            jobs.append(try SQLiteRows.job(row, queue: SQLiteRows.loaded(row[next]), lane: lane, payload: row[next + 6]))
+        }
+        return jobs
+    }
+
+    /// Returns the number of jobs per state, kind and destination.
+    static func count(queue: String, in db: Database) throws -> [JobCount] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT state, reachable_lanes.kind, destination, count(*), min(created)
+                FROM reachable_jobs JOIN reachable_lanes ON reachable_lanes.id = lane
+                WHERE reachable_jobs.queue = (SELECT id FROM reachable_queues WHERE name = ?)
+                GROUP BY state, reachable_lanes.kind, destination ORDER BY 1, 2, 3
+                """, arguments: [SQLiteRows.stored(queue)]
+        ).map { row in
+            JobCount(
+                state: SQLiteSchema.states[row[0]], kind: SQLiteRows.loaded(row[1]),
+                destination: (row[2] as String?).map(SQLiteRows.loaded), count: row[3],
+                oldest: SQLiteRows.date(row[4]))
+        }
+    }
+}
+#endif

@@ -1,0 +1,95 @@
+#if SQLite
+internal import FoundationEssentials
+internal import GRDB
+internal import ReachableRetry
+
+/// Jobs and their rows.
+enum SQLiteRows {
+    /// The columns of a job's row, in the order in which ``job(_:queue:lane:payload:)`` reads them.
+    static let columns = """
+        reachable_jobs.id, position, priority, not_before, deadline, unique_key, serial_key, continues, is_repeatable,
+        idempotency_key, trace, state, is_cancel_requested, started, charged, network_failures, failure_index, crashes,
+        soft_until, soft_since, soft_network, hard_until, last_error, failure_reason, created, finished, is_blocked
+        """
+    /// The number of these columns.
+    static let count = 27
+
+    /// Creates a lane from the columns id, kind, version, scope and destination, the first of which is given.
+    static func lane(_ row: Row, from column: Int) -> Lane {
+        Lane(
+            id: row[column], kind: loaded(row[column + 1]), version: row[column + 2], scope: loaded(row[column + 3]),
+            destination: (row[column + 4] as String?).map(loaded))
+    }
+
+    /// Creates a job from its row, queue, lane and payload.
+    static func job(_ row: Row, queue: String, lane: Lane, payload: Data) throws -> DurableJob {
+        let text: String = row[0]
+        let state: Int = row[11]
+        let priority: Int = row[2]
+        guard let id = DurableJobID(text), SQLiteSchema.states.indices.contains(state),
+            let priority = JobPriority(rawValue: priority)
+        else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a job's row cannot be read") }
+        var new = NewJob(queue: queue, kind: lane.kind, version: lane.version, payload: payload)
+        (new.id, new.scope, new.destination, new.priority) = (id, lane.scope, lane.destination, priority)
+        (new.serialKey, new.continuesAfterFailure, new.isRepeatable) = ((row[6] as String?).map(loaded), row[7], row[8])
+        new.idempotencyKey = (row[9] as String?).map(loaded) ?? text
+        new.traceContext = context(of: row[10])
+        var job = DurableJob(new, position: row[1], now: StoreInstant(nanoseconds: 0), created: date(row[24]))
+        (job.notBefore, job.deadline) = (instant(row[3]), instant(row[4]))
+        job.uniqueKey = (row[5] as String?).map(loaded)
+        (job.state, job.isCancelRequested) = (SQLiteSchema.states[state], row[12])
+        job.counters.started = row[13]
+        job.counters.charged = row[14]
+        job.counters.networkFailures = row[15]
+        job.counters.failureIndex = row[16]
+        job.counters.crashes = row[17]
+        if let until = instant(row[18]), let since = instant(row[19]) {
+            job.softDelay = DurableJob.SoftDelay(until: until, since: since, isNetwork: row[20])
+        }
+        job.hardUntil = instant(row[21])
+        (job.lastError, job.failureReason) = ((row[22] as String?).map(loaded), (row[23] as String?).map(loaded))
+        job.finished = (row[25] as Int64?).map(date)
+        job.isBlocked = row[26]
+        return job
+    }
+
+    /// Returns the text that keeps a trace context; `nil` if it is empty.
+    static func text(of context: [String: String]) -> String? {
+        if context.isEmpty { return nil }
+        return (try? JSONEncoder().encode(context)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func context(of text: String?) -> [String: String] {
+        guard let text else { return [:] }
+        return (try? JSONDecoder().decode([String: String].self, from: Data(text.utf8))) ?? [:]
+    }
+
+    /// Returns the text that the tables keep for one of the caller's: SQLite's functions end a text at its first NUL.
+    ///
+    /// U+0001 begins an escape, of itself and of NUL.
+    static func stored(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 < 2 }) else { return text }
+        return text.replacing("\u{1}", with: "\u{1}1").replacing("\0", with: "\u{1}0")
+    }
+
+    /// Returns the caller's text for one that the tables keep.
+    static func loaded(_ text: String) -> String {
+        guard text.utf8.contains(1) else { return text }
+        return text.replacing("\u{1}0", with: "\0").replacing("\u{1}1", with: "\u{1}")
+    }
+
+    /// Returns an optional instant.
+    static func instant(_ nanoseconds: Int64?) -> StoreInstant? { nanoseconds.map(StoreInstant.init) }
+
+    /// Returns a date from the nanoseconds since 1970.
+    static func date(_ nanoseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(nanoseconds) / 1e9) }
+
+    /// Returns the first 4 KiB of a text, cut between characters.
+    static func clipped(_ text: String?) -> String? {
+        guard let text, text.utf8.count > 4096 else { return text }
+        var end = text.utf8.index(text.startIndex, offsetBy: 4096)
+        while String.Index(end, within: text) == nil { end = text.utf8.index(before: end) }
+        return String(text[..<end])
+    }
+}
+#endif

@@ -1,0 +1,65 @@
+#if SQLite
+internal import Glibc
+internal import Synchronization
+
+/// The locks by which workers of one machine prove that their process lives.
+///
+/// Each worker locks the byte of its number in a file beside the database, by an open file description lock (fcntl(2)). The kernel
+/// releases it when the process ends, however it ends. It is not the database file: closing any descriptor of that drops SQLite's
+/// own locks, which belong to the process.
+///
+/// A child made by fork(2) that never calls execve(2) shares the locks, and keeps its parent's workers alive.
+final class WorkerLocks: Sendable {
+    // bits/fcntl-linux.h; they are hidden without _GNU_SOURCE.
+    private static let getLock: Int32 = 36
+    private static let setLock: Int32 = 37
+
+    private let descriptor: Int32
+    private let held = Mutex<Set<Int64>>([])
+
+    /// Opens the file, or creates it with a mode.
+    init(path: String, mode: mode_t) throws(JobStoreError) {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard descriptor >= 0 else {
+            throw JobStoreError(
+                .unavailable, "\(path) cannot be opened: \(String(cString: strerror(errno)))",
+                next: "check the permissions of the file and its directory")
+        }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Locks a worker's byte; returns false if another process has it.
+    func lock(_ worker: Int64) -> Bool {
+        guard control(Self.setLock, F_WRLCK, worker) != nil else { return false }
+        held.withLock { _ = $0.insert(worker) }
+        return true
+    }
+
+    /// Unlocks a worker's byte.
+    func unlock(_ worker: Int64) {
+        held.withLock { _ = $0.remove(worker) }
+        _ = control(Self.setLock, F_UNLCK, worker)
+    }
+
+    /// Returns true if no process has a worker's byte locked.
+    func hasEnded(_ worker: Int64) -> Bool {
+        // The kernel reports no conflict with a lock of the same open file description.
+        if held.withLock({ $0.contains(worker) }) { return false }
+        return control(Self.getLock, F_WRLCK, worker) == Int16(F_UNLCK)
+    }
+
+    /// Returns the type of the lock after the call; `nil` if it failed.
+    private func control(_ command: Int32, _ type: Int32, _ worker: Int64) -> Int16? {
+        var lock = flock()
+        lock.l_type = Int16(type)
+        lock.l_whence = Int16(SEEK_SET)
+        lock.l_start = off_t(worker)
+        lock.l_len = 1
+        let result = withUnsafeMutablePointer(to: &lock) { fcntl(descriptor, command, UnsafeMutableRawPointer($0)) }
+        return result == 0 ? lock.l_type : nil
+    }
+}
+#endif

@@ -1,0 +1,138 @@
+#if SQLite
+import Foundation
+import ReachableJobs
+import Synchronization
+
+/// A directory that is deleted at the end.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "/reachable-jobs-" + UUID().uuidString
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// The clocks of a machine that a test can suspend and reboot.
+final class TestMachine: Sendable {
+    private struct State {
+        var boots = 1
+        var boot: Int64 = 0
+        var monotonic: Int64 = 0
+        var wall: Int64 = 1_767_225_600_000_000_000
+
+        mutating func pass(_ duration: Duration, isSuspended: Bool) {
+            boot += duration.nanoseconds
+            wall += duration.nanoseconds
+            if !isSuspended { monotonic += duration.nanoseconds }
+        }
+    }
+
+    private let state = Mutex(State())
+
+    var machine: SQLiteMachine {
+        SQLiteMachine(
+            reading: { [self] in
+                state.withLock { StoreClock.Reading(bootID: "boot \($0.boots)", boot: $0.boot, wall: $0.wall) }
+            },
+            monotonic: { [self] in state.withLock { $0.monotonic } }, mounts: { "" })
+    }
+
+    func pass(_ duration: Duration) { state.withLock { $0.pass(duration, isSuspended: false) } }
+
+    func suspend(_ duration: Duration) { state.withLock { $0.pass(duration, isSuspended: true) } }
+
+    func reboot() {
+        state.withLock { state in
+            state.boots += 1
+            (state.boot, state.monotonic) = (0, 0)
+            state.wall += 60_000_000_000
+        }
+    }
+
+    func setWall(_ nanoseconds: Int64) { state.withLock { $0.wall = nanoseconds } }
+}
+
+/// A store in a directory of its own, and short calls.
+struct SQLiteBench {
+    let directory: TemporaryDirectory
+    let machine = TestMachine()
+    let store: SQLiteStore
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path + "/jobs.db", machine: machine.machine)
+    }
+
+    /// Another store of the same file, as another process has it.
+    func peer() throws -> SQLiteStore { try SQLiteStore(path: store.path, machine: machine.machine) }
+
+    @discardableResult
+    func push(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) async throws -> DurableJobID {
+        try await store.push([Self.job(name, change)], limit: nil)[0].id
+    }
+
+    static func job(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) -> NewJob {
+        var job = NewJob(queue: "queue", kind: "kind", payload: Data(name.utf8))
+        change(&job)
+        return job
+    }
+
+    func names() async throws -> [String] { try await store.find(JobFilter()).map(\.name) }
+}
+
+extension SQLiteStore {
+    func register() async throws -> WorkerID { try await register(queue: "queue", node: "node") }
+
+    /// Claims from all lanes.
+    func claim(_ worker: WorkerID, _ limit: Int = 100, edge: StoreInstant? = nil) async throws -> Claims {
+        let lanes = try await claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
+        return try await claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
+    }
+}
+
+extension DurableJob {
+    var name: String { String(decoding: payload, as: UTF8.self) }
+}
+
+/// A python process: a stranger that uses the same files.
+final class Stranger: Sendable {
+    private let process: Process
+    private let input = Pipe()
+    private let output = Pipe()
+
+    /// Starts a script with `sys`, `sqlite3`, `fcntl`, `struct` and `time` imported, and waits until it prints a line.
+    init(_ script: String, _ arguments: String...) throws {
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", "import sys, sqlite3, fcntl, struct, time\n" + script] + arguments
+        (process.standardInput, process.standardOutput) = (input, output)
+        try process.run()
+        _ = output.fileHandleForReading.readData(ofLength: 1)
+    }
+
+    /// Lets the script read a line.
+    func go() { input.fileHandleForWriting.write(Data("\n".utf8)) }
+
+    func kill() {
+        Foundation.kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+
+    func wait() { process.waitUntilExit() }
+}
+
+/// Expects a store's error, and returns it.
+func storeError(_ body: () async throws -> Void) async -> JobStoreError? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? JobStoreError
+    }
+}
+#endif

@@ -1,0 +1,89 @@
+#if SQLite
+import Foundation
+import ReachableJobs
+import Testing
+
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct SQLiteChangesTests {
+    private static let commit = """
+        db = sqlite3.connect(sys.argv[1], isolation_level=None)
+        print(flush=True)
+        for line in sys.stdin:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("UPDATE reachable_meta SET instant = instant + 1")
+            db.execute("COMMIT")
+        """
+
+    @Test func aCommitOfAnotherProcessGivesAHint() async throws {
+        let bench = try SQLiteBench()
+        var hints = bench.store.changes().makeAsyncIterator()
+        await hints.next()
+        let stranger = try Stranger(Self.commit, bench.store.path)
+        for _ in 0..<5 {
+            let start = ContinuousClock.now
+            stranger.go()
+            await hints.next()
+            #expect(ContinuousClock.now - start < .seconds(2))
+        }
+        stranger.kill()
+    }
+
+    @Test func aCommitThatWaitsForTheDiskGivesAHint() async throws {
+        let bench = try SQLiteBench()
+        var hints = bench.store.changes().makeAsyncIterator()
+        await hints.next()
+        // Its pages go to the log before the commit, because the cache is small; the commit comes with the next line.
+        let stranger = try Stranger(
+            """
+            db = sqlite3.connect(sys.argv[1], isolation_level=None)
+            db.execute("PRAGMA cache_size = 1"); db.execute("BEGIN IMMEDIATE")
+            db.execute("CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+                "SELECT i, zeroblob(1000) AS b FROM n")
+            print(flush=True); sys.stdin.readline(); db.execute("COMMIT"); print(flush=True)
+            """, bench.store.path)
+        stranger.go()
+        await hints.next()
+        stranger.wait()
+    }
+
+    @Test func aPushOfAnotherStoreGivesAHint() async throws {
+        let bench = try SQLiteBench()
+        let peer = try bench.peer()
+        var first = peer.changes().makeAsyncIterator()
+        await first.next()
+        var second = peer.changes().makeAsyncIterator()
+        try await bench.push("a")
+        await first.next()
+        await second.next()
+    }
+
+    @Test func theEndOfTheLastStreamReleasesDescriptors() async throws {
+        let bench = try SQLiteBench()
+        let path = "/proc/self/fd"
+        func watches() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: path).count {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: path + "/" + $0)) == "anon_inode:inotify"
+            }
+        }
+        let before = try watches()
+        for _ in 0..<20 {
+            var hints: AsyncStream<Void>.Iterator? = bench.store.changes().makeAsyncIterator()
+            await hints?.next()
+            hints = nil
+        }
+        // Other suites have watches of their own; dispatch closes these a moment later.
+        let clock = ContinuousClock()
+        let limit = clock.now + .seconds(20)
+        while try watches() >= before + 10, clock.now < limit { try await clock.sleep(for: .milliseconds(10)) }
+        #expect(try watches() < before + 10)
+    }
+
+    @Test func streamsEndWithTheStore() async throws {
+        var store: SQLiteStore? = try SQLiteBench().store
+        let hints = try #require(store?.changes())
+        store = nil
+        for await _ in hints {}
+        #expect(store == nil)
+    }
+}
+#endif

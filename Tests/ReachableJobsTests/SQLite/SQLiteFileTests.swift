@@ -1,0 +1,130 @@
+#if SQLite
+import Foundation
+import GRDB
+import Testing
+
+@testable import ReachableJobs
+
+@Suite(.timeLimit(.minutes(1)))
+struct SQLiteFileTests {
+    private func mode(_ path: String) throws -> Int {
+        try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+    }
+
+    private func openError(_ path: String, mounts: String? = nil) -> JobStoreError.Code? {
+        var machine = SQLiteMachine.kernel
+        if let mounts { machine.mounts = { mounts } }
+        do {
+            _ = try SQLiteStore(path: path, machine: machine)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func onlyTheUserMayReadTheFiles() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/state/jobs.db"
+        let store = try SQLiteStore(path: path)
+        #expect(try mode(directory.path + "/state") == 0o700)
+        for file in [path, path + "-wal", path + "-shm", path + "-workers"] { #expect(try mode(file) == 0o600) }
+        withExtendedLifetime(store) {}
+    }
+
+    @Test func aRelativePathIsMadeAbsolute() throws {
+        let name = "reachable-jobs-\(UUID().uuidString).db"
+        defer { for end in ["", "-wal", "-shm", "-workers"] { try? FileManager.default.removeItem(atPath: name + end) } }
+        #expect(try SQLiteStore(path: name).path == FileManager.default.currentDirectoryPath + "/" + name)
+    }
+
+    @Test(arguments: [0o620, 0o602, 0o666])
+    func aFileThatOthersMayWriteIsRefused(mode: Int) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
+        _ = try SQLiteStore(path: path)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        #expect(openError(path) == .insecure)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        #expect(openError(path) == nil)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: directory.path)
+        #expect(openError(path) == .insecure)
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
+        _ = try SQLiteStore(path: path)
+        try #require(chown(path, 12_345, 12_345) == 0)
+        #expect(openError(path) == .insecure)
+    }
+
+    @Test func aDatabaseOfAnotherProgramIsRefusedAndNotChanged() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/other.db"
+        let other = try DatabaseQueue(path: path)
+        try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
+        try other.close()
+        chmod(path, 0o600)
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(openError(path) == .foreign)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test func aFileThatIsNoDatabaseIsRefusedAndNotChanged() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/text"
+        let text = Data(repeating: UInt8(ascii: "x"), count: 5000)
+        try #require(FileManager.default.createFile(atPath: path, contents: text, attributes: [.posixPermissions: 0o600]))
+        #expect(openError(path) == .foreign)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
+        #expect(openError(directory.path) == .foreign)
+    }
+
+    @Test func aNewerSchemaIsRefused() async throws {
+        let bench = try SQLiteBench()
+        let other = try DatabaseQueue(path: bench.store.path)
+        try await other.write { try $0.execute(sql: "UPDATE reachable_meta SET schema = 2") }
+        #expect(openError(bench.store.path) == .newerSchema)
+        // A program that was running at the update, too.
+        #expect(await storeError { try await bench.push("a") }?.code == .newerSchema)
+        #expect(throws: JobStoreError.self) { try SQLiteStore(writer: other) }
+    }
+
+    @Test(arguments: ["nfs4", "cifs", "9p", "fuse.sshfs"])
+    func aNetworkFileSystemIsRefused(type: String) throws {
+        let directory = try TemporaryDirectory()
+        var info = stat()
+        try #require(stat(directory.path, &info) == 0)
+        let (major, minor) = ((info.st_dev >> 8) & 0xfff, info.st_dev & 0xff | (info.st_dev >> 12) & ~0xff)
+        let line = { (type: String) in "36 35 \(major):\(minor) / /mnt rw,noatime master:1 - \(type) server:/share rw" }
+        #expect(
+            openError(directory.path + "/jobs.db", mounts: "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + line(type))
+                == .networkFileSystem)
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/jobs.db"))
+        #expect(openError(directory.path + "/jobs.db", mounts: line("fuse.fuse-overlayfs")) == nil)
+    }
+
+    @Test func aMissingDirectoryOfADirectoryIsAnError() throws {
+        let directory = try TemporaryDirectory()
+        #expect(openError(directory.path + "/a/b/jobs.db") == .unavailable)
+    }
+
+    @Test func aDatabaseInMemoryIsRefused() throws {
+        let queue = try DatabaseQueue()
+        #expect(throws: JobStoreError.self) { try SQLiteStore(writer: queue) }
+    }
+
+    @Test(arguments: [
+        (ResultCode.SQLITE_FULL, JobStoreError.Code.diskFull), (.SQLITE_READONLY, .readOnly), (.SQLITE_PERM, .readOnly),
+        (.SQLITE_CORRUPT, .corrupt), (.SQLITE_NOTADB, .foreign), (.SQLITE_BUSY, .busy), (.SQLITE_LOCKED, .busy),
+        (.SQLITE_IOERR, .inputOutput), (.SQLITE_IOERR_SHMSIZE, .diskFull), (.SQLITE_CANTOPEN, .unavailable),
+        (.SQLITE_READONLY_DBMOVED, .readOnly), (.SQLITE_MISUSE, .unavailable),
+    ])
+    func resultCodesHaveTheirErrors(code: ResultCode, expected: JobStoreError.Code) {
+        let error = JobStoreError(sqlite: DatabaseError(resultCode: code, message: "reason"), path: "/jobs.db")
+        #expect(error.code == expected)
+        #expect(error.message.contains("/jobs.db"))
+        #expect(!error.advice.isEmpty)
+    }
+}
+#endif

@@ -1,0 +1,102 @@
+#if SQLite
+import Foundation
+import GRDB
+import ReachableJobs
+import Testing
+
+/// Pushes in the caller's own transaction.
+@Suite(.timeLimit(.minutes(1)))
+struct SQLiteTransactionTests {
+    private struct Rollback: Error {}
+
+    private let directory: TemporaryDirectory
+    private let pool: DatabasePool
+    private let store: SQLiteStore
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        pool = try DatabasePool(path: directory.path + "/app.db")
+        try pool.write { try $0.execute(sql: "CREATE TABLE photos (name TEXT)") }
+        store = try SQLiteStore(writer: pool, machine: TestMachine().machine)
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    }
+
+    private var photos: Int { get throws { try pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM photos") ?? 0 } } }
+
+    @Test func jobAndChangeAreCommittedTogether() async throws {
+        let receipts = try await pool.write { [store] db in
+            try db.execute(sql: "INSERT INTO photos VALUES ('a')")
+            return try store.push([SQLiteBench.job("a")], in: db)
+        }
+        #expect(receipts.map(\.outcome) == [.added])
+        #expect(try await store.find(JobFilter()).map(\.id) == receipts.map(\.id))
+        #expect(try photos == 1)
+    }
+
+    @Test func jobAndChangeVanishTogether() async throws {
+        let (pool, store) = (pool, store)
+        await #expect(throws: Rollback.self) {
+            try await pool.write { db -> Void in
+                try db.execute(sql: "INSERT INTO photos VALUES ('a')")
+                try store.push([SQLiteBench.job("a")], in: db)
+                throw Rollback()
+            }
+        }
+        #expect(try await store.find(JobFilter()).isEmpty)
+        #expect(try photos == 0)
+    }
+
+    @Test func aRefusedPushLeavesTheTransactionAsItWas() async throws {
+        try await pool.write { [store] db in
+            try db.execute(sql: "INSERT INTO photos VALUES ('a')")
+            #expect(throws: JobStoreError.self) { try store.push([SQLiteBench.job("a"), SQLiteBench.job("b")], limit: 1, in: db) }
+            try store.push([SQLiteBench.job("c")], limit: 1, in: db)
+        }
+        #expect(try await store.find(JobFilter()).map(\.name) == ["c"])
+        #expect(try photos == 1)
+    }
+
+    @Test func aPushOutsideOfATransactionHasItsOwn() async throws {
+        try await pool.writeWithoutTransaction { [store] db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        #expect(try await store.find(JobFilter()).map(\.name) == ["a"])
+    }
+
+    @Test func anotherDatabaseIsRefused() async throws {
+        let other = try DatabaseQueue(path: pool.path)
+        let error = await storeError { [store] in
+            try await other.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        }
+        #expect(error?.code == .otherDatabase)
+    }
+
+    @Test(arguments: ["OFF", "NORMAL"])
+    func aDatabaseThatLosesCommitsIsRefused(level: String) async throws {
+        try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
+        let error = await storeError { [pool, store] in
+            try await pool.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        }
+        #expect(error?.code == .unsynchronized)
+        // The store's own pushes are synchronized, and leave the setting as it was.
+        _ = try await store.push([SQLiteBench.job("b")], limit: nil)
+        let value = try await pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
+        #expect(value == (level == "OFF" ? 0 : 1))
+    }
+
+    @Test func workersWakeAfterTheCommit() async throws {
+        var hints = store.changes().makeAsyncIterator()
+        // The first hint comes with the watch itself.
+        await hints.next()
+        let worker = try await store.register()
+        try await pool.write { [store] db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        await hints.next()
+        #expect(try await store.claim(worker).jobs.map(\.job.name) == ["a"])
+    }
+
+    @Test func theDatabaseKeepsItsMode() async throws {
+        chmod(pool.path, 0o640)
+        _ = try SQLiteStore(writer: pool)
+        let mode = try FileManager.default.attributesOfItem(atPath: pool.path)[.posixPermissions] as? Int
+        #expect(mode == 0o640)
+    }
+}
+#endif

@@ -1,0 +1,96 @@
+#if SQLite
+import Foundation
+import GRDB
+import ReachableJobs
+import Testing
+
+/// Errors are clear, lose nothing, and end with their cause.
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct SQLiteTroubleTests {
+    @Test func anotherProcessThatKeepsTheLockIsReported() async throws {
+        let bench = try SQLiteBench()
+        try await bench.push("before")
+        let stranger = try Stranger(
+            """
+            db = sqlite3.connect(sys.argv[1], isolation_level=None)
+            db.execute("BEGIN IMMEDIATE"); print(flush=True); sys.stdin.readline()
+            """, bench.store.path)
+        let start = ContinuousClock.now
+        #expect(await storeError { try await bench.push("refused") }?.code == .busy)
+        #expect(ContinuousClock.now - start > .seconds(4))
+        #expect(try await bench.names() == ["before"])
+        stranger.go()
+        stranger.wait()
+        try await bench.push("after")
+        #expect(try await bench.names() == ["before", "after"])
+    }
+
+    @Test func aDamagedPageIsReportedAndItsRepairNoticed() async throws {
+        let bench = try SQLiteBench()
+        let worker = try await bench.store.register()
+        for number in 0..<200 { try await bench.push("job \(number) " + String(repeating: "x", count: 1000)) }
+        let other = try DatabaseQueue(path: bench.store.path)
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        let page = try await other.read { db in
+            try #require(try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'reachable_ready'"))
+        }
+        try other.close()
+        let file = try #require(FileHandle(forUpdatingAtPath: bench.store.path))
+        try file.seek(toOffset: UInt64(page - 1) * 4096)
+        let good = try #require(try file.read(upToCount: 4096))
+        try file.seek(toOffset: UInt64(page - 1) * 4096)
+        try file.write(contentsOf: Data(repeating: 0xff, count: 4096))
+        // A connection of its own has no page in its cache.
+        let peer = try bench.peer()
+        let second = try await peer.register()
+        #expect(await storeError { _ = try await peer.claim(second) }?.code == .corrupt)
+        try file.seek(toOffset: UInt64(page - 1) * 4096)
+        try file.write(contentsOf: good)
+        #expect(try await peer.claim(second, 200).jobs.count == 200)
+        try await bench.store.unregister(worker)
+    }
+
+    /// Mounts a small file system, if this user may.
+    private func withSmallDisk(_ body: (String) async throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        try #require(mount("tmpfs", directory.path, "tmpfs", 0, "size=1m,mode=700") == 0)
+        defer { umount2(directory.path, Int32(MNT_DETACH)) }
+        try await body(directory.path)
+    }
+
+    static let mayMount: Bool = {
+        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=1m") == 0 else { return false }
+        return umount2(directory.path, Int32(MNT_DETACH)) == 0
+    }()
+
+    @Test(.enabled(if: mayMount)) func aFullDiskIsReportedAndLosesNothing() async throws {
+        try await withSmallDisk { directory in
+            let store = try SQLiteStore(path: directory + "/jobs.db", machine: TestMachine().machine)
+            var pushed: [DurableJobID] = []
+            var error: JobStoreError?
+            while error == nil, pushed.count < 1000 {
+                let job = SQLiteBench.job(String(repeating: "x", count: 10_000))
+                error = await storeError { pushed.append(try await store.push([job], limit: nil)[0].id) }
+            }
+            #expect(error?.code == .diskFull)
+            #expect(try await store.find(JobFilter()).map(\.id) == pushed)
+            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT), "size=8m") == 0)
+            pushed.append(try await store.push([SQLiteBench.job("more room")], limit: nil)[0].id)
+            #expect(try await store.find(JobFilter()).map(\.id) == pushed)
+        }
+    }
+
+    @Test(.enabled(if: mayMount)) func aReadOnlyDiskIsReported() async throws {
+        try await withSmallDisk { directory in
+            let file = directory + "/jobs.db"
+            try #require(FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]))
+            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
+            #expect(await storeError { _ = try SQLiteStore(path: file) }?.code == .readOnly)
+            #expect(await storeError { _ = try SQLiteStore(path: directory + "/other.db") }?.code == .readOnly)
+            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT), nil) == 0)
+            _ = try await SQLiteStore(path: file).push([SQLiteBench.job("a")], limit: nil)
+        }
+    }
+}
+#endif

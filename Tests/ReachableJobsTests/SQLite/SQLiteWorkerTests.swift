@@ -1,0 +1,119 @@
+#if SQLite
+import Foundation
+import ReachableJobs
+import Testing
+
+/// The ends of workers: locks, heartbeats and boots.
+@Suite(.timeLimit(.minutes(1)))
+struct SQLiteWorkerTests {
+    /// A job that a worker has claimed and started.
+    private func claimed(_ bench: SQLiteBench) async throws -> (WorkerID, Claims.Claimed) {
+        try await bench.push("a")
+        let worker = try await bench.store.register()
+        let job = try #require(try await bench.store.claim(worker).jobs.first)
+        #expect(try await bench.store.start([job.ticket], by: worker) == [true])
+        return (worker, job)
+    }
+
+    @Test func theEndOfAProcessFreesItsJobsAtOnceAndCountsACrash() async throws {
+        let bench = try SQLiteBench()
+        let (worker, _) = try await claimed(bench)
+        // The lock of the worker moves to another process, which is then killed.
+        bench.store.abandon(worker)
+        let process = try Stranger(
+            """
+            file = open(sys.argv[1], "r+b")
+            fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, int(sys.argv[2]), 1, 0))
+            print(flush=True); time.sleep(60)
+            """, bench.store.path + "-workers", "\(worker.rawValue)")
+        let peer = try bench.peer()
+        let other = try await peer.register()
+        #expect(try await peer.claim(other).jobs.isEmpty)
+        process.kill()
+        let jobs = try await peer.claim(other).jobs
+        #expect(jobs.map(\.job.counters.crashes) == [1])
+    }
+
+    @Test func aStoreThatIsGoneHasEnded() async throws {
+        let bench = try SQLiteBench()
+        var peer: SQLiteStore? = try bench.peer()
+        try await bench.push("a")
+        let lost = try #require(try await peer?.register())
+        _ = try await peer?.claim(lost)
+        let worker = try await bench.store.register()
+        #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        peer = nil
+        // Its attempt had not started.
+        #expect(try await bench.store.claim(worker).jobs.map(\.job.counters.crashes) == [0])
+    }
+
+    @Test func aStoppedProcessLosesItsJobsWithoutACrash() async throws {
+        let bench = try SQLiteBench()
+        let (worker, old) = try await claimed(bench)
+        let peer = try bench.peer()
+        bench.machine.pass(.seconds(31))
+        let other = try await peer.register()
+        let new = try #require(try await peer.claim(other).jobs.first)
+        #expect(new.job.counters.crashes == 0)
+        #expect(new.claim > old.claim)
+        let late = AttemptResult(old.ticket, .succeeded, counters: old.job.counters)
+        #expect(try await bench.store.finish([late], by: worker) == [false])
+        #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
+    }
+
+    @Test func suspensionAndClockStepsEndNoLease() async throws {
+        let bench = try SQLiteBench()
+        let (worker, job) = try await claimed(bench)
+        bench.machine.suspend(.seconds(86_400))
+        bench.machine.setWall(0)
+        let peer = try bench.peer()
+        let other = try await peer.register()
+        #expect(try await peer.claim(other).jobs.isEmpty)
+        let result = AttemptResult(job.ticket, .succeeded, counters: job.job.counters)
+        #expect(try await bench.store.finish([result], by: worker) == [true])
+    }
+
+    @Test func aRebootFreesAllJobsWithoutACrash() async throws {
+        let bench = try SQLiteBench()
+        _ = try await claimed(bench)
+        bench.machine.reboot()
+        let peer = try bench.peer()
+        let other = try await peer.register()
+        #expect(try await peer.claim(other).jobs.map(\.job.counters.crashes) == [0])
+    }
+
+    @Test func aBoardThatLearnsTheTimeExpiresNothing() async throws {
+        let bench = try SQLiteBench()
+        try await bench.push("a") { $0.delay = .seconds(3600) }
+        bench.machine.reboot()
+        bench.machine.setWall(5_000_000_000)
+        let worker = try await bench.store.register()
+        #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        bench.machine.setWall(1_800_000_000_000_000_000)
+        #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        for _ in 0..<180 {
+            bench.machine.pass(.seconds(20))
+            _ = try await bench.store.extend(worker)
+        }
+        #expect(try await bench.store.claim(worker).jobs.count == 1)
+    }
+
+    @Test func aBackoffOfOneNodeBindsNoOther() async throws {
+        let bench = try SQLiteBench()
+        try await bench.push("a")
+        let first = try await bench.store.register(queue: "queue", node: "first")
+        let second = try await bench.store.register(queue: "queue", node: "second")
+        for worker in [first, second] {
+            let job = try #require(try await bench.store.claim(worker).jobs.first)
+            let result = AttemptResult(
+                job.ticket, .again(soft: .seconds(20), isNetwork: true, hard: nil), counters: job.job.counters)
+            #expect(try await bench.store.finish([result], by: worker) == [true])
+            #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        }
+        // The second node failed within the first one's delay: now it binds all.
+        #expect(try await bench.store.claim(first).jobs.isEmpty)
+        bench.machine.pass(.seconds(21))
+        #expect(try await bench.store.claim(first).jobs.count == 1)
+    }
+}
+#endif
