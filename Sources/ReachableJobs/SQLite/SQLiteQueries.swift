@@ -29,20 +29,30 @@ enum SQLiteQueries {
         if let destination = filter.destination { add("destination = ?", [SQLiteRows.stored(destination)]) }
         if let position = filter.after { add("position > ?", [position]) }
         let sql = """
-            SELECT \(SQLiteRows.columns), reachable_queues.name, reachable_lanes.id, reachable_lanes.kind, reachable_lanes.version,
-            reachable_lanes.scope, reachable_lanes.destination, payload
-            FROM reachable_jobs JOIN reachable_payloads USING (position) JOIN reachable_lanes ON reachable_lanes.id = lane
-            JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue
+            \(selection)
             \(conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")) ORDER BY position LIMIT ?
             """
         let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments + [filter.limit ?? -1])
         var jobs: [DurableJob] = []
         while let row = try rows.next() {
-            let next = SQLiteRows.count
-            let lane = SQLiteRows.lane(row, from: next + 1)
-            jobs.append(try SQLiteRows.job(row, queue: SQLiteRows.loaded(row[next]), lane: lane, payload: row[next + 6]))
+            jobs.append(try job(row))
         }
         return jobs
+    }
+
+    /// Selects whole jobs, for ``job(_:)``.
+    static let selection = """
+        SELECT \(SQLiteRows.columns), reachable_queues.name, reachable_lanes.id, reachable_lanes.kind, reachable_lanes.version,
+        reachable_lanes.scope, reachable_lanes.destination, payload
+        FROM reachable_jobs JOIN reachable_payloads USING (position) JOIN reachable_lanes ON reachable_lanes.id = lane
+        JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue
+        """
+
+    /// Creates a job from a row of ``selection``.
+    static func job(_ row: Row) throws -> DurableJob {
+        let next = SQLiteRows.count
+        let lane = SQLiteRows.lane(row, from: next + 1)
+        return try SQLiteRows.job(row, queue: SQLiteRows.loaded(row[next]), lane: lane, payload: row[next + 6])
     }
 
     /// Returns the number of jobs per state, kind and destination.

@@ -141,6 +141,7 @@ enum SQLiteSchema {
         CREATE INDEX reachable_unique ON reachable_jobs (queue, kind, unique_key, position) WHERE \(holdsUnique);
         CREATE INDEX reachable_serial_runs ON reachable_jobs (queue, serial_key) WHERE serial_key IS NOT NULL AND state = 1;
         CREATE INDEX reachable_unique_runs ON reachable_jobs (queue, kind, unique_key) WHERE unique_key IS NOT NULL AND state = 1;
+        CREATE INDEX reachable_deadline ON reachable_jobs (queue, deadline) WHERE deadline IS NOT NULL AND state = 0;
         CREATE INDEX reachable_ended ON reachable_jobs (state, ended) WHERE state > 1;
         """
 }

@@ -224,6 +224,11 @@ public final class SQLiteStore: JobStore {
         return claims
     }
 
+    /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
+    public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
+        try await perform(.full) { try $0.expire(queue: queue, limit: limit) }
+    }
+
     /// Records starts; see ``JobStore/start(_:by:)``.
     public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         if tickets.isEmpty { return [] }

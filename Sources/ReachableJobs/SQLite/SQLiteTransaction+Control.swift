@@ -32,6 +32,29 @@ extension SQLiteTransaction {
         }
     }
 
+    /// Fails waiting jobs whose deadline has passed.
+    mutating func expire(queue name: String, limit: Int) throws -> ExpiredJobs {
+        var expired = ExpiredJobs(jobs: [], next: nil, hasMore: false)
+        guard let queue = try existingQueue(name) else { return expired }
+        let waiting = "FROM reachable_jobs WHERE queue = ? AND deadline IS NOT NULL AND state = 0"
+        let due = try rows(
+            "SELECT \(Keys.columns) \(waiting) AND deadline <= ? ORDER BY deadline LIMIT ?", [queue, now.nanoseconds, limit])
+        for keys in due.map(Keys.init) {
+            try execute(
+                """
+                UPDATE reachable_jobs SET state = 2, age = iif(rank = 2 AND outage IS 0, ?1 - age, age), outage = NULL, due = NULL,
+                is_blocked = 0, failure_reason = 'deadline', ended = ?2, finished = ?3 WHERE position = ?4
+                """, [laneClock(keys.lane), now.nanoseconds, reading.wall, keys.position])
+            try settle(keys)
+            let sql = "\(SQLiteQueries.selection) WHERE position = ?"
+            if let row = try row(sql, [keys.position]) { expired.jobs.append(try SQLiteQueries.job(row)) }
+        }
+        try addUnfinished(-due.count, queue: queue)
+        let next = try row("SELECT deadline \(waiting) ORDER BY deadline LIMIT 1", [queue]).map { StoreInstant(nanoseconds: $0[0]) }
+        if let next, next <= now { expired.hasMore = true } else { expired.next = next }
+        return expired
+    }
+
     /// Makes a failed or cancelled job available again; returns false if it is neither.
     mutating func retry(_ id: DurableJobID) throws -> Bool {
         // A deadline that has passed would end it at once.

@@ -89,13 +89,14 @@ extension SQLiteTransaction {
         guard let found else { return false }
         // The request came before the result, and another attempt would follow.
         if found[0] { return try end(result, as: .cancelled, reason: nil, by: worker, &ended) }
-        let until = now.advanced(by: soft)
+        let time = min(result.time ?? now, now)
+        let until = time.advanced(by: soft)
         var outage: Int64?
         if isNetwork, until > now {
             let earlier: (Int64?, Int64?) = (found[1], found[2] ? found[3] : nil)
             let isBoundElsewhere = earlier.0.map { $0 > now.nanoseconds } ?? false
             outage = try addOutage(
-                lane: found[4], node: worker.node, until: until, earlier: isBoundElsewhere ? earlier.1 : nil)
+                lane: found[4], node: worker.node, at: time, until: until, earlier: isBoundElsewhere ? earlier.1 : nil)
         }
         let changed = try row(
             """
@@ -105,8 +106,8 @@ extension SQLiteTransaction {
             """,
             [
                 counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
-                SQLiteRows.clipped(result.error).map(SQLiteRows.stored), until.nanoseconds, now.nanoseconds, isNetwork, outage,
-                hard.map { now.advanced(by: $0).nanoseconds }, id,
+                SQLiteRows.clipped(result.error).map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
+                hard.map { time.advanced(by: $0).nanoseconds }, id,
             ])
         guard let keys = changed.map(Keys.init) else { return false }
         if let duration = result.holdsDestination { try hold(keys.lane, for: duration) }
@@ -130,7 +131,7 @@ extension SQLiteTransaction {
     /// Returns the group of a network failure's delay, and adds one if a reconnect has closed the last one.
     ///
     /// - Parameter earlier: The group of the delay within which the job failed again.
-    private func addOutage(lane: Int64, node: String, until: StoreInstant, earlier: Int64?) throws -> Int64 {
+    private func addOutage(lane: Int64, node: String, at time: StoreInstant, until: StoreInstant, earlier: Int64?) throws -> Int64 {
         var node: String? = node
         if let earlier,
             let first = try row("SELECT node FROM reachable_outages WHERE lane = ? AND number = ?", [lane, earlier]),
@@ -150,8 +151,8 @@ extension SQLiteTransaction {
             let groups: Int = try row("SELECT count(*) FROM reachable_outages WHERE lane = ?", [lane])?[0] ?? 0
             if !(found[1] as Bool) || groups >= 32 {
                 try execute(
-                    "UPDATE reachable_outages SET last = ?, last_until = max(last_until, ?) WHERE lane = ? AND number = ?",
-                    [now.nanoseconds, until.nanoseconds, lane, number])
+                    "UPDATE reachable_outages SET last = max(last, ?), last_until = max(last_until, ?) WHERE lane = ? AND number = ?",
+                    [time.nanoseconds, until.nanoseconds, lane, number])
                 return number
             }
         }
@@ -159,7 +160,7 @@ extension SQLiteTransaction {
             """
             INSERT INTO reachable_outages (lane, number, node, first, last, last_until)
             SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3, ?3, ?4 FROM reachable_outages WHERE lane = ?1 RETURNING number
-            """, [lane, node, now.nanoseconds, until.nanoseconds])
+            """, [lane, node, time.nanoseconds, until.nanoseconds])
         guard let inserted else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         return inserted[0]
     }

@@ -3,7 +3,7 @@ import Foundation
 import ReachableJobs
 import Testing
 
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(20)), .serialized)
 struct SQLiteChangesTests {
     private static let commit = """
         db = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -8,7 +8,7 @@ import Testing
 @testable import ReachableJobs
 
 /// The cost of each statement: none reads through jobs that it does not need.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct SQLitePlanTests {
     private final class Trace: Sendable {
         let statements = Mutex<Set<String>>([])
@@ -80,6 +80,9 @@ struct SQLitePlanTests {
         _ = try await store.extend(worker)
         _ = try await store.claim(worker)
         #expect(await storeError { _ = try await store.extend(lost) } != nil)
+        _ = try await push { $0.timeLimit = .seconds(1) }
+        machine.pass(.seconds(2))
+        #expect(try await store.expire(queue: "queue", limit: 10).jobs.count == 1)
         // A bulk job grows old.
         _ = try await push { $0.priority = .bulk }
         for _ in 0..<190 {

@@ -5,7 +5,7 @@ import ReachableJobs
 import Testing
 
 /// Pushes in the caller's own transaction.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct SQLiteTransactionTests {
     private struct Rollback: Error {}
 

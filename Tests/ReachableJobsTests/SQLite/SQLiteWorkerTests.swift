@@ -4,7 +4,7 @@ import ReachableJobs
 import Testing
 
 /// The ends of workers: locks, heartbeats and boots.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(20)))
 struct SQLiteWorkerTests {
     /// A job that a worker has claimed and started.
     private func claimed(_ bench: SQLiteBench) async throws -> (WorkerID, Claims.Claimed) {
