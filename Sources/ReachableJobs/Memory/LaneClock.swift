@@ -20,10 +20,10 @@ struct LaneClock: Sendable {
         openers += 1
     }
 
-    /// Removes a worker.
-    mutating func close(_ now: StoreInstant) {
-        passed = reading(now)
-        (openers, openSince) = (openers - 1, now)
+    /// Removes a worker, which may have ended some time ago.
+    mutating func close(_ time: StoreInstant) {
+        passed = reading(time)
+        (openers, openSince) = (openers - 1, max(openSince, time))
     }
 
     /// Stops the clock until a time.

@@ -16,7 +16,7 @@ extension MemoryStoreState {
             jobs: [], newLanes: newLanes(of: queue, after: request.lastKnownLane), isPaused: queues[Int(queue)].isPaused,
             hasMore: false, nextDue: nil, now: now)
         var opened = claims.isPaused ? [] : openedLanes(request, queue)
-        openLanes(opened.map(\.lane), of: request.worker)
+        openLanes(opened.map(\.lane), of: request.worker, at: now)
         var candidates = Heap<MemoryLane.Candidate>()
         // The place of each candidate's lane in the request.
         var places: [Int32: Int] = [:]

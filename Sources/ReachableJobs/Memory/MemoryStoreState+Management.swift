@@ -38,7 +38,7 @@ extension MemoryStoreState {
         if queues[Int(queue)].isPaused, !isPaused { hint = true }
         queues[Int(queue)].isPaused = isPaused
         guard isPaused else { return }
-        for (id, worker) in workers where worker.queue == queue { openLanes([], of: id) }
+        for (id, worker) in workers where worker.queue == queue { openLanes([], of: id, at: now) }
     }
 
     /// Returns jobs by position.
@@ -103,10 +103,13 @@ extension MemoryStoreState {
 
     // MARK: - Pruning
 
+    /// The most retained jobs that one call examines: it holds the lock.
+    private static let mostExamined = 1000
+
     /// Deletes jobs that ended long ago, and returns their number.
     mutating func prune(_ retention: Retention, limit: Int) -> Int {
         var deleted = 0
-        for _ in 0..<min(retained.count, max(0, limit)) {
+        for _ in 0..<min(retained.count, Self.mostExamined) {
             guard let ended = retained.popFirst(), isCurrent(ended) else { continue }
             if blocksFollowers(ended.position) {
                 retained.append(ended)

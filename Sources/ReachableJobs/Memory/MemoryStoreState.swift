@@ -117,7 +117,8 @@ struct MemoryStoreState: Sendable {
     ///
     /// - Parameter countsCrashes: True if the process ended while the machine stayed up.
     mutating func end(_ id: WorkerID, countsCrashes: Bool) {
-        openLanes([], of: id)
+        guard let leaseEnd = workers[id]?.leaseEnd else { return }
+        openLanes([], of: id, at: min(now, leaseEnd))
         guard let worker = workers.removeValue(forKey: id) else { return }
         for position in worker.claims.sorted() {
             if countsCrashes, jobs[position].isStarted { jobs[position].history.counters.crashes += 1 }
@@ -137,10 +138,10 @@ struct MemoryStoreState: Sendable {
     }
 
     /// Replaces the lanes that a worker's last claim named.
-    mutating func openLanes(_ opened: [Int32], of id: WorkerID) {
+    mutating func openLanes(_ opened: [Int32], of id: WorkerID, at time: StoreInstant) {
         guard let closed = workers[id]?.openLanes, closed != opened else { return }
-        for lane in opened { lanes[Int(lane)].clock.open(now) }
-        for lane in closed { lanes[Int(lane)].clock.close(now) }
+        for lane in opened { lanes[Int(lane)].clock.open(time) }
+        for lane in closed { lanes[Int(lane)].clock.close(time) }
         workers[id]?.openLanes = opened
     }
 

@@ -1,0 +1,175 @@
+extension JobStoreConformance {
+    /// A requirement of every store.
+    ///
+    /// Later versions may add more.
+    public struct Requirement: RawRepresentable, Hashable, Sendable {
+        /// The stable name.
+        public let rawValue: String
+        /// Makes a requirement from its name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        // MARK: Pushing
+
+        /// `push` returns one receipt for each job, in order, and positions grow in this order.
+        public static let receipts = Requirement(rawValue: "receipts")
+        /// A job comes back with all the properties that it was pushed with.
+        public static let properties = Requirement(rawValue: "properties")
+        /// A `push` that throws has added nothing.
+        public static let atomicPush = Requirement(rawValue: "atomicPush")
+        /// A payload of 1 MiB is stored; a larger one is refused with `tooLarge`.
+        public static let payloadLimit = Requirement(rawValue: "payloadLimit")
+        /// The limit of a queue counts its unfinished jobs; a job that is kept or replaced needs no room.
+        public static let queueLimit = Requirement(rawValue: "queueLimit")
+        /// A job whose identity the store has already is kept as it is.
+        public static let repeatedPush = Requirement(rawValue: "repeatedPush")
+
+        // MARK: Claiming
+
+        /// Jobs come by priority, then by position, whatever their lanes.
+        public static let order = Requirement(rawValue: "order")
+        /// A lane is the jobs of a queue with equal kind, version, scope and destination; later lanes have larger numbers; a claim
+        /// names those that the worker does not know.
+        public static let lanes = Requirement(rawValue: "lanes")
+        /// Only jobs of the named lanes of the worker's queue are claimed.
+        public static let closedLanes = Requirement(rawValue: "closedLanes")
+        /// No claim exceeds the limits of the request and of its lanes; `hasMore` tells whether jobs that may run are left.
+        public static let limits = Requirement(rawValue: "limits")
+        /// A job is claimed once, however many workers claim at the same time.
+        public static let exclusiveClaims = Requirement(rawValue: "exclusiveClaims")
+        /// A bulk job counts as a normal one after an hour of runnable time, and as no more.
+        public static let ageing = Requirement(rawValue: "ageing")
+        /// While a queue is paused nothing of it is claimed; resuming ends that.
+        public static let pausing = Requirement(rawValue: "pausing")
+
+        // MARK: Delays
+
+        /// A job with a delay is not claimed before its time; `nextDue` names that time.
+        public static let notBefore = Requirement(rawValue: "notBefore")
+        /// A backoff holds a job back for its duration; `nextDue` names its end.
+        public static let softDelays = Requirement(rawValue: "softDelays")
+        /// A reconnect voids backoff of earlier network failures in the lanes that name it, and no other delay.
+        public static let edges = Requirement(rawValue: "edges")
+        /// A delay that a server ordered holds a job back, also after a reconnect.
+        public static let hardDelays = Requirement(rawValue: "hardDelays")
+        /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
+        public static let destinationHolds = Requirement(rawValue: "destinationHolds")
+        /// The store does not end a job at its deadline.
+        public static let deadlines = Requirement(rawValue: "deadlines")
+
+        // MARK: Keys
+
+        /// Of jobs with the same serial key only the first is claimed, also while it backs off; each queue has its own keys.
+        public static let serialOrder = Requirement(rawValue: "serialOrder")
+        /// A failed job blocks the jobs behind it unless it continues after failure.
+        public static let serialFailures = Requirement(rawValue: "serialFailures")
+        /// `cancel` of a waiting or failed job releases the next one.
+        public static let serialCancellation = Requirement(rawValue: "serialCancellation")
+        /// `retry` keeps the position; a retried job waits for one with its key that is running.
+        public static let serialRetries = Requirement(rawValue: "serialRetries")
+        /// `.keep` adds a job only if no unfinished one of the queue and kind has the key, also at the same time.
+        public static let uniqueKeep = Requirement(rawValue: "uniqueKeep")
+        /// `.replace` changes payload, lane and times of a job that has not started, and its idempotency key; it keeps the rest.
+        public static let uniqueReplace = Requirement(rawValue: "uniqueReplace")
+        /// `.replace` adds one successor to a job that has started, and changes that from then on.
+        public static let uniqueSuccessors = Requirement(rawValue: "uniqueSuccessors")
+        /// `.append` adds a job that waits for the others with its key.
+        public static let uniqueAppend = Requirement(rawValue: "uniqueAppend")
+
+        // MARK: Attempts
+
+        /// Each claim of a job has a larger number; calls with an old number or of another worker change nothing.
+        public static let fencing = Requirement(rawValue: "fencing")
+        /// `start` refuses an invalid claim and a job whose cancellation was requested, and counts the attempt once.
+        public static let starts = Requirement(rawValue: "starts")
+        /// `finish` records state, counters, reason and time, and the first 4 KiB of the error.
+        public static let results = Requirement(rawValue: "results")
+        /// `giveBack` makes a job available again as it was.
+        public static let givingBack = Requirement(rawValue: "givingBack")
+
+        // MARK: Workers
+
+        /// A worker that does not extend its lease loses its claims when the lease ends, and learns it; that is no crash.
+        public static let leases = Requirement(rawValue: "leases")
+        /// A worker that extends its lease keeps its claims.
+        public static let heartbeats = Requirement(rawValue: "heartbeats")
+        /// `unregister` makes a worker's jobs available again, uncharged.
+        public static let unregistering = Requirement(rawValue: "unregistering")
+        /// When a worker's process ends while the machine stays up, its jobs are available again, and each started attempt counts
+        /// as a crash, which no later result changes.
+        public static let crashes = Requirement(rawValue: "crashes")
+        /// After a reboot all jobs are available again, and no attempt counts as a crash.
+        public static let reboots = Requirement(rawValue: "reboots")
+
+        // MARK: Management
+
+        /// `cancel` ends a waiting job, and tells of one that has ended or does not exist.
+        public static let cancellation = Requirement(rawValue: "cancellation")
+        /// `cancel` of a running job is a request that `extend` tells its worker; the job does not run again, and success stands.
+        public static let cancellationRequests = Requirement(rawValue: "cancellationRequests")
+        /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job.
+        public static let retries = Requirement(rawValue: "retries")
+        /// `find` returns the jobs that match all properties, by position.
+        public static let searches = Requirement(rawValue: "searches")
+        /// `count` returns the number of jobs of a queue per state, kind and destination.
+        public static let counts = Requirement(rawValue: "counts")
+        /// `prune` deletes jobs that ended long enough ago, at most as many as it may, and no unfinished ones.
+        public static let pruning = Requirement(rawValue: "pruning")
+        /// `prune` keeps a failed job while it blocks others.
+        public static let pruningHeads = Requirement(rawValue: "pruningHeads")
+        /// Every stream of `changes` gives a hint after a change that lets a job run or asks one to end.
+        public static let hints = Requirement(rawValue: "hints")
+
+        /// All requirements.
+        public static let all: [Requirement] = StoreSession.checks.map(\.0)
+    }
+}
+
+extension StoreSession {
+    /// The check of each requirement, on a candidate of its own.
+    static let checks: [(JobStoreConformance.Requirement, @Sendable (StoreSession) async throws -> Void)] = [
+        (.receipts, { try await $0.checkReceipts() }),
+        (.properties, { try await $0.checkProperties() }),
+        (.atomicPush, { try await $0.checkAtomicPush() }),
+        (.payloadLimit, { try await $0.checkPayloadLimit() }),
+        (.queueLimit, { try await $0.checkQueueLimit() }),
+        (.repeatedPush, { try await $0.checkRepeatedPush() }),
+        (.order, { try await $0.checkOrder() }),
+        (.lanes, { try await $0.checkLanes() }),
+        (.closedLanes, { try await $0.checkClosedLanes() }),
+        (.limits, { try await $0.checkLimits() }),
+        (.exclusiveClaims, { try await $0.checkExclusiveClaims() }),
+        (.ageing, { try await $0.checkAgeing() }),
+        (.pausing, { try await $0.checkPausing() }),
+        (.notBefore, { try await $0.checkNotBefore() }),
+        (.softDelays, { try await $0.checkSoftDelays() }),
+        (.edges, { try await $0.checkEdges() }),
+        (.hardDelays, { try await $0.checkHardDelays() }),
+        (.destinationHolds, { try await $0.checkDestinationHolds() }),
+        (.deadlines, { try await $0.checkDeadlines() }),
+        (.serialOrder, { try await $0.checkSerialOrder() }),
+        (.serialFailures, { try await $0.checkSerialFailures() }),
+        (.serialCancellation, { try await $0.checkSerialCancellation() }),
+        (.serialRetries, { try await $0.checkSerialRetries() }),
+        (.uniqueKeep, { try await $0.checkUniqueKeep() }),
+        (.uniqueReplace, { try await $0.checkUniqueReplace() }),
+        (.uniqueSuccessors, { try await $0.checkUniqueSuccessors() }),
+        (.uniqueAppend, { try await $0.checkUniqueAppend() }),
+        (.fencing, { try await $0.checkFencing() }),
+        (.starts, { try await $0.checkStarts() }),
+        (.results, { try await $0.checkResults() }),
+        (.givingBack, { try await $0.checkGivingBack() }),
+        (.leases, { try await $0.checkLeases() }),
+        (.heartbeats, { try await $0.checkHeartbeats() }),
+        (.unregistering, { try await $0.checkUnregistering() }),
+        (.crashes, { try await $0.checkCrashes() }),
+        (.reboots, { try await $0.checkReboots() }),
+        (.cancellation, { try await $0.checkCancellation() }),
+        (.cancellationRequests, { try await $0.checkCancellationRequests() }),
+        (.retries, { try await $0.checkRetries() }),
+        (.searches, { try await $0.checkSearches() }),
+        (.counts, { try await $0.checkCounts() }),
+        (.pruning, { try await $0.checkPruning() }),
+        (.pruningHeads, { try await $0.checkPruningHeads() }),
+        (.hints, { try await $0.checkHints() }),
+    ]
+}

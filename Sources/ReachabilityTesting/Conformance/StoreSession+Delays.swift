@@ -1,0 +1,113 @@
+internal import ReachableJobs
+
+/// The requirements of time.
+extension StoreSession {
+    func checkNotBefore() async throws {
+        let worker = try await register()
+        let delayed = try await push("delayed") { $0.delay = .seconds(60) }
+        try await push("later") { $0.delay = .seconds(90) }
+        let claims = try await claim(worker)
+        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed at once")
+        try expect(claims.nextDue, is: try await found(delayed.id).notBefore, "`nextDue`")
+        try await pass(.seconds(55), worker)
+        try expect(try await names(worker), is: [], "the jobs claimed after 55 s of 60 s")
+        try await pass(.seconds(6), worker)
+        try expect(try await names(worker), is: ["delayed"], "the jobs claimed after 61 s")
+        try await pass(.seconds(30), worker)
+        let last = try await claim(worker)
+        try expect(last.jobs.map(\.job.name), is: ["later"], "the jobs claimed after 91 s")
+        try expect(last.nextDue, is: nil, "`nextDue` of a claim that leaves no job")
+    }
+
+    func checkSoftDelays() async throws {
+        let worker = try await register()
+        let id = try await push("a").id
+        try await push("b")
+        let claimed = try await claim(worker, 1).jobs
+        for job in claimed { try await finish(job, by: worker, .again(soft: .seconds(60), isNetwork: false, hard: nil)) }
+        let delay = try await found(id).softDelay
+        try expect(delay.map { $0.since.duration(to: $0.until) }, is: .seconds(60), "the duration of the backoff")
+        try expect(delay?.isNetwork, is: false, "`isNetwork` of the backoff")
+        let claims = try await claim(worker)
+        try expect(claims.jobs.map(\.job.name), is: ["b"], "the jobs claimed during the backoff of a")
+        try expect(claims.nextDue, is: delay?.until, "`nextDue`")
+        try await pass(.seconds(55), worker)
+        try expect(try await names(worker), is: [], "the jobs claimed after 55 s of 60 s")
+        try await pass(.seconds(6), worker)
+        for job in try await claim(worker).jobs {
+            try await finish(job, by: worker, .again(soft: .zero, isNetwork: false, hard: nil))
+        }
+        try expect(try await names(worker), is: ["a"], "the jobs claimed after a failure without a backoff")
+    }
+
+    func checkEdges() async throws {
+        let worker = try await register()
+        for name in ["network", "server", "elsewhere"] {
+            try await push(name) { $0.destination = name == "elsewhere" ? name : nil }
+        }
+        try await pass(.seconds(5), worker)
+        for job in try await claim(worker).jobs {
+            let outcome = AttemptResult.Outcome.again(soft: .seconds(600), isNetwork: job.job.name != "server", hard: nil)
+            try await finish(job, by: worker, outcome)
+        }
+        let failed = try await claim(worker, 0).now
+        let before = failed.advanced(by: .seconds(-1))
+        try expect(try await names(worker, edge: before), is: [], "the jobs claimed with an edge before their failures")
+        try await pass(.seconds(5), worker)
+        let edge = try await claim(worker, 0).now
+        try expect(
+            try await names(worker, edge: edge) { $0.destination == nil }, is: ["network"],
+            "the jobs claimed with an edge after their failures, from one lane")
+        let later = try await claim(worker)
+        try expect(later.jobs.map(\.job.name), is: [], "the jobs claimed without an edge after a claim with one")
+        try await pass(.seconds(600), worker)
+        try expect(try await names(worker), is: ["server", "elsewhere"], "the jobs claimed after the backoff")
+    }
+
+    func checkHardDelays() async throws {
+        let worker = try await register()
+        let id = try await push("a").id
+        for job in try await claim(worker).jobs {
+            try await finish(job, by: worker, .again(soft: .seconds(10), isNetwork: true, hard: .seconds(60)))
+        }
+        try await pass(.seconds(30), worker)
+        let claims = try await claim(worker, edge: try await claim(worker, 0).now)
+        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed with an edge after 30 s of 60 s")
+        try expect(claims.nextDue, is: try await found(id).hardUntil, "`nextDue`")
+        try await pass(.seconds(31), worker)
+        try expect(try await names(worker), is: ["a"], "the jobs claimed after 61 s")
+    }
+
+    func checkDestinationHolds() async throws {
+        let (worker, other) = (try await register(), try await register(queue: "other"))
+        try await push("first") { $0.destination = "x" }
+        try await push("second") { $0.destination = "x" }
+        let claimed = try await claim(worker).jobs
+        try await push("same") { $0.destination = "x" }
+        try await push("kind") { ($0.kind, $0.destination) = ("other", "x") }
+        try await push("free") { $0.destination = "y" }
+        try await push("scope") { ($0.scope, $0.destination) = ("192.0.2.1", "x") }
+        try await push("queue") { ($0.queue, $0.destination) = ("other", "x") }
+        let start = try await claim(worker, 0) { _ in false }.now
+        for (job, seconds) in zip(claimed, [60, 1]) { try await finish(job, by: worker, .succeeded, hold: .seconds(seconds)) }
+        try await push("new") { ($0.kind, $0.destination) = ("new", "x") }
+        try await pass(.seconds(20), worker, other)
+        let claims = try await claim(worker, edge: start.advanced(by: .seconds(10)))
+        try expect(claims.jobs.map(\.job.name), is: ["free", "scope"], "the jobs claimed while a server holds x for 60 s")
+        try expect(claims.hasMore, is: false, "`hasMore` while the other jobs are held")
+        let due = claims.nextDue.map { start.duration(to: $0) }
+        try expect(
+            due.map { $0 >= .seconds(60) && $0 < .seconds(70) } ?? false, "`nextDue` is not the end of the hold: \(due as Any)")
+        try expect(try await names(other), is: ["queue"], "the jobs claimed from another queue")
+        try await pass(.seconds(41), worker)
+        try expect(try await names(worker), is: ["same", "kind", "new"], "the jobs claimed after 61 s")
+    }
+
+    func checkDeadlines() async throws {
+        let worker = try await register()
+        let id = try await push("a") { $0.timeLimit = .seconds(10) }.id
+        try await pass(.seconds(20), worker)
+        try expect(try await state(id), is: .available, "the state after the deadline")
+        try expect(try await names(worker), is: ["a"], "the jobs claimed after the deadline")
+    }
+}

@@ -1,0 +1,199 @@
+internal import ReachableJobs
+internal import ReachableRetry
+
+/// The requirements of serial and unique keys.
+extension StoreSession {
+    func checkSerialOrder() async throws {
+        let (worker, second) = (try await register(), try await register())
+        let other = try await register(queue: "other")
+        try await push("1") { ($0.serialKey, $0.destination) = ("key", "x") }
+        let follower = try await push("2") { ($0.serialKey, $0.priority) = ("key", .interactive) }
+        try await push("3") { ($0.serialKey, $0.kind) = ("key", "other") }
+        try await push("another key") { $0.serialKey = "another" }
+        try await push("another queue") { ($0.serialKey, $0.queue) = ("key", "other") }
+        try expect(try await found(follower.id).isBlocked, is: true, "`isBlocked` of the second job")
+        let claims = try await claim(worker)
+        try expect(claims.jobs.map(\.job.name), is: ["1", "another key"], "the jobs claimed first")
+        try expect(claims.hasMore, is: false, "`hasMore` while the other jobs are blocked")
+        try expect(try await names(second), is: [], "the jobs claimed while the first one runs")
+        try expect(try await names(other), is: ["another queue"], "the jobs claimed from another queue")
+        guard let first = claims.jobs.first else { return }
+        try await finish(first, by: worker, .again(soft: .seconds(60), isNetwork: false, hard: nil))
+        try expect(try await names(worker), is: [], "the jobs claimed while the first one backs off")
+        try await pass(.seconds(61), worker, second)
+        for name in ["1", "2", "3"] {
+            let claimed = try await claim(worker).jobs
+            try expect(claimed.map(\.job.name), is: [name], "the jobs claimed when it is the turn of \(name)")
+            for job in claimed { try await finish(job, by: worker, .succeeded) }
+        }
+        try await push("4") { $0.serialKey = "key" }
+        try expect(try await names(worker), is: ["4"], "the jobs claimed after all others have ended")
+    }
+
+    func checkSerialFailures() async throws {
+        let worker = try await register()
+        try await push("a1") { $0.serialKey = "a" }
+        let blocked = try await push("a2") { $0.serialKey = "a" }
+        try await push("b1") { ($0.serialKey, $0.continuesAfterFailure) = ("b", true) }
+        try await push("b2") { $0.serialKey = "b" }
+        for job in try await claim(worker).jobs { try await finish(job, by: worker, .failed(reason: "attempts")) }
+        try await push("a3") { $0.serialKey = "a" }
+        try expect(try await names(worker), is: ["b2"], "the jobs claimed after a1 and b1 have failed")
+        try expect(try await found(blocked.id).isBlocked, is: true, "`isBlocked` of the job behind the failed one")
+    }
+
+    func checkSerialCancellation() async throws {
+        let worker = try await register()
+        let waiting = try await push("a1") { ($0.serialKey, $0.delay) = ("a", .seconds(60)) }
+        try await push("a2") { $0.serialKey = "a" }
+        let failed = try await push("b1") { $0.serialKey = "b" }
+        try await push("b2") { $0.serialKey = "b" }
+        let middle = try await push("b3") { $0.serialKey = "b" }
+        try await push("b4") { $0.serialKey = "b" }
+        try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
+        try expect(try await cancel(middle.id), is: .cancelled, "the cancellation of a job in the middle")
+        try expect(try await names(worker), is: [], "the jobs claimed before the first ones are cancelled")
+        try expect(try await cancel(waiting.id), is: .cancelled, "the cancellation of a waiting job")
+        try expect(try await names(worker), is: ["a2"], "the jobs claimed after a waiting job was cancelled")
+        try expect(try await cancel(failed.id), is: .cancelled, "the cancellation of a failed job that blocks others")
+        try expect(try await state(failed.id), is: .cancelled, "the state of the failed job after its cancellation")
+        let next = try await claimOne(worker)
+        try expect(next.job.name, is: "b2", "the job claimed after the failed one was cancelled")
+        try await finish(next, by: worker, .succeeded)
+        try expect(try await names(worker), is: ["b4"], "the job behind a cancelled one")
+    }
+
+    func checkSerialRetries() async throws {
+        let worker = try await register()
+        let first = try await push("1") { $0.serialKey = "key" }
+        try await push("2") { $0.serialKey = "key" }
+        try await push("3") { $0.serialKey = "key" }
+        let position = try await found(first.id).position
+        try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
+        try expect(try await retry(first.id), is: true, "the answer to `retry` of a failed job")
+        try expect(try await found(first.id).position, is: position, "the position after `retry`")
+        try expect(try await names(worker, 0), is: [], "a claim with a limit of 0")
+        try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
+        _ = try await cancel(first.id)
+        let second = try await claimOne(worker)
+        try expect(second.job.name, is: "2", "the job claimed after the first one was cancelled")
+        try expect(try await retry(first.id), is: true, "the answer to `retry` of a cancelled job")
+        try expect(try await names(worker), is: [], "the jobs claimed while a later one runs")
+        try expect(try await found(first.id).isBlocked, is: true, "`isBlocked` while a later one runs")
+        try await finish(second, by: worker, .again(soft: .zero, isNetwork: false, hard: nil))
+        for name in ["1", "2", "3"] {
+            let claimed = try await claim(worker).jobs
+            try expect(claimed.map(\.job.name), is: [name], "the jobs claimed when it is the turn of \(name)")
+            for job in claimed { try await finish(job, by: worker, .succeeded) }
+        }
+    }
+
+    func checkUniqueKeep() async throws {
+        let worker = try await register()
+        let first = try await push("a") { $0.unique = .keep("key") }
+        try expect(first.outcome, is: .added, "the first push with a key")
+        try expect(
+            try await push("b") { $0.unique = .keep("key") }, is: PushReceipt(id: first.id, outcome: .kept), "the second push")
+        let others = [
+            try await push("c") { ($0.unique, $0.kind) = (.keep("key"), "other") },
+            try await push("d") { ($0.unique, $0.queue) = (.keep("key"), "other") },
+            try await push("e") { $0.unique = .keep("another") },
+        ]
+        try expect(others.map(\.outcome), is: [.added, .added, .added], "pushes with another kind, queue or key")
+        for job in try await claim(worker).jobs {
+            if job.job.uniqueKey == "key" {
+                let running = try await push("f") { ($0.unique, $0.kind) = (.keep("key"), job.job.kind) }
+                try expect(running, is: PushReceipt(id: job.job.id, outcome: .kept), "a push while the job runs")
+            }
+            try await finish(job, by: worker, job.job.name == "a" ? .failed(reason: "attempts") : .succeeded)
+        }
+        try expect(try await push("g") { $0.unique = .keep("key") }.outcome, is: .added, "a push after the job has failed")
+        try await checkConcurrentKeep()
+    }
+
+    private func checkConcurrentKeep() async throws {
+        let receipts = try await withThrowingTaskGroup(of: PushReceipt?.self) { group in
+            for number in 0..<16 {
+                let job = job("\(number)") { $0.unique = .keep("crowd") }
+                let store = number % 2 == 0 ? store : candidate.peer
+                group.addTask { try await store.push([job], limit: nil).first }
+            }
+            return try await group.reduce(into: []) { $0 += [$1].compactMap(\.self) }
+        }
+        try expect(receipts.filter { $0.outcome == .added }.count, is: 1, "the jobs added by 16 pushes at the same time")
+        try expect(Set(receipts.map(\.id)).count, is: 1, "the number of identities that 16 pushes returned")
+    }
+
+    func checkUniqueReplace() async throws {
+        let worker = try await register()
+        let first = try await push("old") { job in
+            (job.unique, job.serialKey, job.destination) = (.replace("key"), "serial", "x")
+            (job.delay, job.timeLimit) = (.seconds(1000), .seconds(2000))
+        }
+        try await push("behind") { $0.serialKey = "serial" }
+        let old = try await found(first.id)
+        let new = job("new") { job in
+            (job.unique, job.version, job.destination, job.timeLimit) = (.replace("key"), 2, "y", .seconds(3000))
+            job.traceContext = ["traceparent": "new"]
+        }
+        try expect(try await push(new), is: PushReceipt(id: first.id, outcome: .replaced), "the receipt of the replacement")
+        let found = try await found(first.id)
+        try expect(found.name, is: "new", "the payload")
+        try expect(found.version, is: 2, "the version")
+        try expect(found.destination, is: "y", "the destination")
+        try expect(found.traceContext, is: new.traceContext, "the trace context")
+        try expect(found.notBefore, is: nil, "`notBefore` after a replacement without a delay")
+        try expect(
+            found.deadline.map { $0 > old.deadline ?? $0 } ?? false,
+            "the deadline is not the replacement's: \(found.deadline as Any)")
+        try expect(found.idempotencyKey, is: new.idempotencyKey, "the idempotency key")
+        try expect(found.position, is: old.position, "the position")
+        try expect(found.serialKey, is: "serial", "the serial key")
+        let claimed = try await claimOne(worker)
+        try expect(claimed.job.name, is: "new", "the job claimed after the replacement")
+        try await store.giveBack([claimed.ticket], by: worker)
+        let again = try await push("newer") { $0.unique = .replace("key") }
+        try expect(again, is: PushReceipt(id: first.id, outcome: .replaced), "the receipt after the job was given back unstarted")
+        try expect(try await self.find().map(\.name), is: ["newer", "behind"], "the jobs")
+    }
+
+    func checkUniqueSuccessors() async throws {
+        let worker = try await register()
+        let first = try await push("first") { $0.unique = .replace("key") }
+        let claimed = try await claimOne(worker)
+        let second = try await push("second") { $0.unique = .replace("key") }
+        try expect(second.outcome, is: .appended, "the push while the first job is claimed")
+        let third = try await push("third") { $0.unique = .replace("key") }
+        try expect(third, is: PushReceipt(id: second.id, outcome: .replaced), "the push while a successor waits")
+        try expect(try await found(first.id).name, is: "first", "the payload of the claimed job")
+        try expect(try await names(worker), is: [], "the jobs claimed while the first one runs")
+        _ = try await start(claimed, by: worker)
+        try await finish(claimed, by: worker, .again(soft: .seconds(1000), isNetwork: false, hard: nil)) { $0.started = 1 }
+        let fourth = try await push("fourth") { $0.unique = .replace("key") }
+        try expect(fourth, is: PushReceipt(id: second.id, outcome: .replaced), "the push while the first job backs off")
+        _ = try await cancel(second.id)
+        let fifth = try await push("fifth") { $0.unique = .replace("key") }
+        try expect(fifth.outcome, is: .appended, "the push behind a job that backs off after an attempt")
+        try expect(try await names(worker), is: [], "the jobs claimed while the first one backs off")
+        _ = try await cancel(first.id)
+        let last = try await claimOne(worker)
+        try expect(last.job.name, is: "fifth", "the job claimed after the first one was cancelled")
+    }
+
+    func checkUniqueAppend() async throws {
+        let worker = try await register()
+        let first = try await push("first") { $0.unique = .append("key") }
+        try expect(first.outcome, is: .added, "the first push with a key")
+        let second = try await push("second") { ($0.unique, $0.priority) = (.append("key"), .interactive) }
+        try expect(second.outcome, is: .appended, "the second push with a key")
+        try expect(second.id != first.id, "the appended job has the identity of the first one")
+        try expect(try await found(second.id).isBlocked, is: true, "`isBlocked` of the appended job")
+        try await push("other kind") { ($0.unique, $0.kind) = (.append("key"), "other") }
+        let claimed = try await claim(worker).jobs
+        try expect(claimed.map(\.job.name), is: ["first", "other kind"], "the jobs claimed first")
+        let replaced = try await push("third") { $0.unique = .replace("key") }
+        try expect(replaced, is: PushReceipt(id: second.id, outcome: .replaced), "a replacement while two jobs have the key")
+        for job in claimed { try await finish(job, by: worker, .failed(reason: "attempts")) }
+        try expect(try await names(worker), is: ["third"], "the jobs claimed after the first one has failed")
+    }
+}

@@ -1,0 +1,187 @@
+import ReachabilityTesting
+import ReachableJobs
+import Synchronization
+
+/// The stores that break the requirements of attempts, workers and management.
+extension BrokenStore {
+    static let attempts = [
+        BrokenStore(.fencing, "accepts old numbers") { warped in
+            let newest = Mutex<[DurableJobID: JobTicket]>([:])
+            var copy = warped.changingClaims { claims in
+                newest.withLock { for claimed in claims.jobs { $0[claimed.job.id] = claimed.ticket } }
+            }
+            copy.finishing = { (results, worker) throws(JobStoreError) in
+                let renewed = results.map { result in
+                    var result = result
+                    result.ticket = newest.withLock { $0[result.ticket.id] } ?? result.ticket
+                    return result
+                }
+                return try await warped.finish(renewed, by: worker)
+            }
+            return copy
+        },
+        BrokenStore(.fencing, "numbers do not grow") { warped in
+            let numbers = Mutex<[JobTicket: JobTicket]>([:])
+            var copy = warped.changingClaims { claims in
+                for index in claims.jobs.indices {
+                    let real = claims.jobs[index].ticket
+                    claims.jobs[index].claim = 1_000_000 - claims.jobs[index].claim
+                    numbers.withLock { $0[claims.jobs[index].ticket] = real }
+                }
+            }
+            let real = { @Sendable (ticket: JobTicket) in numbers.withLock { $0[ticket] } ?? ticket }
+            copy.starting = { (tickets, worker) throws(JobStoreError) in try await warped.start(tickets.map(real), by: worker) }
+            copy.givingBack = { (tickets, worker) throws(JobStoreError) in
+                try await warped.giveBack(tickets.map(real), by: worker)
+            }
+            return copy
+        },
+        BrokenStore(.starts, "every attempt may start") { warped in
+            var copy = warped
+            copy.starting = { (tickets, worker) throws(JobStoreError) in
+                try await warped.start(tickets, by: worker).map { _ in true }
+            }
+            return copy
+        },
+        BrokenStore(.results, "forgets the counters") { $0.changingResults { $0.counters = .init() } },
+        BrokenStore(.results, "forgets the error") { $0.changingResults { $0.error = nil } },
+        BrokenStore(.givingBack, "gives back with a backoff") { warped in
+            var copy = warped
+            copy.givingBack = { (tickets, worker) throws(JobStoreError) in
+                let outcome = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: false, hard: nil)
+                _ = try await warped.finish(tickets.map { AttemptResult($0, outcome, counters: .init()) }, by: worker)
+            }
+            return copy
+        },
+    ]
+
+    static let workers = [
+        BrokenStore(.leases, "leases never end") { warped in
+            let known = Mutex<Set<WorkerID>>([])
+            var copy = warped
+            copy.extending = { (worker) throws(JobStoreError) in
+                for id in known.withLock(\.self) where id != worker { _ = try? await warped.extend(id) }
+                return try await warped.extend(worker)
+            }
+            return copy.changingRequests({ request in known.withLock { _ = $0.insert(request.worker) } })
+        },
+        BrokenStore(.heartbeats, "does not hear heartbeats") { warped in
+            var copy = warped
+            copy.extending = { (_) throws(JobStoreError) in WorkerStatus(cancelled: []) }
+            return copy
+        },
+        BrokenStore(.unregistering, "takes it for a crash") { warped in
+            var copy = warped
+            copy.unregistering = { (worker) throws(JobStoreError) in warped.store.crash(worker) }
+            return copy
+        },
+        BrokenStore(.unregistering, "keeps the claims") { warped in
+            var copy = warped
+            copy.unregistering = { (_) throws(JobStoreError) in }
+            return copy
+        },
+        BrokenStore(.crashes, "results overwrite crashes") { warped in
+            warped.changingClaims { claims in for index in claims.jobs.indices { claims.jobs[index].job.counters.crashes = 0 } }
+        },
+    ]
+
+    static let management = [
+        BrokenStore(.cancellation, "knows every job") { warped in
+            var copy = warped
+            copy.cancelling = { (ids) throws(JobStoreError) in
+                try await warped.cancel(ids).map { $0 == .unknown ? .ended : $0 }
+            }
+            return copy
+        },
+        BrokenStore(.cancellationRequests, "does not tell the worker") { warped in
+            var copy = warped
+            copy.extending = { (worker) throws(JobStoreError) in
+                _ = try await warped.extend(worker)
+                return WorkerStatus(cancelled: [])
+            }
+            return copy
+        },
+        BrokenStore(.cancellationRequests, "forgets requests") { warped in
+            var copy = warped
+            copy.cancelling = { (ids) throws(JobStoreError) in
+                var outcomes: [CancelOutcome] = []
+                for id in ids {
+                    let isRunning = try await warped.job(id)?.state == .running
+                    outcomes += isRunning ? [.requested] : try await warped.cancel([id])
+                }
+                return outcomes
+            }
+            return copy
+        },
+        BrokenStore(.retries, "says yes to all") { warped in
+            var copy = warped
+            copy.retrying = { (ids) throws(JobStoreError) in try await warped.retry(ids).map { _ in true } }
+            return copy
+        },
+        BrokenStore(.searches, "does not know where to begin") { warped in
+            var copy = warped
+            copy.finding = { (filter) throws(JobStoreError) in
+                var filter = filter
+                filter.after = nil
+                return try await warped.find(filter)
+            }
+            return copy
+        },
+        BrokenStore(.searches, "newest first") { warped in
+            var copy = warped
+            copy.finding = { (filter) throws(JobStoreError) in try await warped.find(filter).reversed() }
+            return copy
+        },
+        BrokenStore(.counts, "one destination for all") { warped in
+            var copy = warped
+            copy.counting = { (queue) throws(JobStoreError) in
+                try await warped.count(queue: queue).map { count in
+                    var count = count
+                    count.destination = nil
+                    return count
+                }
+            }
+            return copy
+        },
+        BrokenStore(.pruning, "ignores the limit") { warped in
+            var copy = warped
+            copy.pruning = { (retention, _) throws(JobStoreError) in try await warped.prune(retention, limit: .max) }
+            return copy
+        },
+        BrokenStore(.pruning, "too early") { warped in
+            var copy = warped
+            copy.pruning = { (retention, limit) throws(JobStoreError) in
+                let half = Retention(succeeded: retention.succeeded / 2, failed: retention.failed / 2)
+                return try await warped.prune(half, limit: limit)
+            }
+            return copy
+        },
+        BrokenStore(.pruningHeads, "deletes failed heads") { warped in
+            var copy = warped
+            copy.pruning = { (retention, limit) throws(JobStoreError) in
+                let failed = try await warped.find(JobFilter()).filter { $0.state == .failed && $0.serialKey == "a" }
+                _ = try await warped.cancel(failed.map(\.id))
+                let none = Retention(succeeded: retention.succeeded, failed: .zero)
+                return try await warped.prune(none, limit: limit)
+            }
+            return copy
+        },
+        BrokenStore(.hints, "gives no hint") { warped in
+            var copy = warped
+            copy.hinting = { AsyncStream { _ in } }
+            return copy
+        },
+        BrokenStore(.hints, "one stream for all") { warped in
+            let first = Mutex(true)
+            var copy = warped
+            copy.hinting = {
+                let isFirst = first.withLock { first in
+                    defer { first = false }
+                    return first
+                }
+                return isFirst ? warped.changes() : AsyncStream { _ in }
+            }
+            return copy
+        },
+    ]
+}

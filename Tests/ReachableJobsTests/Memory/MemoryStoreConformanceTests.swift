@@ -1,0 +1,74 @@
+import ReachabilityTesting
+import ReachableJobs
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct MemoryStoreConformanceTests {
+    @Test func memoryStoreMeetsRequirements() async throws {
+        try await JobStoreConformance { .memory() }.check()
+    }
+
+    @Test(arguments: BrokenStore.all)
+    func violatedRequirementIsFound(broken: BrokenStore) async throws {
+        // Only hints are waited for, and a broken store gives none.
+        let patience: Duration = broken.requirement == .hints ? .milliseconds(20) : .seconds(10)
+        let conformance = JobStoreConformance(patience: patience) { .memory { broken.make($0) } }
+        let violations = try await conformance.violations(of: [broken.requirement])
+        #expect(violations.map(\.requirement) == [broken.requirement], "\(violations)")
+    }
+
+    @Test func crashThatIsNotCountedIsFound() async throws {
+        let conformance = JobStoreConformance {
+            let store = MemoryStore()
+            return .init(store, crash: { try await store.unregister($0) })
+        }
+        #expect(try await conformance.violations(of: [.crashes]).map(\.requirement) == [.crashes])
+    }
+
+    @Test func rebootThatCountsCrashesIsFound() async throws {
+        let conformance = JobStoreConformance {
+            let store = MemoryStore()
+            return .init(store, reboot: { for number in 1...5 { store.crash(WorkerID(rawValue: Int64(number))) } })
+        }
+        #expect(try await conformance.violations(of: [.reboots]).map(\.requirement) == [.reboots])
+    }
+
+    /// The two last ones are the candidate's.
+    @Test func everyRequirementHasBrokenStore() {
+        let broken = Set(BrokenStore.all.map(\.requirement)).union([.crashes, .reboots])
+        #expect(Set(JobStoreConformance.Requirement.all) == broken)
+        #expect(JobStoreConformance.Requirement.all.count == broken.count)
+    }
+
+    @Test func requirementsWithoutMeansAreSkipped() async throws {
+        #expect(try await JobStoreConformance { .init(MemoryStore()) }.violations() == [])
+    }
+
+    @Test func errorOfStoreIsViolation() async throws {
+        let conformance = JobStoreConformance {
+            .memory { store in
+                var warped = WarpedStore(store)
+                warped.counting = { (_) throws(JobStoreError) in throw JobStoreError(.busy, "it is locked", next: "wait") }
+                return warped
+            }
+        }
+        let violations = try await conformance.violations(of: [.counts])
+        #expect(violations.map(\.description) == ["counts: a call threw busy: it is locked; next: wait"])
+    }
+
+    @Test func failureListsAllViolations() {
+        let failure = JobStoreConformance.Failure([.init(.order, "a came before b"), .init(.hints, "none")])
+        #expect(
+            failure.description == "the store violates requirements of JobStore:\n- order: a came before b\n- hints: none")
+    }
+}
+
+extension JobStoreConformance.Candidate {
+    /// A memory store on a manual clock, wrapped.
+    static func memory(_ wrap: (MemoryStore) -> any JobStore = { $0 }) -> JobStoreConformance.Candidate {
+        let clock = ManualClock()
+        let store = MemoryStore(clock: clock)
+        return .init(
+            wrap(store), passTime: { clock.advance(by: $0) }, crash: { store.crash($0) }, reboot: { store.reboot() })
+    }
+}

@@ -1,0 +1,115 @@
+import ReachableJobs
+
+/// A memory store with replaceable methods.
+struct WarpedStore: JobStore {
+    let store: MemoryStore
+    var pushing: @Sendable ([NewJob], Int?) async throws(JobStoreError) -> [PushReceipt]
+    var unregistering: @Sendable (WorkerID) async throws(JobStoreError) -> Void
+    var extending: @Sendable (WorkerID) async throws(JobStoreError) -> WorkerStatus
+    var claiming: @Sendable (ClaimRequest) async throws(JobStoreError) -> Claims
+    var starting: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [Bool]
+    var finishing: @Sendable ([AttemptResult], WorkerID) async throws(JobStoreError) -> [Bool]
+    var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> Void
+    var cancelling: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
+    var retrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
+    var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
+    var finding: @Sendable (JobFilter) async throws(JobStoreError) -> [DurableJob]
+    var counting: @Sendable (String) async throws(JobStoreError) -> [JobCount]
+    var pruning: @Sendable (Retention, Int) async throws(JobStoreError) -> Int
+    var hinting: @Sendable () -> AsyncStream<Void>
+
+    init(_ store: MemoryStore) {
+        self.store = store
+        pushing = { (jobs, limit) throws(JobStoreError) in try await store.push(jobs, limit: limit) }
+        unregistering = { (worker) throws(JobStoreError) in try await store.unregister(worker) }
+        extending = { (worker) throws(JobStoreError) in try await store.extend(worker) }
+        claiming = { (request) throws(JobStoreError) in try await store.claim(request) }
+        starting = { (tickets, worker) throws(JobStoreError) in try await store.start(tickets, by: worker) }
+        finishing = { (results, worker) throws(JobStoreError) in try await store.finish(results, by: worker) }
+        givingBack = { (tickets, worker) throws(JobStoreError) in try await store.giveBack(tickets, by: worker) }
+        cancelling = { (ids) throws(JobStoreError) in try await store.cancel(ids) }
+        retrying = { (ids) throws(JobStoreError) in try await store.retry(ids) }
+        pausing = { (isPaused, queue) throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
+        finding = { (filter) throws(JobStoreError) in try await store.find(filter) }
+        counting = { (queue) throws(JobStoreError) in try await store.count(queue: queue) }
+        pruning = { (retention, limit) throws(JobStoreError) in try await store.prune(retention, limit: limit) }
+        hinting = { store.changes() }
+    }
+
+    func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] { try await pushing(jobs, limit) }
+    func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
+        try await store.register(queue: queue, node: node)
+    }
+    func unregister(_ worker: WorkerID) async throws(JobStoreError) { try await unregistering(worker) }
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await extending(worker) }
+    func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims { try await claiming(request) }
+    func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+        try await starting(tickets, worker)
+    }
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+        try await finishing(results, worker)
+    }
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+        try await givingBack(tickets, worker)
+    }
+    func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await cancelling(ids) }
+    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await retrying(ids) }
+    func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) { try await pausing(isPaused, queue) }
+    func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await finding(filter) }
+    func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await counting(queue) }
+    func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int { try await pruning(retention, limit) }
+    func changes() -> AsyncStream<Void> { hinting() }
+
+    // MARK: - Changes of arguments
+
+    /// Changes each job before it is pushed.
+    func changingPushed(_ change: @escaping @Sendable (inout NewJob) -> Void) -> WarpedStore {
+        var copy = self
+        copy.pushing = { [pushing] (jobs, limit) throws(JobStoreError) in
+            var jobs = jobs
+            for index in jobs.indices { change(&jobs[index]) }
+            return try await pushing(jobs, limit)
+        }
+        return copy
+    }
+
+    /// Changes each result before it is recorded.
+    func changingResults(_ change: @escaping @Sendable (inout AttemptResult) -> Void) -> WarpedStore {
+        var copy = self
+        copy.finishing = { [finishing] (results, worker) throws(JobStoreError) in
+            var results = results
+            for index in results.indices { change(&results[index]) }
+            return try await finishing(results, worker)
+        }
+        return copy
+    }
+
+    /// Changes each request for jobs.
+    func changingRequests(_ change: @escaping @Sendable (inout ClaimRequest) -> Void) -> WarpedStore {
+        var copy = self
+        copy.claiming = { [claiming] (request) throws(JobStoreError) in
+            var request = request
+            change(&request)
+            return try await claiming(request)
+        }
+        return copy
+    }
+
+    /// Changes each answer to a claim.
+    func changingClaims(_ change: @escaping @Sendable (inout Claims) -> Void) -> WarpedStore {
+        var copy = self
+        copy.claiming = { [claiming] (request) throws(JobStoreError) in
+            var claims = try await claiming(request)
+            change(&claims)
+            return claims
+        }
+        return copy
+    }
+
+    /// Returns the job with an identity.
+    func job(_ id: DurableJobID) async throws(JobStoreError) -> DurableJob? {
+        var filter = JobFilter()
+        filter.idPrefix = id.description
+        return try await store.find(filter).first
+    }
+}
