@@ -53,7 +53,7 @@ extension JobStoreConformance {
         public static let hardDelays = Requirement(rawValue: "hardDelays")
         /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
         public static let destinationHolds = Requirement(rawValue: "destinationHolds")
-        /// The store does not end a job at its deadline.
+        /// `expire` fails waiting jobs whose deadline has passed, also delayed ones, and no others; `next` names the next deadline.
         public static let deadlines = Requirement(rawValue: "deadlines")
 
         // MARK: Keys

@@ -105,9 +105,25 @@ extension StoreSession {
 
     func checkDeadlines() async throws {
         let worker = try await register()
-        let id = try await push("a") { $0.timeLimit = .seconds(10) }.id
-        try await pass(.seconds(20), worker)
-        try expect(try await state(id), is: .available, "the state after the deadline")
-        try expect(try await names(worker), is: ["a"], "the jobs claimed after the deadline")
+        let running = try await push("running") { $0.timeLimit = .seconds(10) }.id
+        let claimed = try await claimOne(worker)
+        let delayed = try await push("delayed") { ($0.timeLimit, $0.delay) = (.seconds(10), .seconds(1000)) }.id
+        let late = try await push("late") { $0.timeLimit = .seconds(15) }.id
+        try expect(try await expire().jobs.map(\.id), is: [], "the jobs expired before their deadline")
+        try await pass(.seconds(9), worker)
+        try expect(try await expire().next != nil, "`expire` did not return the next deadline")
+        try await pass(.seconds(3), worker)
+        try expect(try await state(delayed), is: .available, "the state before `expire`")
+        let expired = try await expire().jobs
+        try expect(expired.map(\.id), is: [delayed], "the jobs expired at their deadline")
+        try expect(expired.map(\.failureReason), is: ["deadline"], "the reason of the expired job")
+        try expect(try await state(delayed), is: .failed, "the state of the expired job")
+        try expect(try await state(running), is: .running, "the state of a running job after its deadline")
+        try await store.giveBack([claimed.ticket], by: worker)
+        try await pass(.seconds(4), worker)
+        try expect(Set(try await expire().jobs.map(\.id)), is: [running, late], "the jobs expired later")
+        try expect(try await names(worker), is: [], "the jobs claimed after their deadline")
     }
+
+    private func expire() async throws -> ExpiredJobs { try await store.expire(queue: Self.queue, limit: 10) }
 }

@@ -152,6 +152,11 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         BrokenStore(.destinationHolds, "holds only the kind") { warped in
             warped.changingPushed { if $0.kind == "other" { $0.destination = $0.destination.map { $0 + " " } } }
         },
+        BrokenStore(.deadlines, "forgets deadlines") { warped in
+            var copy = warped
+            copy.expiring = { (_, _) throws(JobStoreError) in ExpiredJobs(jobs: [], next: nil, hasMore: false) }
+            return copy
+        },
         BrokenStore(.deadlines, "ends jobs at their deadline") { warped in
             var copy = warped
             copy.finding = { (filter) throws(JobStoreError) in

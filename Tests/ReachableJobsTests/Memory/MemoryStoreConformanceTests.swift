@@ -2,7 +2,7 @@ import ReachabilityTesting
 import ReachableJobs
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemoryStoreConformanceTests {
     @Test func memoryStoreMeetsRequirements() async throws {
         try await JobStoreConformance { .memory() }.check()

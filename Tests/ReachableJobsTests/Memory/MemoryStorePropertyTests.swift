@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 /// Random histories give the answers that the promises demand.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemoryStorePropertyTests {
     /// STORE_SEEDS is the number of histories, STORE_SEED the first one.
     private static let seeds: Range<UInt64> = {

@@ -7,6 +7,7 @@ struct WarpedStore: JobStore {
     var unregistering: @Sendable (WorkerID) async throws(JobStoreError) -> Void
     var extending: @Sendable (WorkerID) async throws(JobStoreError) -> WorkerStatus
     var claiming: @Sendable (ClaimRequest) async throws(JobStoreError) -> Claims
+    var expiring: @Sendable (String, Int) async throws(JobStoreError) -> ExpiredJobs
     var starting: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [Bool]
     var finishing: @Sendable ([AttemptResult], WorkerID) async throws(JobStoreError) -> [Bool]
     var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> Void
@@ -24,6 +25,7 @@ struct WarpedStore: JobStore {
         unregistering = { (worker) throws(JobStoreError) in try await store.unregister(worker) }
         extending = { (worker) throws(JobStoreError) in try await store.extend(worker) }
         claiming = { (request) throws(JobStoreError) in try await store.claim(request) }
+        expiring = { (queue, limit) throws(JobStoreError) in try await store.expire(queue: queue, limit: limit) }
         starting = { (tickets, worker) throws(JobStoreError) in try await store.start(tickets, by: worker) }
         finishing = { (results, worker) throws(JobStoreError) in try await store.finish(results, by: worker) }
         givingBack = { (tickets, worker) throws(JobStoreError) in try await store.giveBack(tickets, by: worker) }
@@ -43,6 +45,7 @@ struct WarpedStore: JobStore {
     func unregister(_ worker: WorkerID) async throws(JobStoreError) { try await unregistering(worker) }
     func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await extending(worker) }
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims { try await claiming(request) }
+    func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs { try await expiring(queue, limit) }
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         try await starting(tickets, worker)
     }

@@ -4,7 +4,7 @@ import ReachabilityTesting
 import ReachableJobs
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(20)))
 struct SQLiteConformanceTests {
     @Test func aFileOfItsOwnMeetsTheRequirements() async throws {
         try await JobStoreConformance {
