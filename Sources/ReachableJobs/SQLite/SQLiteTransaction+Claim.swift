@@ -48,7 +48,7 @@ extension SQLiteTransaction {
         var edge: Int64?
         /// The end of a server's order, if it is in the future.
         var holdUntil: Int64?
-        var clock: LaneClock
+        var clock: SQLiteLaneClock
 
         /// The sources of its jobs: those that are ready, and the groups of delays that do not bind this worker.
         func sources(_ groups: [OutageGroup], limit: Int) -> [ClaimSource] {
@@ -77,7 +77,7 @@ extension SQLiteTransaction {
             var lane = OpenLane(
                 lane: SQLiteRows.lane(found, from: 0),
                 index: lanes.count, limit: request.limit, edge: request.edge?.nanoseconds, holdUntil: hold,
-                clock: LaneClock(openTime: found[6], openSince: found[7], openBy: found[8]))
+                clock: SQLiteLaneClock(openTime: found[6], openSince: found[7], openBy: found[8]))
             if hold == nil {
                 open.insert(lane.lane.id)
                 if lane.clock.openBy == nil {
@@ -101,7 +101,7 @@ extension SQLiteTransaction {
 
     /// Makes normal jobs of bulk ones that were runnable for an hour.
     private func lift(_ lane: OpenLane) throws {
-        let oldest = lane.clock.reading(at: now) - LaneClock.age
+        let oldest = lane.clock.reading(at: now) - SQLiteLaneClock.age
         guard oldest >= 0 else { return }
         try execute(
             """

@@ -152,7 +152,7 @@ struct SQLiteTransaction {
     /// Returns the reading of a lane's clock, which runs while the lane is open in claims.
     func laneClock(_ lane: Int64) throws -> Int64 {
         try row("SELECT open_time, open_since, open_by FROM reachable_lanes WHERE id = ?", [lane])
-            .map { LaneClock(openTime: $0[0], openSince: $0[1], openBy: $0[2]).reading(at: now) } ?? 0
+            .map { SQLiteLaneClock(openTime: $0[0], openSince: $0[1], openBy: $0[2]).reading(at: now) } ?? 0
     }
 
     /// Places a job in the index that its state and delays call for.
@@ -240,7 +240,7 @@ struct SQLiteTransaction {
 ///
 /// A lane is open from a claim that names it to the same worker's next claim that does not, or that worker's end. With several
 /// workers the one that opened it counts, so that time is counted at most once.
-struct LaneClock {
+struct SQLiteLaneClock {
     /// An hour: the runnable time that makes a bulk job a normal one.
     static let age: Int64 = 3_600_000_000_000
 
