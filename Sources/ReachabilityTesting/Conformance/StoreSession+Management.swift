@@ -143,23 +143,25 @@ extension StoreSession {
 
     func checkPruning() async throws {
         let worker = try await register()
-        for name in ["1", "2", "3"] { try await push(name) }
-        try await push("failed")
-        try await push("running")
+        for name in ["1", "2", "3", "failed", "running"] { try await push(name) }
+        let twice = try await push("twice").id
         for job in try await claim(worker).jobs where job.job.name != "running" {
-            try await finish(job, by: worker, job.job.name == "failed" ? .failed(reason: "attempts") : .succeeded)
+            let isFailure = ["failed", "twice"].contains(job.job.name)
+            try await finish(job, by: worker, isFailure ? .failed(reason: "attempts") : .succeeded)
         }
-        try await push("waiting")
+        try await push("waiting") { $0.delay = .seconds(10_000) }
         let retention = Retention(succeeded: .seconds(100), failed: .seconds(200))
         try await pass(.seconds(95), worker)
         try expect(try await store.prune(retention, limit: 100), is: 0, "the jobs pruned after 95 s of 100 s")
         try await pass(.seconds(10), worker)
         try expect(try await store.prune(retention, limit: 2), is: 2, "the jobs pruned with a limit of 2")
         try expect(try await store.prune(retention, limit: 2), is: 1, "the jobs pruned after that")
-        try expect(try await find().map(\.name), is: ["failed", "running", "waiting"], "the jobs after 105 s")
+        try expect(try await find().map(\.name), is: ["failed", "running", "twice", "waiting"], "the jobs after 105 s")
+        _ = try await retry(twice)
+        try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
         try await pass(.seconds(100), worker)
         try expect(try await store.prune(retention, limit: 100), is: 1, "the jobs pruned after 205 s")
-        try expect(try await find().map(\.name), is: ["running", "waiting"], "the jobs after 205 s")
+        try expect(try await find().map(\.name), is: ["running", "twice", "waiting"], "the jobs after 205 s; `twice` failed again")
         try await push("new")
         let positions = try await find().map(\.position)
         try expect(positions, is: positions.sorted(), "the positions after pruning")

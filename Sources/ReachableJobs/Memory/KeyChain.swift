@@ -23,6 +23,8 @@ struct KeyChain: Sendable {
     /// The running member.
     private(set) var running: Int64?
 
+    /// The number of members, some of which may have ended.
+    var count: Int { members.count }
     /// The first job that others wait for.
     var first: Int64? { members.first }
     /// The last one.

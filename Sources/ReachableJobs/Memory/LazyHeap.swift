@@ -19,6 +19,9 @@ struct LazyHeap: Sendable {
     private var heap = Heap<Entry>()
     private var sweepsAt = smallest
 
+    /// The number of entries, stale ones included.
+    var count: Int { heap.count }
+
     /// Adds an entry of a job, which is current until the job's stamp changes.
     mutating func insert(_ key: Int64, _ position: Int64, stamp: UInt32, _ jobs: StoredJobTable) {
         if heap.count >= sweepsAt {

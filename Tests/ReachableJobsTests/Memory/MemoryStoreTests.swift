@@ -57,6 +57,14 @@ struct MemoryStoreTests {
         #expect(jobs[0].destination == "b" && jobs[0].idempotencyKey != old.id.description)
     }
 
+    @Test func laneNamedTwiceIsOpenOnce() async throws {
+        let desk = try await StoreDesk()
+        for name in ["a", "b", "c"] { try await desk.push(name) }
+        let lanes = [ClaimRequest.Open(lane: 1, limit: 1), ClaimRequest.Open(lane: 1)]
+        let claims = try await desk.store.claim(ClaimRequest(worker: desk.worker, limit: 5, lanes: lanes, lastKnownLane: 1))
+        #expect(claims.jobs.map(\.job.position) == [1] && claims.hasMore)
+    }
+
     @Test func bulkJobAgesWhileItsLaneIsOpen() async throws {
         let desk = try await StoreDesk()
         try await desk.push("bulk") { $0.priority = .bulk }
