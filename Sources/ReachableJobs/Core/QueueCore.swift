@@ -115,7 +115,7 @@ struct QueueCore: Sendable {
     /// The start of the last successful extension of the lease.
     private var leaseBegan = BusTime.past
     private var stage = Stage.running
-    /// What the next turn writes.
+    /// The changes that the next turn writes.
     private var outbox = StoreTurn.Writes()
     private var turn: StoreTurn?
     private var turnBegan = BusTime.past

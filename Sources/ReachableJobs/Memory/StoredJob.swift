@@ -11,7 +11,7 @@ struct StoredJob: Sendable {
         case nowhere
         /// Those of jobs that may run.
         case ready
-        /// That of jobs with a delay that nothing voids.
+        /// The heap of jobs with a delay that nothing voids.
         case delayed
         /// Those of jobs with a delay that a reconnect voids.
         case network

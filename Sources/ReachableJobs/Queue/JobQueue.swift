@@ -70,7 +70,7 @@ public final class JobQueue: Sendable {
     /// The store.
     public let store: any JobStore
     private let bus: RetryBus
-    private let configuration: Configuration
+    let configuration: Configuration
     private let state = Mutex(State())
 
     /// Creates a queue; ``run()`` makes this process a worker.
@@ -159,7 +159,15 @@ public final class JobQueue: Sendable {
             state.stage = .running(worker)
             return worker
         }
+        #if ServiceLifecycle
+        await withGracefulShutdownHandler {
+            await worker?.run()
+        } onGracefulShutdown: {
+            worker?.shutDown(drain: nil)
+        }
+        #else
         await worker?.run()
+        #endif
         state.withLock { $0.stage = .ended }
     }
 
@@ -224,3 +232,13 @@ public final class JobQueue: Sendable {
         for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
     }
 }
+
+#if ServiceLifecycle
+public import ServiceLifecycle
+
+/// Available with the package's trait `ServiceLifecycle`.
+///
+/// List the queue after its bus: a group shuts its last service down first, and running attempts still need the bus. On a graceful
+/// shutdown the queue starts no more attempts and waits for running ones.
+extension JobQueue: Service {}
+#endif

@@ -111,7 +111,7 @@ final class ChangeFeed: Sendable {
     }
 }
 
-/// Looks at a database again after each write to its files, by inotify(7): no timer runs while nobody writes.
+/// Looks at a database again after each write to its files, by inotify(7): no timer runs while no process writes.
 ///
 /// The write ahead log is watched, and the directory, because SQLite deletes the log when its last connection closes.
 // Sendable: all mutable properties are used on `queue` only.

@@ -151,7 +151,9 @@ extension SQLiteTransaction {
             let groups: Int = try row("SELECT count(*) FROM reachable_outages WHERE lane = ?", [lane])?[0] ?? 0
             if !(found[1] as Bool) || groups >= 32 {
                 try execute(
-                    "UPDATE reachable_outages SET last = max(last, ?), last_until = max(last_until, ?) WHERE lane = ? AND number = ?",
+                    """
+                    UPDATE reachable_outages SET last = max(last, ?), last_until = max(last_until, ?) WHERE lane = ? AND number = ?
+                    """,
                     [time.nanoseconds, until.nanoseconds, lane, number])
                 return number
             }

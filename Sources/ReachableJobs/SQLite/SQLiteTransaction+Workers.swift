@@ -22,7 +22,7 @@ extension SQLiteTransaction {
         case valid
         /// The process ended while the machine stayed up: attempts that had started have crashed.
         case crashed
-        /// The worker was stopped for too long, or the machine rebooted: nobody knows what became of its attempts, and nothing is
+        /// The worker was stopped for too long, or the machine rebooted: the outcome of its attempts is unknown, and nothing is
         /// counted.
         case ended
     }

@@ -26,7 +26,7 @@ import Testing
         var description = "the server is on fire"
     }
 
-    /// What the handler of a test has seen.
+    /// The calls that the handlers of a test have seen.
     private final class Log: Sendable {
         private let lines = Mutex<[String]>([])
         var all: [String] { lines.withLock { $0 } }

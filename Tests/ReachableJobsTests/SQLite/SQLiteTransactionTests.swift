@@ -1,7 +1,10 @@
 #if SQLite
 import Foundation
 import GRDB
+import Reachability
+import ReachabilityTesting
 import ReachableJobs
+import ReachableRetry
 import Testing
 
 /// Pushes in the caller's own transaction.
@@ -31,6 +34,24 @@ struct SQLiteTransactionTests {
         #expect(receipts.map(\.outcome) == [.added])
         #expect(try await store.find(JobFilter()).map(\.id) == receipts.map(\.id))
         #expect(try photos == 1)
+    }
+
+    private struct Upload: JobParameters {
+        static let jobName = "upload"
+        var file: String
+    }
+
+    @Test func aQueuePushesInTheCallersTransaction() async throws {
+        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let queue = JobQueue(store, bus: bus)
+        let receipt = try await pool.write { db in
+            try db.execute(sql: "INSERT INTO photos VALUES ('a')")
+            return try queue.push(Upload(file: "a"), unique: .keep("a"), in: db)
+        }
+        #expect(try await queue.jobs().map(\.id) == [receipt.id])
+        let other = JobQueue(MemoryStore(), bus: bus)
+        let error = await storeError { [pool] in try await pool.write { db in _ = try other.push(Upload(file: "b"), in: db) } }
+        #expect(error?.code == .otherDatabase)
     }
 
     @Test func jobAndChangeVanishTogether() async throws {
