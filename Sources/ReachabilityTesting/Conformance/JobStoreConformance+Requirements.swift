@@ -104,7 +104,8 @@ extension JobStoreConformance {
 
         /// `cancel` ends a waiting job, and tells of one that has ended or does not exist.
         public static let cancellation = Requirement(rawValue: "cancellation")
-        /// `cancel` of a running job is a request that `extend` tells its worker; the job does not run again, and success stands.
+        /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, and
+        /// success stands.
         public static let cancellationRequests = Requirement(rawValue: "cancellationRequests")
         /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job.
         public static let retries = Requirement(rawValue: "retries")

@@ -34,6 +34,8 @@ extension StoreSession {
         try expect(try await find().map(\.state), is: Array(repeating: .running, count: 5), "the states after the requests")
         let told = try await store.extend(worker).cancelled
         try expect(Set(told), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `extend` tells")
+        let seen = try await store.status(of: worker).cancelled
+        try expect(Set(seen), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `status` tells")
         try await finish(claimed[0], by: worker, .again(soft: .seconds(5), isNetwork: false, hard: nil))
         try await finish(claimed[1], by: worker, .succeeded)
         try await finish(claimed[2], by: worker, .cancelled)

@@ -310,7 +310,9 @@ struct QueueCore: Sendable {
         }
         next.worker = worker
         next.writes = outbox
-        next.extends = wantsStatus || leaseBegan + StoreLease.heartbeat <= now
+        next.extends = leaseBegan + StoreLease.heartbeat <= now
+        // Not with a heartbeat: its change would be a hint for other workers, and theirs for this one.
+        next.looks = wantsStatus
         if isDraining {
             next.unregisters = held.isEmpty
         } else {
@@ -374,7 +376,7 @@ struct QueueCore: Sendable {
         if !reply.hasGivenBack { outbox.givenBack = done.writes.givenBack + outbox.givenBack }
         if done.expires, reply.expired == nil { wantsExpiry = true }
         if done.claim != nil, reply.claims == nil { wantsClaim = true }
-        if done.extends, !reply.isExtended { wantsStatus = true }
+        if done.looks, !reply.hasLooked { wantsStatus = true }
     }
 
     private mutating func take(_ reply: StoreTurn.Reply, of done: StoreTurn, at now: BusTime) {

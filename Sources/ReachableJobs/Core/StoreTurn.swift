@@ -18,6 +18,7 @@ struct StoreTurn: Sendable {
         var hasGivenBack = false
         var starts: [Bool]?
         var isExtended = false
+        var hasLooked = false
         /// The claims whose jobs' cancellation was requested.
         var cancelled: [JobTicket] = []
         var expired: ExpiredJobs?
@@ -31,14 +32,17 @@ struct StoreTurn: Sendable {
     var registers = false
     var worker: WorkerID?
     var writes = Writes()
+    /// Extends the lease.
     var extends = false
+    /// Looks for requests to cancel.
+    var looks = false
     var expires = false
     var claim: ClaimRequest?
     var prunes = false
     var unregisters = false
 
     /// True if there is something to do.
-    var isNeeded: Bool { registers || unregisters || prunes || extends || expires || claim != nil || !writes.isEmpty }
+    var isNeeded: Bool { registers || unregisters || prunes || extends || looks || expires || claim != nil || !writes.isEmpty }
 }
 
 extension StoreTurn {
@@ -68,7 +72,10 @@ extension StoreTurn {
         if extends {
             reply.cancelled = try await store.extend(worker).cancelled
             reply.isExtended = true
+        } else if looks {
+            reply.cancelled = try await store.status(of: worker).cancelled
         }
+        reply.hasLooked = true
         if expires { reply.expired = try await store.expire(queue: queue, limit: Self.expiryBatch) }
         if let claim { reply.claims = try await store.claim(claim) }
         if prunes { reply.pruned = try await store.prune(retention, limit: Self.pruneBatch) }

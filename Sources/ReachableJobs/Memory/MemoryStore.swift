@@ -55,6 +55,12 @@ public final class MemoryStore: JobStore {
         return status
     }
 
+    /// Returns a worker's state.
+    public func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = change({ $0.status(of: worker) }) else { throw Self.unknown(worker) }
+        return status
+    }
+
     /// Claims jobs for a worker, and frees the claims of workers whose lease has ended.
     public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         guard let claims = change({ $0.claim(request) }) else { throw Self.unknown(request.worker) }

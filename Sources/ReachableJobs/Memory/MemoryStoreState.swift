@@ -107,8 +107,13 @@ struct MemoryStoreState: Sendable {
 
     /// Extends a lease; `nil` if it has ended.
     mutating func extend(_ id: WorkerID) -> WorkerStatus? {
-        guard let worker = workers[id] else { return nil }
         workers[id]?.leaseEnd = now.advanced(by: StoreLease.duration)
+        return status(of: id)
+    }
+
+    /// Returns the state of a worker; `nil` if its lease has ended.
+    func status(of id: WorkerID) -> WorkerStatus? {
+        guard let worker = workers[id] else { return nil }
         let cancelled = worker.claims.sorted().map { jobs[$0] }.filter(\.isCancelRequested)
         return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.id, claim: $0.claim) })
     }

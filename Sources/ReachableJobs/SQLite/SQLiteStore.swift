@@ -218,6 +218,12 @@ public final class SQLiteStore: JobStore {
         return status
     }
 
+    /// Returns a worker's state; see ``JobStore/status(of:)``.
+    public func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = try await perform(.normal, { try $0.status(of: worker) }) else { throw unknown(worker) }
+        return status
+    }
+
     /// Claims jobs; see ``JobStore/claim(_:)``.
     public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         guard let claims = try await perform(.normal, { try $0.claim(request) }) else { throw unknown(request.worker) }
@@ -226,7 +232,8 @@ public final class SQLiteStore: JobStore {
 
     /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
     public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
-        try await perform(.full) { try $0.expire(queue: queue, limit: limit) }
+        // Repeated after a power failure: the clock goes on.
+        try await perform(.normal) { try $0.expire(queue: queue, limit: limit) }
     }
 
     /// Records starts; see ``JobStore/start(_:by:)``.

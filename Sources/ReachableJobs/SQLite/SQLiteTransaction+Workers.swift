@@ -60,6 +60,12 @@ extension SQLiteTransaction {
         }
         try execute(
             "UPDATE reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", [monotonic, now.nanoseconds, found.number])
+        return try status(of: worker)
+    }
+
+    /// Returns the state of a worker; `nil` if its lease has ended.
+    func status(of worker: WorkerID) throws -> WorkerStatus? {
+        guard let found = try validWorker(worker) else { return nil }
         let cancelled = try rows(
             "SELECT id, claim FROM reachable_jobs WHERE worker = ? AND is_cancel_requested", [found.number])
         return WorkerStatus(

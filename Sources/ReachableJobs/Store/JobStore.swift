@@ -47,6 +47,11 @@ public protocol JobStore: Sendable {
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
     func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
 
+    /// Returns a worker's state without a change of the store, so that it gives no hint.
+    ///
+    /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
+    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
+
     /// Claims jobs for a worker, and frees the claims of workers that have ended. Lanes of other queues are ignored.
     ///
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the worker's lease has ended; errors of the store.
@@ -298,7 +303,7 @@ public struct AttemptResult: Hashable, Sendable {
     }
 }
 
-/// The answer to a heartbeat.
+/// The state of a worker in its store.
 public struct WorkerStatus: Hashable, Sendable {
     /// The claims whose jobs' cancellation was requested.
     public var cancelled: [JobTicket]

@@ -161,7 +161,12 @@ struct QueueWorld {
             try part()
             guard let status = store.extend(worker) else { throw unknown }
             (reply.cancelled, reply.isExtended) = (status.cancelled, true)
+        } else if turn.looks {
+            try part()
+            guard let status = store.status(of: worker) else { throw unknown }
+            reply.cancelled = status.cancelled
         }
+        reply.hasLooked = true
         if turn.expires { reply.expired = store.expire(queue: "default", limit: 10) }
         if let request = turn.claim {
             try part()

@@ -44,6 +44,7 @@ struct WarpedStore: JobStore {
     }
     func unregister(_ worker: WorkerID) async throws(JobStoreError) { try await unregistering(worker) }
     func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await extending(worker) }
+    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await store.status(of: worker) }
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims { try await claiming(request) }
     func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs { try await expiring(queue, limit) }
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {

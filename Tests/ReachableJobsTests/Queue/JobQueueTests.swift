@@ -13,13 +13,15 @@ import Testing
         var file: String
         var serialKey: String?
         var timeLimit: Duration?
-        var isRepeatable: Bool?
+        var isRepeatable: Bool
 
-        init(_ file: String, serialKey: String? = nil, timeLimit: Duration? = nil) {
-            (self.file, self.serialKey, self.timeLimit) = (file, serialKey, timeLimit)
+        init(_ file: String, serialKey: String? = nil, timeLimit: Duration? = nil, isRepeatable: Bool = true) {
+            (self.file, self.serialKey, self.timeLimit, self.isRepeatable) = (file, serialKey, timeLimit, isRepeatable)
         }
 
-        var options: DurableOptions { DurableOptions(timeLimit: timeLimit, serialKey: serialKey) }
+        var options: DurableOptions {
+            DurableOptions(timeLimit: timeLimit, serialKey: serialKey, isRepeatable: isRepeatable)
+        }
     }
 
     private struct Trouble: Error, CustomStringConvertible {
@@ -278,6 +280,40 @@ import Testing
             #expect(process.log.all == ["a 1"])
             running.cancel()
             await running.value
+        }
+    }
+
+    @Test(arguments: [true, false]) func aCrashFreesTheJobAndRefusesTheLateResult(isRepeatable: Bool) async throws {
+        try await inWorld { world, store in
+            let first = Process(world, store) { [clock = world.clock] _, attempt in
+                if attempt.number == 1 { try await clock.sleep(for: .seconds(5)) }
+            }
+            let second = Process(world, store)
+            let refusals = Log()
+            let firstRun = world.start { await first.queue.run() }
+            let events = first.queue.events
+            let listening = world.start {
+                for await event in events { if case .refused = event.kind { refusals.note("refused") } }
+            }
+            try await first.queue.push(Upload("a", isRepeatable: isRepeatable))
+            await world.settle()
+            // The first worker of the store. Its tasks go on, and it registers again, like a process that was stopped for long.
+            store.crash(WorkerID(rawValue: 1))
+            let secondRun = world.start { await second.queue.run() }
+            await world.settle()
+            let job = try #require(await second.queue.jobs().first)
+            #expect(job.counters.crashes == 1 && job.counters.charged == 0)
+            #expect(first.log.all + second.log.all == (isRepeatable ? ["a 1", "a 2"] : ["a 1"]))
+            #expect(job.state == (isRepeatable ? .succeeded : .failed))
+            #expect(job.failureReason == (isRepeatable ? nil : "outcomeUnknown"))
+            await world.clock.advance(by: .seconds(5))
+            #expect(!refusals.all.isEmpty)
+            for run in [firstRun, secondRun] {
+                run.cancel()
+                await run.value
+            }
+            listening.cancel()
+            await listening.value
         }
     }
 

@@ -1,5 +1,6 @@
 #if SQLite
 import Foundation
+import GRDB
 import ReachableJobs
 import Testing
 
@@ -55,6 +56,28 @@ struct SQLiteChangesTests {
         try await bench.push("a")
         await first.next()
         await second.next()
+    }
+
+    /// Otherwise two workers would wake each other for ever.
+    @Test func aWorkerThatOnlyLooksGivesNoHint() async throws {
+        let bench = try SQLiteBench()
+        let (store, worker) = (bench.store, try await bench.store.register())
+        try await bench.push("a")
+        let claims = try await store.claim(worker)
+        #expect(claims.jobs.count == 1)
+        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        let request = ClaimRequest(
+            worker: worker, limit: 10, lanes: lanes.map { .init(lane: $0.id) }, lastKnownLane: lanes.last?.id ?? 0)
+        _ = try await store.claim(request)
+        let watcher = try DatabaseQueue(path: store.path)
+        func version() throws -> Int? { try watcher.read { try Int.fetchOne($0, sql: "PRAGMA data_version") } }
+        let before = try version()
+        _ = try await store.status(of: worker)
+        #expect(try await store.expire(queue: "queue", limit: 10).jobs.isEmpty)
+        #expect(try await store.claim(request).jobs.isEmpty)
+        #expect(try version() == before)
+        _ = try await store.extend(worker)
+        #expect(try version() != before)
     }
 
     @Test func theEndOfTheLastStreamReleasesDescriptors() async throws {
