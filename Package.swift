@@ -88,7 +88,11 @@ let package = Package(
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
             name: "ReachableJobsTests",
-            dependencies: ["Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", sqlite]),
+            dependencies: ["Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", "jobs-probe", sqlite]),
+        // A worker that tests kill.
+        .executableTarget(
+            name: "jobs-probe", dependencies: ["Reachability", "ReachabilityTesting", "ReachableJobs", "ReachableRetry"],
+            path: "Tests/JobsProbe"),
         .testTarget(
             name: "ReachableHTTPTests",
             dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"] + asyncHTTPClient),

@@ -66,7 +66,7 @@ public struct DurableOptions: Hashable, Sendable {
 public struct DurableAttempt: Sendable {
     /// The job.
     public let id: DurableJobID
-    /// The attempt on the retry bus, with its number, its time limit and ``Attempt/reportProgress()``.
+    /// The attempt on the retry bus, with its number, its time limit and `reportProgress()`.
     public let attempt: Attempt
     /// The key by which a server recognizes repeated attempts: the same in all attempts of the job.
     public let idempotencyKey: String

@@ -46,7 +46,7 @@ final class RecordingProgramTests {
 
     @Test func aRecordingIsMadeAndReplayed() throws {
         let file = "\(folder)/here.reach"
-        let record = try run("record", file, "--to", "127.0.0.1", "--for", "50ms")
+        let record = try run("record", file, "--to", "127.0.0.1", "--for", "2s")
         #expect(record.code == 0 && record.output.isEmpty && record.errors.isEmpty)
         let replay = try run("replay", file, "--format", "json")
         #expect(replay.code == 0 && replay.errors.isEmpty)

@@ -233,10 +233,12 @@ struct QueueCore: Sendable {
         }
     }
 
-    /// Runs a job that must run alone when no other is held.
+    /// Runs the first of the jobs that must run alone, when no other job runs.
     private mutating func runLonely() {
-        guard held.count == 1, let job = held.values.first, job.phase == .lonely else { return }
-        run(job.claimed)
+        guard held.values.allSatisfy({ $0.phase == .lonely }),
+            let first = held.values.min(by: { $0.claimed.job.position < $1.claimed.job.position })
+        else { return }
+        run(first.claimed)
     }
 
     private mutating func run(_ claimed: Claims.Claimed) {

@@ -16,7 +16,7 @@ internal import Synchronization
 ///
 /// When ``push(_:unique:)`` has returned, the job is kept. It runs at least once, and one attempt at a time, in this process or in
 /// another one that works on the same store. While its scope is unreachable nothing is claimed, attempted or charged; a reconnect
-/// starts it within milliseconds, under the gate of the ``RetryBus``. Thread-safe.
+/// starts it within milliseconds, under the gate of the `RetryBus`. Thread-safe.
 ///
 /// ## Topics
 /// ### Adding jobs

@@ -131,7 +131,10 @@ public final class SQLiteStore: JobStore {
     ///
     /// Workers hear of them after the commit. If this method throws, the transaction is as it was before.
     ///
-    /// - Parameter db: The connection of this store's writer, within a write.
+    /// - Parameters:
+    ///   - jobs: The jobs.
+    ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
+    ///   - db: The connection of this store's writer, within a write.
     /// - Throws: ``JobStoreError/Code/otherDatabase`` for another connection; ``JobStoreError/Code/unsynchronized`` if
     ///   `PRAGMA synchronous` is below FULL: GRDB sets NORMAL for databases in WAL mode, so set it after opening; the errors of
     ///   ``push(_:limit:)``.

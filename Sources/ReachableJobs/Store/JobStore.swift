@@ -31,7 +31,9 @@ public protocol JobStore: Sendable {
     ///
     /// A job whose identity the store has already is kept as it is, so that a push whose answer was lost can be repeated.
     ///
-    /// - Parameter limit: The most unfinished jobs of a queue; `nil` sets no limit.
+    /// - Parameters:
+    ///   - jobs: The jobs.
+    ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
     /// - Returns: One receipt for each job.
     /// - Throws: ``JobStoreError/Code/full`` or ``JobStoreError/Code/tooLarge``; errors of the store.
     func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt]
@@ -59,7 +61,9 @@ public protocol JobStore: Sendable {
 
     /// Fails waiting jobs of a queue whose deadline has passed, with the reason `deadline`, whatever they wait for.
     ///
-    /// - Parameter limit: The most jobs.
+    /// - Parameters:
+    ///   - queue: The queue.
+    ///   - limit: The most jobs.
     func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs
 
     /// Records that attempts start; for each, whether it may.

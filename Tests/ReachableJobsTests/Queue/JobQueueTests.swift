@@ -317,6 +317,35 @@ import Testing
         }
     }
 
+    @Test func jobsThatEndedTheirProcessThriceRunOneAtATime() async throws {
+        try await inWorld { world, store in
+            let running = Mutex(0)
+            let process = Process(world, store) { [clock = world.clock] _, _ in
+                #expect(
+                    running.withLock { count in
+                        count += 1
+                        return count == 1
+                    })
+                try await clock.sleep(for: .seconds(1))
+                running.withLock { $0 -= 1 }
+            }
+            for file in ["a", "b", "c"] { try await process.queue.push(Upload(file)) }
+            for _ in 0..<3 {
+                let worker = try await store.register(queue: "default", node: "node")
+                let request = ClaimRequest(worker: worker, limit: 10, lanes: [.init(lane: 1)], lastKnownLane: 1)
+                let tickets = try await store.claim(request).jobs.map(\.ticket)
+                #expect(try await store.start(tickets, by: worker) == [true, true, true])
+                store.crash(worker)
+            }
+            let run = world.start { await process.queue.run() }
+            await world.clock.advance(by: .seconds(10))
+            #expect(process.log.all == ["a 4", "b 4", "c 4"])
+            #expect(try await states(process.queue) == [.succeeded, .succeeded, .succeeded])
+            run.cancel()
+            await run.value
+        }
+    }
+
     @Test func twoProcessesShareTheWork() async throws {
         try await inWorld { world, store in
             let sleep: @Sendable (String, DurableAttempt) async throws -> Void = { [clock = world.clock] _, _ in

@@ -21,10 +21,8 @@ struct SQLiteChangesTests {
         await hints.next()
         let stranger = try Stranger(Self.commit, bench.store.path)
         for _ in 0..<5 {
-            let start = ContinuousClock.now
             stranger.go()
             await hints.next()
-            #expect(ContinuousClock.now - start < .seconds(2))
         }
         stranger.kill()
     }
