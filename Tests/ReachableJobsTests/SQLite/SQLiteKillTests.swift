@@ -78,9 +78,8 @@ struct SQLiteKillTests {
             // An effect is repeated only if a crash came between it and its result.
             #expect(count >= 1 && count <= 1 + job.counters.crashes, "job \(number): \(count) effects, \(job.counters), \(seed)")
         }
-        print(
-            "\(Self.kills) kills, \(pushed) jobs: \(repeated) effects repeated, \(jobs.map(\.counters.crashes).reduce(0, +)) crashes"
-        )
+        let crashes = jobs.map(\.counters.crashes).reduce(0, +)
+        print("\(Self.kills) kills, \(pushed) jobs: \(repeated) effects repeated, \(crashes) crashes")
     }
 }
 #endif
