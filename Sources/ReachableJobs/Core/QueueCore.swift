@@ -141,9 +141,6 @@ struct QueueCore: Sendable {
         (self.window, self.readAhead) = (max(1, window), max(1, readAhead))
     }
 
-    /// The number of jobs that are held.
-    var heldCount: Int { held.count }
-
     mutating func register(_ kind: Kind, name: String) { kinds[name] = kind }
 
     /// Decides about an event.

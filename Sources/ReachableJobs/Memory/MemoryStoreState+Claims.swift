@@ -97,7 +97,7 @@ extension MemoryStoreState {
         let crashes = history.counters.crashes
         history.counters = result.counters
         history.counters.crashes = crashes
-        if let error = result.error { history.lastError = error.prefix(bytes: longestErrorText) }
+        if let error = result.storedError { history.lastError = error }
         (history.softDelay, history.hardUntil) = (nil, nil)
         if let duration = result.holdsDestination { hold(position, for: duration) }
         switch result.outcome {
@@ -145,18 +145,5 @@ extension MemoryStoreState {
         let job = jobs[position]
         let isValid = job.state == .running && job.claim == ticket.claim && job.worker == worker.rawValue
         return isValid ? position : nil
-    }
-}
-
-/// The longest text of a failure that stores keep, in bytes.
-let longestErrorText = 4096
-
-extension String {
-    /// Returns the first characters, as many as fit in a number of bytes.
-    fileprivate func prefix(bytes: Int) -> String {
-        guard utf8.count > bytes else { return self }
-        var end = utf8.index(startIndex, offsetBy: bytes)
-        while end.samePosition(in: self) == nil { end = utf8.index(before: end) }
-        return String(self[..<end])
     }
 }

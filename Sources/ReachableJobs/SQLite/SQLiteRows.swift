@@ -83,13 +83,5 @@ enum SQLiteRows {
 
     /// Returns a date from the nanoseconds since 1970.
     static func date(_ nanoseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(nanoseconds) / 1e9) }
-
-    /// Returns the first 4 KiB of a text, cut between characters.
-    static func clipped(_ text: String?) -> String? {
-        guard let text, text.utf8.count > 4096 else { return text }
-        var end = text.utf8.index(text.startIndex, offsetBy: 4096)
-        while String.Index(end, within: text) == nil { end = text.utf8.index(before: end) }
-        return String(text[..<end])
-    }
 }
 #endif

@@ -66,7 +66,7 @@ extension SQLiteTransaction {
             """,
             [
                 SQLiteSchema.number(of: state), counters.started, counters.charged, counters.networkFailures,
-                counters.failureIndex, SQLiteRows.clipped(result.error).map(SQLiteRows.stored), reason.map(SQLiteRows.stored),
+                counters.failureIndex, result.storedError.map(SQLiteRows.stored), reason.map(SQLiteRows.stored),
                 now.nanoseconds, reading.wall,
                 result.ticket.id.description, worker.number, result.ticket.claim,
             ])
@@ -106,7 +106,7 @@ extension SQLiteTransaction {
             """,
             [
                 counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
-                SQLiteRows.clipped(result.error).map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
+                result.storedError.map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
                 hard.map { time.advanced(by: $0).nanoseconds }, id,
             ])
         guard let keys = changed.map(Keys.init) else { return false }

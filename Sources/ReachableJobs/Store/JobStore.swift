@@ -384,3 +384,16 @@ public struct Retention: Hashable, Sendable {
         (self.succeeded, self.failed) = (succeeded, failed)
     }
 }
+
+extension AttemptResult {
+    /// The longest text of a failure that stores keep, in bytes.
+    private static let longestError = 4096
+
+    /// The part of the error that stores keep: the first 4 KiB, cut between characters.
+    var storedError: String? {
+        guard let error, error.utf8.count > Self.longestError else { return error }
+        var end = error.utf8.index(error.startIndex, offsetBy: Self.longestError)
+        while end.samePosition(in: error) == nil { end = error.utf8.index(before: end) }
+        return String(error[..<end])
+    }
+}
