@@ -10,9 +10,9 @@ internal import ReachableRetry
 /// available ──claim──▶ waiting ──start──▶ starting ──permit──▶ running ──result──▶ written
 ///                         └──────── lane closed, lease lost, shutdown ────────▶ given back
 /// ```
-struct QueueCore: Sendable {
+struct QueueCore: Hashable, Sendable {
     /// The rules of a registered kind that decisions depend on.
-    struct Kind: Sendable {
+    struct Kind: Hashable, Sendable {
         /// The versions of payloads that this worker can read.
         var versions: Set<Int>
         /// The most jobs of the kind that this worker holds at a time.
@@ -50,7 +50,7 @@ struct QueueCore: Sendable {
         case shutDown(drainEnd: BusTime)
     }
 
-    enum Effect: Sendable {
+    enum Effect: Hashable, Sendable {
         case turn(StoreTurn)
         /// Runs a claimed job on the bus.
         case run(Claims.Claimed)
@@ -72,14 +72,14 @@ struct QueueCore: Sendable {
         case ended
     }
 
-    private enum Stage: Equatable {
+    private enum Stage: Hashable {
         case running
         /// No claims; running attempts are cancelled at the time.
         case draining(until: BusTime)
         case ended
     }
 
-    private struct Held {
+    private struct Held: Hashable {
         enum Phase {
             /// Waits until no other job is held.
             case lonely
@@ -96,6 +96,9 @@ struct QueueCore: Sendable {
         var isCancelled = false
         /// True if its owner asked for the cancellation.
         var isUnwanted = false
+
+        /// True if it has not asked to start.
+        var hasNotAsked: Bool { phase == .lonely || phase == .waiting }
     }
 
     /// The most claimed jobs.
@@ -110,6 +113,8 @@ struct QueueCore: Sendable {
     private var edges: [Reach: BusTime] = [:]
     private var followed: Set<Reach> = []
     private var held: [DurableJobID: Held] = [:]
+    /// The claims of a lost lease whose tasks have not ended yet.
+    private var leaving: Set<JobTicket> = []
     private var waitingCount = 0
     private var worker: WorkerID?
     /// The start of the last successful extension of the lease.
@@ -149,6 +154,7 @@ struct QueueCore: Sendable {
         take(event, at: now)
         surrender(at: now)
         drain(at: now)
+        runLonely()
         beginTurn(at: now)
         armTimer(at: now)
         defer { effects = [] }
@@ -169,7 +175,10 @@ struct QueueCore: Sendable {
             setPhase(ticket, .starting)
             outbox.starts.append(ticket)
         case .ended(let result):
-            guard job(result.ticket) != nil else { return effects.append(.refused(result.ticket)) }
+            guard job(result.ticket) != nil else {
+                leaving.remove(result.ticket)
+                return effects.append(.refused(result.ticket))
+            }
             remove(result.ticket)
             outbox.results.append(result)
         case .withdrawn(let ticket): withdraw(ticket)
@@ -179,7 +188,7 @@ struct QueueCore: Sendable {
             var end = end
             if case .draining(let earlier) = stage { end = min(earlier, end) }
             stage = .draining(until: end)
-            for job in held.values where job.phase == .waiting || job.phase == .lonely { cancel(job) }
+            for job in held.values where job.hasNotAsked { cancel(job) }
         }
     }
 
@@ -203,7 +212,6 @@ struct QueueCore: Sendable {
         if job.phase == .waiting { waitingCount -= 1 }
         outbox.starts.removeAll { $0 == ticket }
         if hasMore || kinds[job.claimed.job.kind]?.limit != nil { wantsClaim = true }
-        runLonely()
     }
 
     /// Cancels a job's task, or gives the job back if it has none.
@@ -221,7 +229,7 @@ struct QueueCore: Sendable {
     }
 
     private mutating func withdraw(_ ticket: JobTicket) {
-        guard let job = job(ticket) else { return }
+        guard let job = job(ticket) else { return _ = leaving.remove(ticket) }
         remove(ticket)
         if job.isUnwanted {
             outbox.results.append(AttemptResult(ticket, .cancelled, counters: job.claimed.job.counters))
@@ -231,8 +239,10 @@ struct QueueCore: Sendable {
     }
 
     /// Runs the first of the jobs that must run alone, when no other job runs.
+    ///
+    /// Last of all decisions about an event: it may cancel the others, or bring ones that run first.
     private mutating func runLonely() {
-        guard held.values.allSatisfy({ $0.phase == .lonely }),
+        guard leaving.isEmpty, held.values.allSatisfy({ $0.phase == .lonely }),
             let first = held.values.min(by: { $0.claimed.job.position < $1.claimed.job.position })
         else { return }
         run(first.claimed)
@@ -253,7 +263,7 @@ struct QueueCore: Sendable {
     private mutating func change(_ reach: Reach, isOpen: Bool, isEdge: Bool, at now: BusTime) {
         guard isOpen else {
             guard open.remove(reach) != nil else { return }
-            for job in held.values where job.phase == .waiting && self.reach(of: job.claimed.job) == reach { cancel(job) }
+            for job in held.values where self.reach(of: job.claimed.job) == reach && job.hasNotAsked { cancel(job) }
             return
         }
         if isEdge { edges[reach] = now }
@@ -279,7 +289,10 @@ struct QueueCore: Sendable {
         outbox = StoreTurn.Writes()
         for job in held.values {
             let ticket = job.claimed.ticket
-            if job.phase != .lonely, !job.isCancelled { effects.append(.cancel(ticket)) }
+            if job.phase != .lonely {
+                leaving.insert(ticket)
+                if !job.isCancelled { effects.append(.cancel(ticket)) }
+            }
             effects.append(.refused(ticket))
         }
         (held, waitingCount) = ([:], 0)
@@ -437,11 +450,7 @@ struct QueueCore: Sendable {
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
         guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
         held[job.id] = Held(claimed: claimed, phase: .lonely)
-        if Crashes.runsAlone(job.counters) {
-            runLonely()
-        } else {
-            run(claimed)
-        }
+        if !Crashes.runsAlone(job.counters) { run(claimed) }
     }
 
     private func deadlineReason(_ job: DurableJob, at now: StoreInstant) -> String? {

@@ -1,9 +1,9 @@
 /// Everything that a worker writes to its store and reads from it in one go.
 ///
 /// The parts are separate transactions in this order. If one fails, the rest is left out.
-struct StoreTurn: Sendable {
+struct StoreTurn: Hashable, Sendable {
     /// The changes of claimed jobs.
-    struct Writes: Sendable {
+    struct Writes: Hashable, Sendable {
         var results: [AttemptResult] = []
         var givenBack: [JobTicket] = []
         var starts: [JobTicket] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// Random histories of two workers with crashes, stops, failing stores and lost networks.
+/// Random histories of two workers with crashes, stops, shutdowns, clock steps, failing stores and lost networks.
 @Suite struct QueueHistoryTests {
     /// Runs one history; throws the first broken promise with what led to it.
     private func run(seed: UInt64, steps: Int = 80) throws -> QueueWorld {
@@ -29,21 +29,24 @@ import Testing
             let uniques: [NewJob.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
             let key = keys.randomElement(using: &generator) ?? nil
             let unique = uniques.randomElement(using: &generator) ?? nil
-            try world.push(serialKey: key, unique: unique)
+            let crashes = [0, 0, 0, 2, 3].randomElement(using: &generator) ?? 0
+            try world.push(serialKey: key, unique: unique, crashes: crashes)
         case 8..<48: try world.endTurn(of: worker)
-        case 48..<54: try world.endTurn(of: worker, failing: true)
+        case 48..<54: try world.endTurn(of: worker, failingAfter: Int.random(in: 0..<4, using: &generator))
         case 54..<78:
             let tickets = world.workers[worker].tasks.keys.sorted { $0.claim < $1.claim }
             guard let ticket = tickets.randomElement(using: &generator) else { return }
             try world.step(ticket, of: worker, succeeds: Bool.random(using: &generator))
         case 78..<82: try world.setOpen(false, of: worker)
         case 82..<87: try world.setOpen(true, of: worker)
-        case 87..<92: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
+        case 87, 90, 91: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
         case 92: try world.advance(by: 31)
         case 93, 94: try world.crash(worker)
         case 95: try world.crash(worker, reboots: true)
         case 96: try world.setStopped(true, of: worker)
         case 97: try world.setStopped(false, of: worker)
+        case 88: try world.shutDown(worker, drain: [0, 3].randomElement(using: &generator) ?? 0)
+        case 89: world.stepClock(by: [-1e9, 1e9].randomElement(using: &generator) ?? 0)
         case 98 where !world.ids.isEmpty: try world.cancel(Int.random(in: 0..<world.ids.count, using: &generator))
         default: try world.endTurn(of: worker)
         }

@@ -12,7 +12,7 @@ struct QueueWorld {
     }
 
     /// The stage of a job's task, which the bus and the handler take part in.
-    enum TaskStage: Equatable {
+    enum TaskStage: Hashable {
         /// Waits on the bus.
         case waiting
         /// Waits for the store to record the start.
@@ -21,13 +21,13 @@ struct QueueWorld {
         case running
     }
 
-    struct RunningTask {
+    struct RunningTask: Hashable {
         var claimed: Claims.Claimed
         var stage = TaskStage.waiting
         var isCancelled = false
     }
 
-    struct Worker {
+    struct Worker: Hashable {
         var core: QueueCore
         var id: WorkerID?
         var turn: StoreTurn?
@@ -37,13 +37,25 @@ struct QueueWorld {
         /// Stopped, as by SIGSTOP: takes part in nothing.
         var isStopped = false
         var hasHint = false
+        /// Ends after its running attempts.
+        var isShuttingDown = false
         var hasEnded = false
+        /// The store failed in its last turn.
+        var isFailing = false
+        /// The time of the last reconnect.
+        var edge: Int64?
         var followed: Set<QueueCore.Reach> = []
     }
 
     /// The note after which only the steps of ``finish()`` follow.
     static let finalSteps = "everything goes well"
     private(set) var store = MemoryStoreState()
+    /// The claims whose attempts were allowed to start.
+    private var started: [JobTicket: WorkerID] = [:]
+    /// The number of crashes between the start of an attempt and the record of its result.
+    private(set) var crashes: [DurableJobID: Int] = [:]
+    /// The wall clock's error.
+    private var clockError = 0.0
     private(set) var now: Int64 = 0
     private(set) var workers: [Worker] = []
     private(set) var ids: [DurableJobID] = []
@@ -60,16 +72,21 @@ struct QueueWorld {
         for _ in 0..<count { workers.append(Worker(core: Self.core())) }
     }
 
+    /// The most jobs that a worker holds.
+    static let window = 2
+
     private static func core() -> QueueCore {
-        var core = QueueCore(window: 2, readAhead: 2)
+        var core = QueueCore(window: window, readAhead: window)
         core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
         return core
     }
 
     private var busTime: BusTime { BusTime(nanoseconds: now) }
-    private var date: Date { Date(timeIntervalSince1970: Double(now) / 1e9) }
+    private var date: Date { Date(timeIntervalSince1970: Double(now) / 1e9 + clockError) }
 
     private mutating func touchStore() { store.advance(to: StoreInstant(nanoseconds: now), date: date) }
+
+    mutating func note(_ text: String) { trail.append(text) }
 
     func job(_ id: DurableJobID) -> DurableJob? {
         store.positions[id].map { store.durable(store.jobs[$0]) }
@@ -77,13 +94,20 @@ struct QueueWorld {
 
     // MARK: - Steps
 
-    mutating func push(serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal) throws {
+    /// Adds a job, which may have crashed before.
+    mutating func push(
+        serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0
+    ) throws {
         var job = NewJob(queue: "default", kind: "kind", payload: Data())
         job.id = DurableJobID(milliseconds: UInt64(ids.count), using: &generator)
         (job.serialKey, job.unique, job.priority) = (serialKey, unique, priority)
         touchStore()
         let receipt = try store.push([job], limit: nil)[0]
         if receipt.id == job.id { ids.append(job.id) }
+        if crashes > 0, let position = store.positions[receipt.id] {
+            store.jobs[position].history.counters.crashes = crashes
+            self.crashes[receipt.id] = crashes
+        }
         trail.append("push \(ids.count - 1)")
         try hint()
     }
@@ -94,6 +118,33 @@ struct QueueWorld {
         if outcome == .cancelled { cancelled.insert(ids[number]) }
         trail.append("cancel \(number): \(outcome)")
         try hint()
+    }
+
+    /// Hashes everything that further steps depend on.
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(workers)
+        hasher.combine(now)
+        hasher.combine(clockError)
+        for id in ids {
+            guard let position = store.positions[id] else { continue }
+            let row = store.jobs[position]
+            var job = store.durable(row)
+            // For people only.
+            (job.created, job.finished) = (.distantPast, nil)
+            hasher.combine(job)
+            hasher.combine(row.claim)
+            hasher.combine(row.worker)
+            hasher.combine(row.isStarted)
+            hasher.combine(done[id])
+            hasher.combine(cancelled.contains(id))
+            hasher.combine(crashes[id])
+            hasher.combine(started[JobTicket(id: id, claim: row.claim)])
+        }
+        for (id, worker) in store.workers.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            hasher.combine(id)
+            hasher.combine(worker.leaseEnd)
+        }
+        hasher.combine(store.lastClaim)
     }
 
     /// Tells every worker that the store has changed.
@@ -108,13 +159,15 @@ struct QueueWorld {
     mutating func begin(_ worker: Int) throws { try send(.began, to: worker) }
 
     /// Carries a worker's turn out, or lets it fail after some of its parts.
-    mutating func endTurn(of number: Int, failing: Bool = false) throws {
+    ///
+    /// - Parameter parts: The number of parts that succeed before it fails; `nil` if it does not fail.
+    mutating func endTurn(of number: Int, failingAfter parts: Int? = nil) throws {
         guard let turn = workers[number].turn, !workers[number].isStopped else { return }
         workers[number].turn = nil
         touchStore()
         var reply = StoreTurn.Reply()
         do throws(JobStoreError) {
-            try run(turn, failing ? Int(generator.next() % 4) : .max, &reply)
+            try run(turn, parts ?? .max, &reply)
         } catch {
             trail.append("turn of \(number) fails: \(error.code.rawValue)")
             try send(.turnFailed(error, reply), to: number)
@@ -155,7 +208,9 @@ struct QueueWorld {
         reply.hasGivenBack = true
         if !turn.writes.starts.isEmpty {
             try part()
-            reply.starts = turn.writes.starts.map { store.start($0, by: worker) }
+            let answers = turn.writes.starts.map { store.start($0, by: worker) }
+            for (ticket, mayStart) in zip(turn.writes.starts, answers) where mayStart { started[ticket] = worker }
+            reply.starts = answers
         }
         if turn.extends {
             try part()
@@ -213,6 +268,7 @@ struct QueueWorld {
     mutating func setOpen(_ isOpen: Bool, of number: Int) throws {
         guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
         workers[number].isOpen = isOpen
+        if isOpen { workers[number].edge = now }
         trail.append("\(number) is \(isOpen ? "open" : "closed")")
         for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
@@ -237,11 +293,29 @@ struct QueueWorld {
             for other in workers.indices { workers[other] = Worker(core: Self.core()) }
             for other in workers.indices { try begin(other) }
         } else {
-            if let id = workers[number].id { store.end(id, countsCrashes: true) }
+            if let id = workers[number].id {
+                for (ticket, worker) in started where worker == id && isValid(ticket) { crashes[ticket.id, default: 0] += 1 }
+                store.end(id, countsCrashes: true)
+            }
             workers[number] = Worker(core: Self.core())
             try begin(number)
         }
         try tellHints()
+    }
+
+    /// Ends a worker after its running attempts, which it cancels after a time.
+    mutating func shutDown(_ number: Int, drain: Int64) throws {
+        guard !workers[number].isStopped, !workers[number].hasEnded else { return }
+        trail.append("\(number) shuts down within \(drain) s")
+        workers[number].isShuttingDown = true
+        try send(.shutDown(drainEnd: BusTime(nanoseconds: now + drain * 1_000_000_000)), to: number)
+    }
+
+    /// Moves the wall clock, and no other one.
+    mutating func stepClock(by seconds: Double) {
+        clockError += seconds
+        trail.append("the wall clock moves by \(seconds) s")
+        touchStore()
     }
 
     /// Stops a worker, or lets it go on.
@@ -273,7 +347,10 @@ struct QueueWorld {
             workers[number].turn = turn
         case .run(let claimed):
             if !workers[number].isOpen { throw Broken(description: "a job runs while its network is away") }
-            if Crashes.runsAlone(claimed.job.counters), !workers[number].tasks.isEmpty {
+            if workers[number].isShuttingDown { throw Broken(description: "a job runs in a worker that shuts down") }
+            let others = workers[number].tasks.values
+            let isBesideALonelyOne = others.contains { !$0.isCancelled && Crashes.runsAlone($0.claimed.job.counters) }
+            if isBesideALonelyOne || Crashes.runsAlone(claimed.job.counters) && !others.isEmpty {
                 throw Broken(description: "a job that ended its process thrice does not run alone")
             }
             workers[number].tasks[claimed.ticket] = RunningTask(claimed: claimed)
@@ -283,8 +360,13 @@ struct QueueWorld {
             workers[number].followed.insert(reach)
             try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
         case .wake(let time): workers[number].wakeAt = time
-        case .ended: workers[number].hasEnded = true
-        case .gaveUp, .refused, .storeFails: break
+        case .ended:
+            if workers[number].tasks.values.contains(where: { !$0.isCancelled }) {
+                throw Broken(description: "a worker ends while its jobs run")
+            }
+            workers[number].hasEnded = true
+        case .storeFails(let error): workers[number].isFailing = error != nil
+        case .gaveUp, .refused: break
         }
     }
 
@@ -316,36 +398,8 @@ struct QueueWorld {
     }
 
     /// True if a claim counts.
-    private func isValid(_ ticket: JobTicket) -> Bool {
+    func isValid(_ ticket: JobTicket) -> Bool {
         guard let position = store.positions[ticket.id] else { return false }
         return store.jobs[position].state == .running && store.jobs[position].claim == ticket.claim
-    }
-
-    // MARK: - The end
-
-    /// Lets everything go well until nothing more happens.
-    mutating func finish() throws {
-        trail.append(Self.finalSteps)
-        for number in workers.indices {
-            try setStopped(false, of: number)
-            try setOpen(true, of: number)
-        }
-        for _ in 0..<400 {
-            for number in workers.indices {
-                try endTurn(of: number)
-                for ticket in workers[number].tasks.keys.sorted(by: { $0.claim < $1.claim }) {
-                    try step(ticket, of: number, succeeds: true)
-                }
-            }
-            try advance(by: 1)
-        }
-        for (number, id) in ids.enumerated() {
-            guard let job = job(id) else { throw Broken(description: "job \(number) is lost") }
-            if !job.state.isFinal { throw Broken(description: "job \(number) never ends: \(job.state), \(job.counters)") }
-            if job.state == .failed { throw Broken(description: "job \(number) fails: \(job.failureReason ?? "-")") }
-            if job.state == .succeeded, done[id] != 1 {
-                throw Broken(description: "\(done[id] ?? 0) successes of job \(number) were accepted")
-            }
-        }
     }
 }

@@ -7,14 +7,14 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct SQLiteConformanceTests {
     @Test func aFileOfItsOwnMeetsTheRequirements() async throws {
-        try await JobStoreConformance {
+        try await JobStoreConformance(patience: .seconds(600)) {
             let bench = try SQLiteBench()
             return try Self.candidate(bench.directory, bench.machine, bench.store, bench.peer())
         }.check()
     }
 
     @Test func aDatabaseOfTheCallersMeetsTheRequirements() async throws {
-        try await JobStoreConformance {
+        try await JobStoreConformance(patience: .seconds(600)) {
             let (directory, machine) = (try TemporaryDirectory(), TestMachine())
             let writer = try DatabasePool(path: directory.path + "/app.db")
             let store = try SQLiteStore(writer: writer, machine: machine.machine)
