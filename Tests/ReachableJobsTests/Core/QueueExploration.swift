@@ -70,7 +70,7 @@ struct QueueExploration {
     }
 
     private mutating func explore(_ setting: Setting, limit: Int) throws -> Outcome {
-        var world = QueueWorld(workers: 2, seed: 1)
+        var world = QueueWorld(workers: 2, seed: 1, hasTrail: false)
         for job in setting.jobs { try world.push(serialKey: job.key, crashes: job.crashes) }
         for number in 0..<2 { try world.begin(number) }
         var level = [Node(world: world, left: setting.disturbances, origin: -1)]

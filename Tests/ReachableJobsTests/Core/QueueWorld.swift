@@ -67,7 +67,11 @@ struct QueueWorld {
     private(set) var overlaps = 0
     private(set) var trail: [String] = []
 
-    init(workers count: Int, seed: UInt64) {
+    private let hasTrail: Bool
+
+    /// - Parameter hasTrail: Whether steps are written down; an exploration knows them.
+    init(workers count: Int, seed: UInt64, hasTrail: Bool = true) {
+        self.hasTrail = hasTrail
         generator = SplitMix64(seed: seed)
         for _ in 0..<count { workers.append(Worker(core: Self.core())) }
     }
@@ -86,7 +90,7 @@ struct QueueWorld {
 
     private mutating func touchStore() { store.advance(to: StoreInstant(nanoseconds: now), date: date) }
 
-    mutating func note(_ text: String) { trail.append(text) }
+    mutating func note(_ text: @autoclosure () -> String) { if hasTrail { trail.append(text()) } }
 
     func job(_ id: DurableJobID) -> DurableJob? {
         store.positions[id].map { store.durable(store.jobs[$0]) }
@@ -108,7 +112,7 @@ struct QueueWorld {
             store.jobs[position].history.counters.crashes = crashes
             self.crashes[receipt.id] = crashes
         }
-        trail.append("push \(ids.count - 1)")
+        note("push \(ids.count - 1)")
         try hint()
     }
 
@@ -116,7 +120,7 @@ struct QueueWorld {
         touchStore()
         let outcome = store.cancel(ids[number])
         if outcome == .cancelled { cancelled.insert(ids[number]) }
-        trail.append("cancel \(number): \(outcome)")
+        note("cancel \(number): \(outcome)")
         try hint()
     }
 
@@ -169,12 +173,12 @@ struct QueueWorld {
         do throws(JobStoreError) {
             try run(turn, parts ?? .max, &reply)
         } catch {
-            trail.append("turn of \(number) fails: \(error.code.rawValue)")
+            note("turn of \(number) fails: \(error.code.rawValue)")
             try send(.turnFailed(error, reply), to: number)
             return try tellHints()
         }
         if let id = reply.worker { workers[number].id = id }
-        trail.append("turn of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
+        note("turn of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
         try send(.turnEnded(reply), to: number)
         try tellHints()
     }
@@ -268,14 +272,14 @@ struct QueueWorld {
     mutating func setOpen(_ isOpen: Bool, of number: Int) throws {
         guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
         workers[number].isOpen = isOpen
-        if isOpen { workers[number].edge = now }
-        trail.append("\(number) is \(isOpen ? "open" : "closed")")
+        if isOpen, !workers[number].followed.isEmpty { workers[number].edge = now }
+        note("\(number) is \(isOpen ? "open" : "closed")")
         for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
 
     mutating func advance(by seconds: Int64) throws {
         now += seconds * 1_000_000_000
-        trail.append("\(seconds) s pass")
+        note("\(seconds) s pass")
         touchStore()
         for number in workers.indices where !workers[number].isStopped && workers[number].wakeAt <= busTime {
             workers[number].wakeAt = .never
@@ -287,7 +291,7 @@ struct QueueWorld {
     /// Kills a worker's process, and starts another one.
     mutating func crash(_ number: Int, reboots: Bool = false) throws {
         touchStore()
-        trail.append(reboots ? "reboot" : "crash of \(number)")
+        note(reboots ? "reboot" : "crash of \(number)")
         if reboots {
             store.endAllWorkers()
             for other in workers.indices { workers[other] = Worker(core: Self.core()) }
@@ -306,7 +310,7 @@ struct QueueWorld {
     /// Ends a worker after its running attempts, which it cancels after a time.
     mutating func shutDown(_ number: Int, drain: Int64) throws {
         guard !workers[number].isStopped, !workers[number].hasEnded else { return }
-        trail.append("\(number) shuts down within \(drain) s")
+        note("\(number) shuts down within \(drain) s")
         workers[number].isShuttingDown = true
         try send(.shutDown(drainEnd: BusTime(nanoseconds: now + drain * 1_000_000_000)), to: number)
     }
@@ -314,7 +318,7 @@ struct QueueWorld {
     /// Moves the wall clock, and no other one.
     mutating func stepClock(by seconds: Double) {
         clockError += seconds
-        trail.append("the wall clock moves by \(seconds) s")
+        note("the wall clock moves by \(seconds) s")
         touchStore()
     }
 
@@ -322,7 +326,7 @@ struct QueueWorld {
     mutating func setStopped(_ isStopped: Bool, of number: Int) throws {
         guard workers[number].isStopped != isStopped else { return }
         workers[number].isStopped = isStopped
-        trail.append("\(number) \(isStopped ? "stops" : "goes on")")
+        note("\(number) \(isStopped ? "stops" : "goes on")")
         if !isStopped, workers[number].hasHint {
             workers[number].hasHint = false
             try send(.hint, to: number)
