@@ -49,6 +49,8 @@ extension JobStoreConformance {
         public static let softDelays = Requirement(rawValue: "softDelays")
         /// A reconnect voids backoff of earlier network failures in the lanes that name it, and no other delay.
         public static let edges = Requirement(rawValue: "edges")
+        /// Backoff of a network failure binds the worker's node only, until another node fails within it; then it binds all.
+        public static let nodes = Requirement(rawValue: "nodes")
         /// A delay that a server ordered holds a job back, also after a reconnect.
         public static let hardDelays = Requirement(rawValue: "hardDelays")
         /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
@@ -144,6 +146,7 @@ extension StoreSession {
         (.notBefore, { try await $0.checkNotBefore() }),
         (.softDelays, { try await $0.checkSoftDelays() }),
         (.edges, { try await $0.checkEdges() }),
+        (.nodes, { try await $0.checkNodes() }),
         (.hardDelays, { try await $0.checkHardDelays() }),
         (.destinationHolds, { try await $0.checkDestinationHolds() }),
         (.deadlines, { try await $0.checkDeadlines() }),

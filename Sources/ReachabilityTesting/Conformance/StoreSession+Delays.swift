@@ -64,6 +64,20 @@ extension StoreSession {
         try expect(try await names(worker), is: ["server", "elsewhere"], "the jobs claimed after the backoff")
     }
 
+    func checkNodes() async throws {
+        let (first, sibling) = (try await register(node: "first"), try await register(node: "first"))
+        let (second, third) = (try await register(node: "second"), try await register(node: "third"))
+        try await push("a")
+        let failure = AttemptResult.Outcome.again(soft: .seconds(600), isNetwork: true, hard: nil)
+        try await finish(try await claimOne(first), by: first, failure)
+        try expect(try await names(sibling), is: [], "the jobs claimed on the node whose network failed")
+        try await finish(try await claimOne(second), by: second, failure)
+        try expect(try await names(third), is: [], "the jobs claimed on a third node after two had failed")
+        try expect(try await names(first), is: [], "the jobs claimed on the first node after the second had failed")
+        try await pass(.seconds(601), third)
+        try expect(try await names(third), is: ["a"], "the jobs claimed after the backoff")
+    }
+
     func checkHardDelays() async throws {
         let worker = try await register()
         let id = try await push("a").id

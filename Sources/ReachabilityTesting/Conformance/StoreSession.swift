@@ -67,8 +67,8 @@ final class StoreSession: Sendable {
         try one(try await store.push([job], limit: limit), "push")
     }
 
-    func register(queue: String = StoreSession.queue) async throws -> WorkerID {
-        try await store.register(queue: queue, node: "node")
+    func register(queue: String = StoreSession.queue, node: String = "node") async throws -> WorkerID {
+        try await store.register(queue: queue, node: node)
     }
 
     /// Claims from the lanes that a condition selects; all lanes stay named in each claim.

@@ -19,6 +19,33 @@ struct MemoryLane: Sendable {
         }
     }
 
+    /// Jobs whose delay after a network failure binds the same node.
+    private struct Outage: Sendable {
+        /// The jobs by priority and position.
+        var voidable = LazyHeap()
+        /// Those that had failed after the edge of a claim, by their failures; not in ``voidable``.
+        var recent = LazyHeap()
+
+        /// Makes jobs voidable again that failed before an edge.
+        mutating func refresh(edge: StoreInstant, _ jobs: StoredJobTable) {
+            while let entry = recent.popFirst(through: edge.advanced(by: .nanoseconds(-1)).nanoseconds, jobs) {
+                let job = jobs[entry.position]
+                let priority = MemoryLane.effective(job.priority, runnable: job.runnable)
+                voidable.insert(MemoryLane.key(priority, entry.position), entry.position, stamp: entry.stamp, jobs)
+            }
+        }
+
+        /// Returns the first job whose delay a reconnect has ended; puts aside those that failed after it.
+        mutating func first(before edge: StoreInstant, _ jobs: StoredJobTable) -> LazyHeap.Entry? {
+            while let entry = voidable.first(jobs) {
+                guard let since = jobs[entry.position].history.softDelay?.since, since >= edge else { return entry }
+                _ = voidable.popFirst(through: entry.key, jobs)
+                recent.insert(since.nanoseconds, entry.position, stamp: entry.stamp, jobs)
+            }
+            return nil
+        }
+    }
+
     let lane: Lane
     let queue: Int32
     /// The index of its destination's hold.
@@ -35,10 +62,8 @@ struct MemoryLane: Sendable {
     private var delayed = LazyHeap()
     /// Jobs with a delay that a reconnect voids, by its end.
     private var network = LazyHeap()
-    /// The same jobs by priority and position.
-    private var voidable = LazyHeap()
-    /// Those that had failed after the edge of a claim, by their failures; not in ``voidable``.
-    private var recent = LazyHeap()
+    /// The same jobs by the node that the delay binds; `nil` for all nodes.
+    private var outages: [String?: Outage] = [:]
 
     init(_ lane: Lane, queue: Int32, hold: Int32) { (self.lane, self.queue, self.hold) = (lane, queue, hold) }
 
@@ -59,7 +84,8 @@ struct MemoryLane: Sendable {
             jobs[position].place = .network
             network.insert(networkUntil.nanoseconds, position, stamp: stamp, jobs)
             let priority = Self.effective(job.priority, runnable: job.runnable)
-            voidable.insert(Self.key(priority, position), position, stamp: stamp, jobs)
+            outages[history.boundNode, default: Outage()]
+                .voidable.insert(Self.key(priority, position), position, stamp: stamp, jobs)
         } else {
             let reading = clock.reading(now)
             let priority = Self.effective(job.priority, runnable: job.runnable)
@@ -78,7 +104,7 @@ struct MemoryLane: Sendable {
     }
 
     /// Moves jobs whose delay has ended, or that have waited for long.
-    mutating func refresh(edge: StoreInstant?, _ jobs: inout StoredJobTable, _ now: StoreInstant) {
+    mutating func refresh(_ jobs: inout StoredJobTable, _ now: StoreInstant) {
         while let entry = delayed.popFirst(through: now.nanoseconds, jobs) { insert(entry.position, &jobs, now) }
         while let entry = network.popFirst(through: now.nanoseconds, jobs) { insert(entry.position, &jobs, now) }
         while let entry = ageing.popFirst(through: clock.reading(now) - Self.ageing, jobs) {
@@ -86,24 +112,28 @@ struct MemoryLane: Sendable {
             ready[JobPriority.normal.rawValue].insert(
                 entry.position, entry.position, stamp: jobs[entry.position].stamp, jobs)
         }
-        guard let edge else { return }
-        while let entry = recent.popFirst(through: edge.advanced(by: .nanoseconds(-1)).nanoseconds, jobs) {
-            let job = jobs[entry.position]
-            let priority = Self.effective(job.priority, runnable: job.runnable)
-            voidable.insert(Self.key(priority, entry.position), entry.position, stamp: entry.stamp, jobs)
-        }
     }
 
     /// Returns the job to claim next.
-    mutating func first(edge: StoreInstant?, index: Int32, _ jobs: StoredJobTable) -> Candidate? {
+    ///
+    /// - Parameters:
+    ///   - edge: The node's last reconnect.
+    ///   - node: The node that claims.
+    mutating func first(edge: StoreInstant?, node: String, index: Int32, _ jobs: StoredJobTable) -> Candidate? {
         var best: Candidate?
         for priority in JobPriority.allCases.reversed() where best == nil {
             guard let entry = ready[priority.rawValue].first(jobs) else { continue }
             best = Candidate(priority: priority, position: entry.position, lane: index)
         }
-        guard let edge, let entry = firstVoid(edge, jobs) else { return best }
-        let candidate = Candidate(priority: Self.priority(ofKey: entry.key), position: entry.position, lane: index)
-        return min(best ?? candidate, candidate)
+        for owner in outages.keys {
+            // A failure of another node's network says nothing about this one's.
+            guard let edge = owner == nil || owner == node ? edge : StoreInstant(nanoseconds: .max) else { continue }
+            outages[owner]?.refresh(edge: edge, jobs)
+            guard let entry = outages[owner]?.first(before: edge, jobs) else { continue }
+            let candidate = Candidate(priority: Self.priority(ofKey: entry.key), position: entry.position, lane: index)
+            best = min(best ?? candidate, candidate)
+        }
+        return best
     }
 
     /// Returns the end of the first delay; jobs whose delay is void count only if they have not all been claimed.
@@ -111,22 +141,12 @@ struct MemoryLane: Sendable {
         [delayed.first(jobs), network.first(jobs)].compactMap { $0.map { StoreInstant(nanoseconds: $0.key) } }.min()
     }
 
-    /// Returns the first job whose delay a reconnect has ended; puts aside those that failed after it.
-    private mutating func firstVoid(_ edge: StoreInstant, _ jobs: StoredJobTable) -> LazyHeap.Entry? {
-        while let entry = voidable.first(jobs) {
-            guard let since = jobs[entry.position].history.softDelay?.since, since >= edge else { return entry }
-            _ = voidable.popFirst(through: entry.key, jobs)
-            recent.insert(since.nanoseconds, entry.position, stamp: entry.stamp, jobs)
-        }
-        return nil
-    }
-
-    private static func effective(_ priority: JobPriority, runnable: Int64) -> JobPriority {
+    fileprivate static func effective(_ priority: JobPriority, runnable: Int64) -> JobPriority {
         priority == .bulk && runnable >= ageing ? .normal : priority
     }
 
     /// Orders by priority, then by position, which needs less than 60 bits.
-    private static func key(_ priority: JobPriority, _ position: Int64) -> Int64 {
+    fileprivate static func key(_ priority: JobPriority, _ position: Int64) -> Int64 {
         Int64(JobPriority.interactive.rawValue - priority.rawValue) << 60 | position
     }
 

@@ -41,7 +41,7 @@ public final class MemoryStore: JobStore {
 
     /// Adds a worker.
     public func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
-        change { $0.register(queue: queue) }
+        change { $0.register(queue: queue, node: node) }
     }
 
     /// Removes a worker; jobs that it has claimed are available again, uncharged.

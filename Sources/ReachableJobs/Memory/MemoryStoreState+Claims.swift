@@ -7,21 +7,23 @@ extension MemoryStoreState {
         var lane: Int32
         var remaining: Int
         var edge: StoreInstant?
+        var node: String
     }
 
     /// Claims jobs; `nil` if the worker's lease has ended.
     mutating func claim(_ request: ClaimRequest) -> Claims? {
-        guard let queue = workers[request.worker]?.queue else { return nil }
+        guard let worker = workers[request.worker] else { return nil }
+        let queue = worker.queue
         var claims = Claims(
             jobs: [], newLanes: newLanes(of: queue, after: request.lastKnownLane), isPaused: queues[Int(queue)].isPaused,
             hasMore: false, nextDue: nil, now: now)
-        var opened = claims.isPaused ? [] : openedLanes(request, queue)
+        var opened = claims.isPaused ? [] : openedLanes(request, queue, node: worker.node)
         openLanes(opened.map(\.lane), of: request.worker, at: now)
         var candidates = Heap<MemoryLane.Candidate>()
         // The place of each candidate's lane in the request.
         var places: [Int32: Int] = [:]
         for (place, open) in opened.enumerated() {
-            lanes[Int(open.lane)].refresh(edge: open.edge, &jobs, now)
+            lanes[Int(open.lane)].refresh(&jobs, now)
             guard !isHeld(open.lane), let first = first(of: open) else { continue }
             if open.remaining > 0 { candidates.insert(first) } else { claims.hasMore = true }
             places[open.lane] = place
@@ -45,14 +47,14 @@ extension MemoryStoreState {
     }
 
     /// Returns the lanes of a request that are the queue's, each once.
-    private mutating func openedLanes(_ request: ClaimRequest, _ queue: Int32) -> [Opened] {
+    private mutating func openedLanes(_ request: ClaimRequest, _ queue: Int32, node: String) -> [Opened] {
         lastRequest += 1
         var opened: [Opened] = []
         for open in request.lanes where open.lane > 0 && open.lane <= Lane.ID(lanes.count) {
             let number = Int(open.lane - 1)
             guard lanes[number].queue == queue, lanes[number].lastRequest != lastRequest else { continue }
             lanes[number].lastRequest = lastRequest
-            opened.append(Opened(lane: Int32(number), remaining: open.limit, edge: open.edge))
+            opened.append(Opened(lane: Int32(number), remaining: open.limit, edge: open.edge, node: node))
         }
         return opened
     }
@@ -60,7 +62,7 @@ extension MemoryStoreState {
     private func isHeld(_ lane: Int32) -> Bool { holds[Int(lanes[Int(lane)].hold)].until > now }
 
     private mutating func first(of open: Opened) -> MemoryLane.Candidate? {
-        lanes[Int(open.lane)].first(edge: open.edge, index: open.lane, jobs)
+        lanes[Int(open.lane)].first(edge: open.edge, node: open.node, index: open.lane, jobs)
     }
 
     /// Returns the time at which a lane's next job may run that may not run now.
@@ -95,10 +97,13 @@ extension MemoryStoreState {
         guard let position = position(of: result.ticket, by: worker) else { return false }
         var history = jobs[position].history
         let crashes = history.counters.crashes
+        let node = workers[worker]?.node
+        // A second node that fails within the delay of the first one shows that it is not the first one's network.
+        let isSecondNode = history.softDelay.map { $0.isNetwork && $0.until > now } ?? false && history.boundNode != node
         history.counters = result.counters
         history.counters.crashes = crashes
         if let error = result.storedError { history.lastError = error }
-        (history.softDelay, history.hardUntil) = (nil, nil)
+        (history.softDelay, history.boundNode, history.hardUntil) = (nil, nil, nil)
         if let duration = result.holdsDestination { hold(position, for: duration) }
         switch result.outcome {
         case .succeeded: end(position, .succeeded, history)
@@ -110,6 +115,7 @@ extension MemoryStoreState {
         case .again(let soft, let isNetwork, let hard):
             let time = min(result.time ?? now, now)
             if soft > .zero { history.softDelay = .init(until: time.advanced(by: soft), since: time, isNetwork: isNetwork) }
+            if isNetwork, !isSecondNode { history.boundNode = node }
             history.hardUntil = hard.map { time.advanced(by: $0) }
             jobs[position].history = history
             setState(position, .available)

@@ -9,6 +9,7 @@ struct MemoryStoreState: Sendable {
     /// A registered worker whose lease has not ended.
     struct Worker: Sendable {
         let queue: Int32
+        let node: String
         var leaseEnd: StoreInstant
         /// The positions of the jobs that it has claimed.
         var claims: Set<Int64> = []
@@ -96,11 +97,11 @@ struct MemoryStoreState: Sendable {
     }
 
     /// Adds a worker.
-    mutating func register(queue: String) -> WorkerID {
+    mutating func register(queue: String, node: String) -> WorkerID {
         lastWorker += 1
         let id = WorkerID(rawValue: lastWorker)
         let leaseEnd = now.advanced(by: StoreLease.duration)
-        workers[id] = Worker(queue: number(ofQueue: queue), leaseEnd: leaseEnd)
+        workers[id] = Worker(queue: number(ofQueue: queue), node: node, leaseEnd: leaseEnd)
         nextLeaseEnd = min(nextLeaseEnd, leaseEnd)
         return id
     }

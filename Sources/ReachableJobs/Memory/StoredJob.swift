@@ -23,6 +23,8 @@ struct StoredJob: Sendable {
     struct History: Sendable {
         var counters = DurableJob.Counters()
         var softDelay: DurableJob.SoftDelay?
+        /// The node that the soft delay of a network failure binds; `nil` for all nodes.
+        var boundNode: String?
         var hardUntil: StoreInstant?
         var lastError: String?
         var failureReason: String?

@@ -90,7 +90,7 @@ struct QueueWorld {
 
     private mutating func touchStore() { store.advance(to: StoreInstant(nanoseconds: now), date: date) }
 
-    mutating func note(_ text: @autoclosure () -> String) { if hasTrail { trail.append(text()) } }
+    mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
 
     func job(_ id: DurableJobID) -> DurableJob? {
         store.positions[id].map { store.durable(store.jobs[$0]) }
@@ -194,7 +194,7 @@ struct QueueWorld {
         let unknown = JobStoreError(.unknownWorker, "unknown", next: "register")
         if turn.registers {
             try part()
-            reply.worker = store.register(queue: "default")
+            reply.worker = store.register(queue: "default", node: "node")
         }
         guard let worker = turn.worker else { return }
         if !turn.writes.results.isEmpty {

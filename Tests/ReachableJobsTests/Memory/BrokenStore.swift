@@ -141,6 +141,38 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 }
             })
         },
+        BrokenStore(.nodes, "binds every node") { warped in
+            var copy = warped
+            let store = warped.store
+            copy.registering = { (queue, _) throws(JobStoreError) in try await store.register(queue: queue, node: "any") }
+            return copy
+        },
+        BrokenStore(.nodes, "binds only the worker") { warped in
+            var copy = warped
+            let store = warped.store
+            copy.registering = { (queue, _) throws(JobStoreError) in
+                try await store.register(queue: queue, node: "\(DurableJobID())")
+            }
+            return copy
+        },
+        BrokenStore(.nodes, "never binds a node that has not failed") { warped in
+            var copy = warped
+            let store = warped.store
+            let fresh = Mutex<Set<WorkerID>>([])
+            copy.registering = { (queue, node) throws(JobStoreError) in
+                let worker = try await store.register(queue: queue, node: node)
+                if node == "third" { fresh.withLock { _ = $0.insert(worker) } }
+                return worker
+            }
+            copy.claiming = { (request) throws(JobStoreError) in
+                var request = request
+                if fresh.withLock({ $0.contains(request.worker) }) {
+                    for index in request.lanes.indices { request.lanes[index].edge = StoreInstant(nanoseconds: .max) }
+                }
+                return try await store.claim(request)
+            }
+            return copy
+        },
         BrokenStore(.hardDelays, "forgets the server's order") { warped in
             warped.changingResults { result in
                 if case .again(let soft, let isNetwork, _) = result.outcome {

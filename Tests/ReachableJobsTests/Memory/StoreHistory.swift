@@ -192,9 +192,10 @@ struct StoreHistory {
             oracle.end(id, isCrash: choice == 1)
         } else {
             let queue = chance(80) ? "q" : "other"
-            let id = try await store.register(queue: queue, node: "n")
+            let node = chance(70) ? "n" : "m"
+            let id = try await store.register(queue: queue, node: node)
             if oracle.workers[id] != nil { return "\(id) was given twice" }
-            oracle.workers[id] = .init(queue: queue, leaseEnd: oracle.now.advanced(by: StoreLease.duration))
+            oracle.workers[id] = .init(queue: queue, node: node, leaseEnd: oracle.now.advanced(by: StoreLease.duration))
         }
         return nil
     }

@@ -12,9 +12,10 @@ extension StoreOracle {
 
     /// Checks and takes over the answer to a claim; returns what is wrong.
     mutating func claim(_ request: ClaimRequest, _ answer: Claims?) -> String? {
-        guard let queue = workers[request.worker]?.queue else {
+        guard let worker = workers[request.worker] else {
             return answer == nil ? nil : "an unknown worker's claim has an answer"
         }
+        let (queue, node) = (worker.queue, worker.node)
         guard let answer else { return "a worker's claim has no answer" }
         let isPaused = paused.contains(queue)
         if answer.isPaused != isPaused { return "isPaused is \(answer.isPaused)" }
@@ -27,7 +28,7 @@ extension StoreOracle {
         }
         workers[request.worker]?.lanes = Set(open.keys)
         for index in jobs.indices where open[lane(of: jobs[index].job)] != nil && !jobs[index].isSeen {
-            jobs[index].isSeen = mayRun(index, edge: nil)
+            jobs[index].isSeen = mayRun(index, edge: nil, node: nil)
         }
         for claimed in answer.jobs {
             if let flaw = take(claimed, request.worker, &open) { return flaw }
@@ -35,17 +36,17 @@ extension StoreOracle {
         if answer.jobs.count > request.limit { return "\(answer.jobs.count) jobs exceed the limit" }
         let left = jobs.indices.filter { index in
             guard let lane = open[lane(of: jobs[index].job)] else { return false }
-            return hold(jobs[index].job) <= now && mayRun(index, edge: lane.edge)
+            return hold(jobs[index].job) <= now && mayRun(index, edge: lane.edge, node: node)
         }
         let claimable = left.filter { (open[lane(of: jobs[$0].job)]?.remaining ?? 0) > 0 }
         if answer.jobs.count < request.limit, !claimable.isEmpty { return "\(claimable.count) more jobs could be claimed" }
         if answer.hasMore == left.isEmpty { return "hasMore is \(answer.hasMore), \(left.count) jobs are left" }
-        return checkNextDue(answer, open)
+        return checkNextDue(answer, open, node)
     }
 
     /// Returns true if a job is available, and nothing but a server's hold delays it.
-    private func mayRun(_ index: Int, edge: StoreInstant?) -> Bool {
-        jobs[index].job.state == .available && due(jobs[index].job, edge: edge) <= now && !isBlocked(index)
+    private func mayRun(_ index: Int, edge: StoreInstant?, node: String?) -> Bool {
+        jobs[index].job.state == .available && due(index, edge: edge, node: node) <= now && !isBlocked(index)
     }
 
     private mutating func take(
@@ -53,13 +54,13 @@ extension StoreOracle {
     ) -> String? {
         guard let index = jobs.firstIndex(where: { $0.job.id == claimed.job.id }) else { return "an unknown job was claimed" }
         let job = jobs[index].job
-        let place = lane(of: job)
+        let (place, node) = (lane(of: job), workers[worker]?.node)
         guard let lane = open[place], lane.remaining > 0 else { return "\(job.position) is of a closed lane" }
-        guard mayRun(index, edge: lane.edge), hold(job) <= now else { return "\(job.position) may not run" }
+        guard mayRun(index, edge: lane.edge, node: node), hold(job) <= now else { return "\(job.position) may not run" }
         guard claimed.claim > jobs[index].claim else { return "\(job.position) has an old number" }
         let better = jobs.indices.first { other in
             guard other != index, let lane = open[self.lane(of: jobs[other].job)], lane.remaining > 0 else { return false }
-            return isCertainlyBefore(other, index) && mayRun(other, edge: lane.edge) && hold(jobs[other].job) <= now
+            return isCertainlyBefore(other, index) && mayRun(other, edge: lane.edge, node: node) && hold(jobs[other].job) <= now
         }
         if let better { return "\(job.position) was claimed before \(jobs[better].job.position)" }
         open[place]?.remaining -= 1
@@ -78,11 +79,11 @@ extension StoreOracle {
         return priority == .bulk && runnable >= Self.ageing ? .normal : priority
     }
 
-    private func checkNextDue(_ answer: Claims, _ open: [Lane.ID: Open]) -> String? {
+    private func checkNextDue(_ answer: Claims, _ open: [Lane.ID: Open], _ node: String) -> String? {
         let times = jobs.indices.compactMap { index -> StoreInstant? in
             let job = jobs[index].job
             guard job.state == .available, !isBlocked(index), let lane = open[lane(of: job)] else { return nil }
-            let time = max(due(job, edge: lane.edge), hold(job))
+            let time = max(due(index, edge: lane.edge, node: node), hold(job))
             return time > now ? time : nil
         }
         let wanted = times.min()

@@ -6,6 +6,7 @@ import ReachableRetry
 struct StoreOracle {
     struct Worker {
         var queue: String
+        var node: String
         var leaseEnd: StoreInstant
         /// The lanes that its last claim named.
         var lanes: Set<Lane.ID> = []
@@ -16,6 +17,8 @@ struct StoreOracle {
         var claim: Int64 = 0
         var worker: WorkerID?
         var isStarted = false
+        /// The node that its network delay binds; `nil` for all.
+        var boundNode: String?
         var ended: StoreInstant?
         /// The bounds of its runnable time: the store may begin to count when a claim has seen that the job may run.
         var least = Duration.zero
@@ -48,8 +51,11 @@ struct StoreOracle {
         return [job.notBefore, job.hardUntil, soft].compactMap(\.self).max() ?? StoreInstant(nanoseconds: .min)
     }
 
-    func due(_ job: DurableJob, edge: StoreInstant?) -> StoreInstant {
+    /// The time from which a job may run on a node; `nil` for all nodes.
+    func due(_ index: Int, edge: StoreInstant?, node: String? = nil) -> StoreInstant {
+        let job = jobs[index].job
         guard let soft = job.softDelay, soft.isNetwork, !(edge.map { soft.since < $0 } ?? false) else { return fixedDue(job) }
+        if let node, let bound = jobs[index].boundNode, bound != node { return fixedDue(job) }
         return max(fixedDue(job), soft.until)
     }
 
@@ -89,7 +95,7 @@ struct StoreOracle {
             guard let open = leases.max() else { continue }
             let end = min(open, time)
             let start = max(now, hold(jobs[index].job))
-            let begin = max(start, due(jobs[index].job, edge: StoreInstant(nanoseconds: .max)))
+            let begin = max(start, due(index, edge: StoreInstant(nanoseconds: .max)))
             jobs[index].most += max(.zero, begin.duration(to: end))
             if jobs[index].isSeen { jobs[index].least += max(.zero, start.duration(to: end)) }
         }
@@ -190,6 +196,7 @@ struct StoreOracle {
         jobs[index].job.counters = result.counters
         jobs[index].job.counters.crashes = crashes
         if let error = result.error { jobs[index].job.lastError = error }
+        let (earlier, bound, node) = (jobs[index].job.softDelay, jobs[index].boundNode, workers[worker]?.node)
         (jobs[index].job.softDelay, jobs[index].job.hardUntil) = (nil, nil)
         if let duration = result.holdsDestination {
             let job = jobs[index].job
@@ -208,6 +215,8 @@ struct StoreOracle {
             } else {
                 let until = now.advanced(by: soft)
                 jobs[index].job.softDelay = soft > .zero ? .init(until: until, since: now, isNetwork: isNetwork) : nil
+                let isWithin = earlier.map { $0.isNetwork && $0.until > now } ?? false
+                jobs[index].boundNode = isWithin && bound != node ? nil : node
                 jobs[index].job.hardUntil = hard.map { now.advanced(by: $0) }
                 set(index, .available)
             }

@@ -4,6 +4,7 @@ import ReachableJobs
 struct WarpedStore: JobStore {
     let store: MemoryStore
     var pushing: @Sendable ([NewJob], Int?) async throws(JobStoreError) -> [PushReceipt]
+    var registering: @Sendable (String, String) async throws(JobStoreError) -> WorkerID
     var unregistering: @Sendable (WorkerID) async throws(JobStoreError) -> Void
     var extending: @Sendable (WorkerID) async throws(JobStoreError) -> WorkerStatus
     var claiming: @Sendable (ClaimRequest) async throws(JobStoreError) -> Claims
@@ -22,6 +23,7 @@ struct WarpedStore: JobStore {
     init(_ store: MemoryStore) {
         self.store = store
         pushing = { (jobs, limit) throws(JobStoreError) in try await store.push(jobs, limit: limit) }
+        registering = { (queue, node) throws(JobStoreError) in try await store.register(queue: queue, node: node) }
         unregistering = { (worker) throws(JobStoreError) in try await store.unregister(worker) }
         extending = { (worker) throws(JobStoreError) in try await store.extend(worker) }
         claiming = { (request) throws(JobStoreError) in try await store.claim(request) }
@@ -40,7 +42,7 @@ struct WarpedStore: JobStore {
 
     func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] { try await pushing(jobs, limit) }
     func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
-        try await store.register(queue: queue, node: node)
+        try await registering(queue, node)
     }
     func unregister(_ worker: WorkerID) async throws(JobStoreError) { try await unregistering(worker) }
     func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await extending(worker) }
