@@ -366,8 +366,18 @@ public final class SQLiteStore: JobStore {
 
     /// Refuses a database of another program or of a later version, before opening it for writing would change it.
     private static func inspect(_ path: String) throws {
+        do {
+            try inspect(path, readonly: true)
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
+            // A process died while it created the store, or in another transaction with a rollback journal. Every program that
+            // opens the database rolls that back.
+            try inspect(path, readonly: false)
+        }
+    }
+
+    private static func inspect(_ path: String, readonly: Bool) throws {
         var configuration = Configuration()
-        configuration.readonly = true
+        configuration.readonly = readonly
         configuration.busyMode = .timeout(5)
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         _ = try queue.read { db in try checkTables(db, path: path) }
