@@ -136,8 +136,8 @@ public final class SQLiteStore: JobStore {
     ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
     ///   - db: The connection of this store's writer, within a write.
     /// - Throws: ``JobStoreError/Code/otherDatabase`` for another connection; ``JobStoreError/Code/unsynchronized`` if
-    ///   `PRAGMA synchronous` is below FULL: GRDB sets NORMAL for databases in WAL mode, so set it after opening; the errors of
-    ///   ``push(_:limit:)``.
+    ///   `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL mode: GRDB sets NORMAL for databases in WAL
+    ///   mode, so set it after opening; the errors of ``push(_:limit:)``.
     @discardableResult
     public func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard ObjectIdentifier(db) == connection else {
@@ -146,10 +146,11 @@ public final class SQLiteStore: JobStore {
                 next: "push within a write of the database that the store was made with")
         }
         do {
-            guard try Synchronous.current(of: db) >= Synchronous.full.rawValue else {
+            guard try Synchronous.makesCommitsDurable(db) else {
                 throw JobStoreError(
-                    .unsynchronized, "the database would lose commits in a power failure: `synchronous` is below FULL",
-                    next: "after opening it, execute `PRAGMA synchronous = FULL` with `writeWithoutTransaction`")
+                    .unsynchronized,
+                    "the database would lose commits in a power failure: `synchronous` is below FULL, or below EXTRA without a WAL",
+                    next: "after opening it, execute `PRAGMA synchronous = EXTRA` with `writeWithoutTransaction`")
             }
             let isInTransaction = db.isInsideTransaction
             var receipts: [PushReceipt] = []
@@ -337,9 +338,9 @@ public final class SQLiteStore: JobStore {
             }
             return nil
         }
+        guard level == .full, try !Synchronous.makesCommitsDurable(db) else { return nil }
         let old = try Synchronous.current(of: db)
-        guard level == .full, old < level.rawValue else { return nil }
-        try level.set(db)
+        try Synchronous.extra.set(db)
         return old
     }
 
@@ -424,8 +425,11 @@ public final class SQLiteStore: JobStore {
 enum Synchronous: Int {
     /// A commit survives the process.
     case normal = 1
-    /// A commit survives a power failure.
+    /// A commit to the write-ahead log survives a power failure.
     case full = 2
+    /// A commit with a rollback journal survives a power failure, too: it is the deletion of the journal, and no other level
+    /// synchronizes the directory after it.
+    case extra = 3
 
     /// Sets the value, outside of a transaction.
     // SQLite evaluates this pragma when it prepares the statement: a cached statement would do nothing.
@@ -437,7 +441,14 @@ enum Synchronous: Int {
         }
     }
 
-    /// Returns the current value; SQLite's EXTRA is 3.
+    /// Returns the current value.
     static func current(of db: Database) throws -> Int { try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 }
+
+    /// Returns true if commits survive a power failure.
+    static func makesCommitsDurable(_ db: Database) throws -> Bool {
+        let level = try current(of: db)
+        if level != full.rawValue { return level > full.rawValue }
+        return try String.fetchOne(db, sql: "PRAGMA journal_mode") != "delete"
+    }
 }
 #endif

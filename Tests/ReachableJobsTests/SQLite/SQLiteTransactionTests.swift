@@ -103,6 +103,17 @@ struct SQLiteTransactionTests {
         #expect(value == (level == "OFF" ? 0 : 1))
     }
 
+    @Test func aRollbackJournalNeedsItsDirectorySynchronized() async throws {
+        // GRDB's queues keep SQLite's defaults: a rollback journal and FULL.
+        let queue = try DatabaseQueue(path: directory.path + "/other.db")
+        let store = try SQLiteStore(writer: queue, machine: TestMachine().machine)
+        let error = await storeError { try await queue.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) } }
+        #expect(error?.code == .unsynchronized)
+        try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = EXTRA") }
+        try await queue.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        #expect(try await store.find(JobFilter()).map(\.name) == ["a"])
+    }
+
     @Test func workersWakeAfterTheCommit() async throws {
         var hints = store.changes().makeAsyncIterator()
         // The first hint comes with the watch itself.
