@@ -51,8 +51,10 @@ public final class SQLiteStore: JobStore {
 
     /// Keeps the store's tables in the caller's own database, and creates them if they are missing.
     ///
-    /// The database has to be a file on a local disk. Its mode and its settings stay. The tables are no part of the caller's
-    /// migrations, and nothing else should write them.
+    /// The database has to be a file on a local disk, and so has its journal. Its mode and its settings stay. The tables are no
+    /// part of the caller's migrations, and nothing else should write them.
+    ///
+    /// While `PRAGMA synchronous` of the writer is OFF, changes throw ``JobStoreError/Code/unsynchronized``.
     ///
     /// - Throws: ``JobStoreError``.
     public convenience init(writer: any DatabaseWriter) throws(JobStoreError) {
@@ -101,6 +103,7 @@ public final class SQLiteStore: JobStore {
         self.isImpatient = isImpatient
         connection = try writer.writeWithoutTransaction { db in
             try Self.patiently(isImpatient, db) {
+                try Self.checkJournal(db, path: path)
                 try db.inTransaction(.immediate) {
                     try Self.prepareSchema(db, machine, path: path, isOwn: isOwn)
                     return .commit
@@ -338,8 +341,14 @@ public final class SQLiteStore: JobStore {
             }
             return nil
         }
-        guard level == .full, try !Synchronous.makesCommitsDurable(db) else { return nil }
         let old = try Synchronous.current(of: db)
+        guard old > 0 else {
+            // Its checkpoints would overwrite the log before the database is on the disk.
+            throw JobStoreError(
+                .unsynchronized, "a power failure would damage the database, and so lose jobs: `synchronous` is OFF",
+                next: "set it to NORMAL or more on the database's writer")
+        }
+        guard level == .full, try !Synchronous.makesCommitsDurable(db) else { return nil }
         try Synchronous.extra.set(db)
         return old
     }
@@ -397,6 +406,15 @@ public final class SQLiteStore: JobStore {
         }
         try checkVersion(Int64.fetchOne(db, sql: "SELECT schema FROM reachable_meta") ?? 0)
         return true
+    }
+
+    /// Refuses a database whose journal ends with the process.
+    private static func checkJournal(_ db: Database, path: String) throws {
+        let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
+        guard ["memory", "off"].contains(mode) else { return }
+        throw JobStoreError(
+            .unsynchronized, "the end of a process would damage the database \(path): its journal_mode is \(mode)",
+            next: "use WAL mode, for example with a DatabasePool")
     }
 
     /// Refuses tables of later versions.

@@ -64,6 +64,10 @@ struct RecordedHistory {
         } else {
             // Checkpoints in the middle of everything.
             let writer = try Self.writer(owner, path) { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 12") }
+            if owner == .callersQueue {
+                let mode = ["DELETE", "TRUNCATE", "PERSIST"].randomElement(using: &generator) ?? "DELETE"
+                try await writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = \(mode)") }
+            }
             store = try SQLiteStore(writer: writer, machine: machine.machine)
             if Bool.random(using: &generator) {
                 let level = owner == .callersPool ? "FULL" : "EXTRA"
