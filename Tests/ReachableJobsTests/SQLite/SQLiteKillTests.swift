@@ -22,20 +22,28 @@ struct SQLiteKillTests {
             let output = Pipe()
             var running: [ProbeWorker] = []
             for _ in 0..<workers { running.append(try ProbeWorker(path, effects, output: output)) }
-            var pushed = 0
+            var (pushed, read) = (0, 0)
             for _ in 0..<Self.kills {
                 let new = (0..<20).map { Self.job(pushed + $0) }
                 pushed += new.count
                 _ = try await store.push(new, limit: nil)
                 // Each job gives a line at least: this many will come, whichever worker prints them.
-                for _ in 0..<Int.random(in: 0..<20, using: &generator) { _ = running[0].readLine() }
+                let lines = min(Int.random(in: 0..<40, using: &generator), pushed - read)
+                for _ in 0..<lines { _ = running[0].readLine() }
+                read += lines
                 let killed = Int.random(in: 0..<workers, using: &generator)
                 running[killed].kill()
                 running[killed] = try ProbeWorker(path, effects, output: output)
             }
+            // Otherwise a full pipe would stop the workers.
+            let rest = Task(executorPreference: ThreadPerJobExecutor()) { [worker = running[0]] in
+                while worker.readLine() != nil {}
+            }
             var hints = store.changes().makeAsyncIterator()
             while try await store.count(queue: "default").contains(where: { !$0.state.isFinal }) { await hints.next() }
             for worker in running { worker.kill() }
+            try output.fileHandleForWriting.close()
+            await rest.value
             try check(try await store.find(JobFilter()), pushed, effects, "\(workers) workers, seed \(seed)")
         }
     }
