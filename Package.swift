@@ -88,7 +88,14 @@ let package = Package(
         .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
             name: "ReachableJobsTests",
-            dependencies: ["Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", "jobs-probe", sqlite]),
+            dependencies: [
+                "Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", "jobs-probe", sqlite,
+                .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
+            ]),
+        // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
+        .target(
+            name: "CRecordingVFS", path: "Tests/CRecordingVFS",
+            cSettings: [.define("RECORDS_SQLITE", .when(traits: ["SQLite"]))]),
         // A worker that tests kill.
         .executableTarget(
             name: "jobs-probe", dependencies: ["Reachability", "ReachabilityTesting", "ReachableJobs", "ReachableRetry"],

@@ -5,9 +5,11 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 
-/// A worker on a SQLite store, for tests that kill it: `jobs-probe STORE EFFECTS`.
+/// A worker on a SQLite store, for tests that stop and kill it: `jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]`.
 ///
-/// The effect of a job is a line with its name, appended to a file. The worker prints a line for each effect.
+/// The effect of a job is a line with its name, appended to a file. The worker prints a line for each effect, and `refused` for
+/// each result that came too late. With `hold`, an attempt prints that it begins and waits for a byte of standard input. With
+/// `ahead`, the clock of its leases is ahead of that of other processes.
 @main struct JobsProbe {
     private struct Effect: JobParameters {
         static let jobName = "effect"
@@ -20,23 +22,58 @@ import ReachableRetry
 
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count == 3 else {
-            print("usage: jobs-probe STORE EFFECTS")
+        guard arguments.count >= 3 else {
+            print("usage: jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]")
             exit(64)
         }
+        let options = arguments.dropFirst(3)
+        let holds = options.contains("hold")
+        let ahead = options.compactMap { $0.hasPrefix("ahead=") ? Int64($0.dropFirst(6)) : nil }.first ?? 0
         let effects = open(arguments[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
         guard effects >= 0 else { throw Failure(errno: errno) }
         let monitor = ReachabilityMonitor(SimulatedNetwork.online())
         let running = Task { try await monitor.run() }
-        let queue = JobQueue(try SQLiteStore(path: arguments[1]), bus: RetryBus(monitor))
+        let store = try SQLiteStore(path: arguments[1], machine: machine(ahead: ahead))
+        let queue = JobQueue(store, bus: RetryBus(monitor))
         queue.registerJob(parameters: Effect.self, policy: .default.giveUpAfter(maxAttempts: nil)) { effect, _ in
-            // One write(2) with O_APPEND is one line, whenever the process dies.
-            let line = Array((effect.name + "\n").utf8)
-            guard write(effects, line, line.count) == line.count else { throw Failure(errno: errno) }
-            _ = write(STDOUT_FILENO, line, line.count)
+            if holds {
+                try append("begins \(effect.name)", to: STDOUT_FILENO)
+                await byte()
+            }
+            try append(effect.name, to: effects)
+            try append(effect.name, to: STDOUT_FILENO)
+        }
+        let events = queue.events
+        let listening = Task {
+            for await event in events { if case .refused = event.kind { try append("refused", to: STDOUT_FILENO) } }
         }
         await queue.run()
+        listening.cancel()
         running.cancel()
+    }
+
+    private static func machine(ahead: Int64) -> SQLiteMachine {
+        var machine = SQLiteMachine.kernel
+        machine.monotonic = { SQLiteMachine.kernel.monotonic() + ahead * 1_000_000_000 }
+        return machine
+    }
+
+    /// Appends a line: one write(2) with O_APPEND, whenever the process dies.
+    private static func append(_ text: String, to descriptor: Int32) throws {
+        let line = Array((text + "\n").utf8)
+        guard write(descriptor, line, line.count) == line.count else { throw Failure(errno: errno) }
+    }
+
+    /// Waits for a byte of standard input, on a thread of its own; not ended by cancellation.
+    private static func byte() async {
+        await withCheckedContinuation { continuation in
+            let thread = startThread {
+                var byte: UInt8 = 0
+                _ = read(STDIN_FILENO, &byte, 1)
+                continuation.resume()
+            }
+            if let thread { pthread_detach(thread) } else { continuation.resume() }
+        }
     }
 }
 #else

@@ -51,8 +51,10 @@ public final class SQLiteStore: JobStore {
 
     /// Keeps the store's tables in the caller's own database, and creates them if they are missing.
     ///
-    /// The database has to be a file on a local disk. Its mode and its settings stay. The tables are no part of the caller's
-    /// migrations, and nothing else should write them.
+    /// The database has to be a file on a local disk, and so has its journal. Its mode and its settings stay. The tables are no
+    /// part of the caller's migrations, and nothing else should write them.
+    ///
+    /// While `PRAGMA synchronous` of the writer is OFF, changes throw ``JobStoreError/Code/unsynchronized``.
     ///
     /// - Throws: ``JobStoreError``.
     public convenience init(writer: any DatabaseWriter) throws(JobStoreError) {
@@ -101,6 +103,7 @@ public final class SQLiteStore: JobStore {
         self.isImpatient = isImpatient
         connection = try writer.writeWithoutTransaction { db in
             try Self.patiently(isImpatient, db) {
+                try Self.checkJournal(db, path: path)
                 try db.inTransaction(.immediate) {
                     try Self.prepareSchema(db, machine, path: path, isOwn: isOwn)
                     return .commit
@@ -136,8 +139,8 @@ public final class SQLiteStore: JobStore {
     ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
     ///   - db: The connection of this store's writer, within a write.
     /// - Throws: ``JobStoreError/Code/otherDatabase`` for another connection; ``JobStoreError/Code/unsynchronized`` if
-    ///   `PRAGMA synchronous` is below FULL: GRDB sets NORMAL for databases in WAL mode, so set it after opening; the errors of
-    ///   ``push(_:limit:)``.
+    ///   `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL mode: GRDB sets NORMAL for databases in WAL
+    ///   mode, so set it after opening; the errors of ``push(_:limit:)``.
     @discardableResult
     public func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard ObjectIdentifier(db) == connection else {
@@ -146,10 +149,11 @@ public final class SQLiteStore: JobStore {
                 next: "push within a write of the database that the store was made with")
         }
         do {
-            guard try Synchronous.current(of: db) >= Synchronous.full.rawValue else {
+            guard try Synchronous.makesCommitsDurable(db) else {
                 throw JobStoreError(
-                    .unsynchronized, "the database would lose commits in a power failure: `synchronous` is below FULL",
-                    next: "after opening it, execute `PRAGMA synchronous = FULL` with `writeWithoutTransaction`")
+                    .unsynchronized,
+                    "the database would lose commits in a power failure: `synchronous` is below FULL, or below EXTRA without a WAL",
+                    next: "after opening it, execute `PRAGMA synchronous = EXTRA` with `writeWithoutTransaction`")
             }
             let isInTransaction = db.isInsideTransaction
             var receipts: [PushReceipt] = []
@@ -338,8 +342,14 @@ public final class SQLiteStore: JobStore {
             return nil
         }
         let old = try Synchronous.current(of: db)
-        guard level == .full, old < level.rawValue else { return nil }
-        try level.set(db)
+        guard old > 0 else {
+            // Its checkpoints would overwrite the log before the database is on the disk.
+            throw JobStoreError(
+                .unsynchronized, "a power failure would damage the database, and so lose jobs: `synchronous` is OFF",
+                next: "set it to NORMAL or more on the database's writer")
+        }
+        guard level == .full, try !Synchronous.makesCommitsDurable(db) else { return nil }
+        try Synchronous.extra.set(db)
         return old
     }
 
@@ -366,8 +376,18 @@ public final class SQLiteStore: JobStore {
 
     /// Refuses a database of another program or of a later version, before opening it for writing would change it.
     private static func inspect(_ path: String) throws {
+        do {
+            try inspect(path, readonly: true)
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
+            // A process died while it created the store, or in another transaction with a rollback journal. Every program that
+            // opens the database rolls that back.
+            try inspect(path, readonly: false)
+        }
+    }
+
+    private static func inspect(_ path: String, readonly: Bool) throws {
         var configuration = Configuration()
-        configuration.readonly = true
+        configuration.readonly = readonly
         configuration.busyMode = .timeout(5)
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         _ = try queue.read { db in try checkTables(db, path: path) }
@@ -386,6 +406,15 @@ public final class SQLiteStore: JobStore {
         }
         try checkVersion(Int64.fetchOne(db, sql: "SELECT schema FROM reachable_meta") ?? 0)
         return true
+    }
+
+    /// Refuses a database whose journal ends with the process.
+    private static func checkJournal(_ db: Database, path: String) throws {
+        let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
+        guard ["memory", "off"].contains(mode) else { return }
+        throw JobStoreError(
+            .unsynchronized, "the end of a process would damage the database \(path): its journal_mode is \(mode)",
+            next: "use WAL mode, for example with a DatabasePool")
     }
 
     /// Refuses tables of later versions.
@@ -414,8 +443,11 @@ public final class SQLiteStore: JobStore {
 enum Synchronous: Int {
     /// A commit survives the process.
     case normal = 1
-    /// A commit survives a power failure.
+    /// A commit to the write-ahead log survives a power failure.
     case full = 2
+    /// A commit with a rollback journal survives a power failure, too: it is the deletion of the journal, and no other level
+    /// synchronizes the directory after it.
+    case extra = 3
 
     /// Sets the value, outside of a transaction.
     // SQLite evaluates this pragma when it prepares the statement: a cached statement would do nothing.
@@ -427,7 +459,14 @@ enum Synchronous: Int {
         }
     }
 
-    /// Returns the current value; SQLite's EXTRA is 3.
+    /// Returns the current value.
     static func current(of db: Database) throws -> Int { try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 }
+
+    /// Returns true if commits survive a power failure.
+    static func makesCommitsDurable(_ db: Database) throws -> Bool {
+        let level = try current(of: db)
+        if level != full.rawValue { return level > full.rawValue }
+        return try String.fetchOne(db, sql: "PRAGMA journal_mode") != "delete"
+    }
 }
 #endif

@@ -2,13 +2,17 @@
 import Foundation
 import ReachableJobs
 import Synchronization
+import Testing
 
 /// A directory that is deleted at the end.
 final class TemporaryDirectory: Sendable {
     let path: String
 
-    init() throws {
-        path = NSTemporaryDirectory() + "/reachable-jobs-" + UUID().uuidString
+    /// A file system in memory, if there is one: for tests that would wait for the disk most of the time.
+    static let memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : NSTemporaryDirectory()
+
+    init(in parent: String = NSTemporaryDirectory()) throws {
+        path = parent + "/reachable-jobs-" + UUID().uuidString
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     }
@@ -99,6 +103,50 @@ extension DurableJob {
     var name: String { String(decoding: payload, as: UTF8.self) }
 }
 
+/// A file system of 1 MiB in memory, for users that may mount one.
+struct SmallDisk {
+    private let directory: TemporaryDirectory
+    var path: String { directory.path }
+
+    static let mayMount: Bool = {
+        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=1m") == 0 else { return false }
+        return umount2(directory.path, Int32(MNT_DETACH)) == 0
+    }()
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        try #require(mount("tmpfs", directory.path, "tmpfs", 0, "size=1m,mode=700") == 0)
+    }
+
+    /// Unmounts it, also while files are open.
+    func unmount() { umount2(path, Int32(MNT_DETACH)) }
+
+    /// Mounts it again with other options.
+    func remount(_ flags: Int = 0, _ options: String? = nil) throws {
+        try #require(mount("tmpfs", path, nil, UInt(MS_REMOUNT | flags), options) == 0)
+    }
+
+    /// Writes a file until no space is left.
+    func fill() throws {
+        let descriptor = open(path + "/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        let block = [UInt8](repeating: 0, count: 4096)
+        while write(descriptor, block, block.count) > 0 {}
+        #expect(errno == ENOSPC)
+    }
+
+    /// Deletes the file of ``fill()``.
+    func clear() throws { try FileManager.default.removeItem(atPath: path + "/filler") }
+}
+
+/// Waits until the jobs of a store meet a condition.
+func waitForJobs(of store: SQLiteStore, until isMet: ([DurableJob]) -> Bool) async throws {
+    var hints = store.changes().makeAsyncIterator()
+    while try await !isMet(store.find(JobFilter())) { await hints.next() }
+}
+
 /// A python process: a stranger that uses the same files.
 final class Stranger: Sendable {
     private let process: Process
@@ -114,6 +162,9 @@ final class Stranger: Sendable {
         try process.run()
         _ = output.fileHandleForReading.readData(ofLength: 1)
     }
+
+    /// Waits until the script prints another, empty line.
+    func waitForLine() { _ = output.fileHandleForReading.readData(ofLength: 1) }
 
     /// Lets the script read a line.
     func go() { input.fileHandleForWriting.write(Data("\n".utf8)) }

@@ -104,6 +104,48 @@ struct SQLiteFileTests {
         #expect(openError(directory.path + "/jobs.db", mounts: line("fuse.fuse-overlayfs")) == nil)
     }
 
+    @Test func aCallersDatabaseOnANetworkFileSystemIsRefused() throws {
+        let directory = try TemporaryDirectory()
+        let writer = try DatabaseQueue(path: directory.path + "/app.db")
+        var info = stat()
+        try #require(stat(directory.path, &info) == 0)
+        var machine = SQLiteMachine.kernel
+        let (major, minor) = ((info.st_dev >> 8) & 0xfff, info.st_dev & 0xff | (info.st_dev >> 12) & ~0xff)
+        machine.mounts = { "36 35 \(major):\(minor) / /mnt rw - nfs4 server:/share rw" }
+        let (refusing, accepting) = (machine, SQLiteMachine.kernel)
+        #expect(throws: JobStoreError.self) { try SQLiteStore(writer: writer, machine: refusing) }
+        #expect(try writer.read { try !$0.tableExists("reachable_meta") })
+        _ = try SQLiteStore(writer: writer, machine: accepting)
+        #expect(try writer.read { try $0.tableExists("reachable_meta") })
+    }
+
+    @Test func aFileThatWasCutIsReportedAndNotChanged() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
+        _ = try SQLiteStore(path: path)
+        let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+        try #require(truncate(path, off_t(whole.count - 4096)) == 0)
+        #expect(openError(path) == .corrupt)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == whole.dropLast(4096))
+    }
+
+    @Test func errorsNameNoPayload() async throws {
+        let bench = try SQLiteBench()
+        var errors: [JobStoreError?] = []
+        errors.append(await storeError { try await bench.push(String(repeating: "secret", count: 200_000)) })
+        errors.append(await storeError { _ = try await bench.store.push([SQLiteBench.job("secret")], limit: 0) })
+        let other = try DatabaseQueue(path: bench.store.path)
+        try await other.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER refusal BEFORE INSERT ON reachable_payloads BEGIN SELECT raise(ABORT, 'refused'); END
+                    """)
+        }
+        errors.append(await storeError { try await bench.push("secret") })
+        #expect(errors.map { $0?.code } == [.tooLarge, .full, .unavailable])
+        #expect(errors.compactMap { $0 }.allSatisfy { !"\($0)".contains("secret") })
+    }
+
     @Test func aMissingDirectoryOfADirectoryIsAnError() throws {
         let directory = try TemporaryDirectory()
         #expect(openError(directory.path + "/a/b/jobs.db") == .unavailable)

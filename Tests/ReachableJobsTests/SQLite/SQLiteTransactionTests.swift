@@ -97,10 +97,34 @@ struct SQLiteTransactionTests {
             try await pool.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) }
         }
         #expect(error?.code == .unsynchronized)
-        // The store's own pushes are synchronized, and leave the setting as it was.
-        _ = try await store.push([SQLiteBench.job("b")], limit: nil)
+        // The store's own pushes are synchronized, and leave the setting as it was. With OFF, the caller's transactions would
+        // damage the database in a power failure.
+        let own = await storeError { [store] in _ = try await store.push([SQLiteBench.job("b")], limit: nil) }
+        #expect(own?.code == (level == "OFF" ? .unsynchronized : nil))
         let value = try await pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
         #expect(value == (level == "OFF" ? 0 : 1))
+    }
+
+    @Test(arguments: ["MEMORY", "OFF"]) func aJournalThatEndsWithTheProcessIsRefused(mode: String) async throws {
+        let queue = try DatabaseQueue(path: directory.path + "/other.db")
+        try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = \(mode)") }
+        #expect(await storeError { _ = try SQLiteStore(writer: queue) }?.code == .unsynchronized)
+        #expect(try await queue.read { try !$0.tableExists("reachable_meta") })
+        for mode in ["TRUNCATE", "PERSIST", "DELETE"] {
+            try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = \(mode)") }
+            _ = try await SQLiteStore(writer: queue).push([SQLiteBench.job(mode)], limit: nil)
+        }
+    }
+
+    @Test func aRollbackJournalNeedsItsDirectorySynchronized() async throws {
+        // GRDB's queues keep SQLite's defaults: a rollback journal and FULL.
+        let queue = try DatabaseQueue(path: directory.path + "/other.db")
+        let store = try SQLiteStore(writer: queue, machine: TestMachine().machine)
+        let error = await storeError { try await queue.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) } }
+        #expect(error?.code == .unsynchronized)
+        try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = EXTRA") }
+        try await queue.write { db in _ = try store.push([SQLiteBench.job("a")], in: db) }
+        #expect(try await store.find(JobFilter()).map(\.name) == ["a"])
     }
 
     @Test func workersWakeAfterTheCommit() async throws {

@@ -50,47 +50,33 @@ struct SQLiteTroubleTests {
         try await bench.store.unregister(worker)
     }
 
-    /// Mounts a small file system, if this user may.
-    private func withSmallDisk(_ body: (String) async throws -> Void) async throws {
-        let directory = try TemporaryDirectory()
-        try #require(mount("tmpfs", directory.path, "tmpfs", 0, "size=1m,mode=700") == 0)
-        defer { umount2(directory.path, Int32(MNT_DETACH)) }
-        try await body(directory.path)
+    @Test(.enabled(if: SmallDisk.mayMount)) func aFullDiskIsReportedAndLosesNothing() async throws {
+        let disk = try SmallDisk()
+        defer { disk.unmount() }
+        let store = try SQLiteStore(path: disk.path + "/jobs.db", machine: TestMachine().machine)
+        var pushed: [DurableJobID] = []
+        var error: JobStoreError?
+        while error == nil, pushed.count < 1000 {
+            let job = SQLiteBench.job(String(repeating: "x", count: 10_000))
+            error = await storeError { pushed.append(try await store.push([job], limit: nil)[0].id) }
+        }
+        #expect(error?.code == .diskFull)
+        #expect(try await store.find(JobFilter()).map(\.id) == pushed)
+        try disk.remount(0, "size=8m")
+        pushed.append(try await store.push([SQLiteBench.job("more room")], limit: nil)[0].id)
+        #expect(try await store.find(JobFilter()).map(\.id) == pushed)
     }
 
-    static let mayMount: Bool = {
-        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
-        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=1m") == 0 else { return false }
-        return umount2(directory.path, Int32(MNT_DETACH)) == 0
-    }()
-
-    @Test(.enabled(if: mayMount)) func aFullDiskIsReportedAndLosesNothing() async throws {
-        try await withSmallDisk { directory in
-            let store = try SQLiteStore(path: directory + "/jobs.db", machine: TestMachine().machine)
-            var pushed: [DurableJobID] = []
-            var error: JobStoreError?
-            while error == nil, pushed.count < 1000 {
-                let job = SQLiteBench.job(String(repeating: "x", count: 10_000))
-                error = await storeError { pushed.append(try await store.push([job], limit: nil)[0].id) }
-            }
-            #expect(error?.code == .diskFull)
-            #expect(try await store.find(JobFilter()).map(\.id) == pushed)
-            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT), "size=8m") == 0)
-            pushed.append(try await store.push([SQLiteBench.job("more room")], limit: nil)[0].id)
-            #expect(try await store.find(JobFilter()).map(\.id) == pushed)
-        }
-    }
-
-    @Test(.enabled(if: mayMount)) func aReadOnlyDiskIsReported() async throws {
-        try await withSmallDisk { directory in
-            let file = directory + "/jobs.db"
-            try #require(FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]))
-            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
-            #expect(await storeError { _ = try SQLiteStore(path: file) }?.code == .readOnly)
-            #expect(await storeError { _ = try SQLiteStore(path: directory + "/other.db") }?.code == .readOnly)
-            try #require(mount("tmpfs", directory, nil, UInt(MS_REMOUNT), nil) == 0)
-            _ = try await SQLiteStore(path: file).push([SQLiteBench.job("a")], limit: nil)
-        }
+    @Test(.enabled(if: SmallDisk.mayMount)) func aReadOnlyDiskIsReported() async throws {
+        let disk = try SmallDisk()
+        defer { disk.unmount() }
+        let file = disk.path + "/jobs.db"
+        try #require(FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]))
+        try disk.remount(Int(MS_RDONLY))
+        #expect(await storeError { _ = try SQLiteStore(path: file) }?.code == .readOnly)
+        #expect(await storeError { _ = try SQLiteStore(path: disk.path + "/other.db") }?.code == .readOnly)
+        try disk.remount()
+        _ = try await SQLiteStore(path: file).push([SQLiteBench.job("a")], limit: nil)
     }
 }
 #endif

@@ -1,0 +1,209 @@
+#if SQLite
+import Foundation
+import GRDB
+import ReachabilityTesting
+import ReachableJobs
+import Testing
+
+/// Power failures after any write: what was acknowledged is there.
+@Suite(.timeLimit(.minutes(120)), .serialized)
+struct SQLitePowerLossTests {
+    /// The number of power failures of each test; `JOBS_POWER_LOSSES` sets another one, and `all` tries each kind after each write.
+    private static let losses: Int? = {
+        let setting = ProcessInfo.processInfo.environment["JOBS_POWER_LOSSES"]
+        return setting == "all" ? nil : setting.flatMap(Int.init) ?? 200
+    }()
+
+    /// The seed; `JOBS_POWER_SEED` sets one, to see a failure again.
+    private static var seed: UInt64 {
+        ProcessInfo.processInfo.environment["JOBS_POWER_SEED"].flatMap(UInt64.init) ?? .random(in: 0 ... .max)
+    }
+
+    /// A power failure after a number of operations.
+    private struct Failure {
+        var position: Int
+        var loss: SimulatedDisk.Loss
+    }
+
+    @Test(arguments: RecordedHistory.Owner.allCases)
+    func acknowledgedJobsSurviveAPowerFailure(owner: RecordedHistory.Owner) async throws {
+        let seed = Self.seed
+        let history = try await RecordedHistory(owner, steps: 120, seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        let failures = Self.failures(history, &generator)
+        var problems: [String] = []
+        var disk = SimulatedDisk()
+        var position = 0
+        history.machine.reboot()
+        for failure in failures where problems.count < 5 {
+            while position < failure.position {
+                disk.perform(history.operations[position])
+                position += 1
+            }
+            let image = disk.image(after: failure.loss, using: &generator)
+            if let problem = try await DiskImage(image).problem(at: failure.position, history) {
+                problems.append("\(problem), after \(failure.position) operations, with the loss of \(failure.loss)")
+            }
+        }
+        #expect(problems.isEmpty, "seed \(seed), \(owner)")
+        print("\(owner): \(history.operations.count) operations, \(history.moments.count) calls, \(failures.count) power failures")
+    }
+
+    /// Power failures in the order of their positions: all while the store is created, and half of the others just after a call.
+    private static func failures(_ history: RecordedHistory, _ generator: inout SeededGenerator) -> [Failure] {
+        let end = history.operations.count
+        guard let count = losses else {
+            return (0...end).flatMap { position in SimulatedDisk.Loss.allCases.map { Failure(position: position, loss: $0) } }
+        }
+        let kinds = SimulatedDisk.Loss.allCases
+        var positions = Array(0...history.moments[1].end)
+        for number in 0..<count {
+            let call = history.moments.randomElement(using: &generator)?.end ?? 0
+            positions.append(number % 2 == 0 ? call : Int.random(in: 0...end, using: &generator))
+        }
+        return positions.sorted().map { Failure(position: $0, loss: kinds.randomElement(using: &generator) ?? .everything) }
+    }
+
+    /// The controls: without its syncs, the same history does lose jobs.
+    @Test(arguments: [Honesty.off, .normal])
+    func aDiskThatSynchronizesLessLosesAcknowledgedJobs(level: Honesty) async throws {
+        let seed = Self.seed
+        let history = try await RecordedHistory(.callersPool, steps: 40, seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        history.machine.reboot()
+        var disk = SimulatedDisk()
+        var position = 0
+        var found: [DiskImage.Problem.Kind: Int] = [:]
+        for moment in history.moments where moment.isDurable {
+            while position < moment.end {
+                // With NORMAL, a commit does not synchronize the log: the last operation of a call.
+                let isCommit = history.moments.contains { $0.isDurable && $0.end == position + 1 }
+                var ignores = level == .off
+                if isCommit, case .sync(let name, _) = history.operations[position], name.hasSuffix("-wal") { ignores = true }
+                disk.perform(history.operations[position], ignoresSync: ignores)
+                position += 1
+            }
+            let image = disk.image(after: .everything, using: &generator)
+            if let problem = try await DiskImage(image).problem(at: position, history) { found[problem.kind, default: 0] += 1 }
+        }
+        #expect(found[.lost, default: 0] > 0, "seed \(seed)")
+        // NORMAL damages nothing.
+        if level == .normal { #expect(Set(found.keys) == [.lost], "\(found), seed \(seed)") }
+    }
+
+    enum Honesty: Sendable {
+        case off, normal
+    }
+}
+
+/// The files that a power failure has left.
+struct DiskImage {
+    /// A broken promise.
+    struct Problem: CustomStringConvertible {
+        enum Kind: Hashable {
+            /// The store cannot be opened.
+            case closed
+            /// An acknowledged change is missing.
+            case lost
+            /// The jobs are those of no moment, or the file is damaged.
+            case damaged
+            /// The store does not work any more.
+            case stuck
+        }
+
+        var kind: Kind
+        var text: String
+        var description: String { "\(kind): \(text)" }
+    }
+
+    private let directory: TemporaryDirectory
+    private var path: String { directory.path + "/" + RecordedHistory.file }
+
+    init(_ files: [String: [UInt8]]) throws {
+        directory = try TemporaryDirectory(in: TemporaryDirectory.memory)
+        for (name, bytes) in files {
+            let isWritten = FileManager.default.createFile(
+                atPath: directory.path + "/" + name, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
+            if !isWritten { throw CocoaError(.fileWriteUnknown) }
+        }
+    }
+
+    /// Opens the store as after a reboot; returns the first broken promise.
+    func problem(at position: Int, _ history: RecordedHistory) async throws -> Problem? {
+        let store: SQLiteStore
+        let machine = history.machine.machine
+        do {
+            store =
+                if history.owner == .ownFile { try SQLiteStore(path: path, machine: machine) } else {
+                    try SQLiteStore(writer: RecordedHistory.writer(history.owner, path), machine: machine)
+                }
+        } catch {
+            return Problem(kind: .closed, text: "\(error)")
+        }
+        do {
+            let jobs = try await store.find(JobFilter())
+            if let problem = problem(of: jobs, at: position, history.moments) { return problem }
+            if let problem = try await damage() { return problem }
+            return try await fault(of: store, jobs)
+        } catch {
+            return Problem(kind: .damaged, text: "\(error)")
+        }
+    }
+
+    /// Compares the jobs with the moments that a power failure may leave: the last acknowledged one, or a later one.
+    private func problem(of jobs: [DurableJob], at position: Int, _ moments: [RecordedHistory.Moment]) -> Problem? {
+        let last = moments.lastIndex { $0.end <= position } ?? 0
+        let first = moments[...last].lastIndex { $0.isDurable } ?? 0
+        // The call that the power failure interrupted may have been done.
+        let next = min(last + 1, moments.count - 1)
+        if moments[first...next].contains(where: { $0.jobs == jobs }) { return nil }
+        let text = "\(moments[first].call) (call \(first)) was acknowledged"
+        if let old = moments[..<first].lastIndex(where: { $0.jobs == jobs }) {
+            return Problem(kind: .lost, text: "\(text); the disk has the jobs of \(moments[old].call) (call \(old))")
+        }
+        return Problem(kind: .damaged, text: "\(text); the disk has the jobs of no call")
+    }
+
+    /// Checks the file as a whole.
+    private func damage() async throws -> Problem? {
+        let queue = try DatabaseQueue(path: path)
+        let (integrity, halves) = try await queue.read { db in
+            let halves = """
+                SELECT (SELECT count(*) FROM reachable_jobs WHERE position NOT IN (SELECT position FROM reachable_payloads))
+                + (SELECT count(*) FROM reachable_payloads WHERE position NOT IN (SELECT position FROM reachable_jobs))
+                + (SELECT count(*) FROM reachable_queues AS queues WHERE unfinished <>
+                (SELECT count(*) FROM reachable_jobs WHERE queue = queues.id AND state < 2))
+                """
+            return (try String.fetchAll(db, sql: "PRAGMA integrity_check"), try Int.fetchOne(db, sql: halves))
+        }
+        try queue.close()
+        if integrity != ["ok"] { return Problem(kind: .damaged, text: integrity.joined(separator: "; ")) }
+        return halves == 0 ? nil : Problem(kind: .damaged, text: "\(halves ?? -1) halves of jobs")
+    }
+
+    /// Goes on working with the store: the jobs of workers before the failure are free, and new ones come behind all others.
+    private func fault(of store: SQLiteStore, _ jobs: [DurableJob]) async throws -> Problem? {
+        let worker = try await store.register()
+        let claims = try await store.claim(worker, 1000)
+        let claimed = Set(claims.jobs.map(\.job.id))
+        let lost = jobs.filter { $0.state == .running && !$0.isCancelRequested && !claimed.contains($0.id) }
+        if !lost.isEmpty { return Problem(kind: .stuck, text: "\(lost.map(\.position)) ran before, and are not claimed") }
+        if claims.jobs.contains(where: { $0.job.counters.crashes > 0 }) {
+            let before = Set(jobs.filter { $0.counters.crashes > 0 }.map(\.id))
+            let new = claims.jobs.filter { $0.job.counters.crashes > 0 && !before.contains($0.job.id) }
+            if !new.isEmpty {
+                return Problem(kind: .stuck, text: "the power failure counts as a crash of \(new.map(\.job.position))")
+            }
+        }
+        if let first = claims.jobs.first {
+            let result = AttemptResult(first.ticket, .succeeded, counters: first.job.counters)
+            guard try await store.finish([result], by: worker) == [true] else {
+                return Problem(kind: .stuck, text: "a result is refused")
+            }
+        }
+        let id = try await store.push([SQLiteBench.job("new")], limit: nil)[0].id
+        let last = try await store.find(JobFilter()).last
+        return last?.id == id ? nil : Problem(kind: .stuck, text: "a new job is not behind all others")
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+#if SQLite
+import Foundation
+import GRDB
+import ReachabilityTesting
+import ReachableJobs
+import Testing
+
+/// Workers that are stopped in the middle of an attempt.
+@Suite(.timeLimit(.minutes(5)), .serialized)
+struct SQLiteStopTests {
+    private let directory: TemporaryDirectory
+    private let store: SQLiteStore
+    private var effects: [String] {
+        get throws {
+            try String(contentsOfFile: directory.path + "/effects", encoding: .utf8).split(separator: "\n").map(String.init)
+        }
+    }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = try SQLiteStore(path: directory.path + "/jobs.db")
+    }
+
+    private func worker(_ options: String...) throws -> ProbeWorker {
+        try ProbeWorker(store.path, directory.path + "/effects", options)
+    }
+
+    private func push(_ name: String) async throws {
+        let job = NewJob(queue: "default", kind: "effect", payload: Data(#"{"name":"\#(name)"}"#.utf8))
+        _ = try await store.push([job], limit: nil)
+    }
+
+    /// Stops a worker while it cannot have the database locked: nothing else could write.
+    private func stop(_ worker: ProbeWorker) throws {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        let queue = try DatabaseQueue(path: store.path, configuration: configuration)
+        try queue.writeWithoutTransaction { db in
+            try db.inTransaction(.immediate) {
+                worker.stop()
+                return .commit
+            }
+        }
+        try queue.close()
+    }
+
+    @Test func aWorkerStoppedBeyondItsLeaseLosesTheJobAndGoesOn() async throws {
+        try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
+            let first = try worker("hold")
+            try await push("a")
+            #expect(first.readLine() == "begins a")
+            try stop(first)
+            let second = try worker("ahead=31")
+            #expect(second.readLine() == "a")
+            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded] }
+            second.kill()
+            let before = try await store.find(JobFilter())
+            first.resume()
+            first.go()
+            // The late effect cannot be prevented; its result changes nothing.
+            var lines: Set<String> = []
+            while !lines.isSuperset(of: ["a", "refused"]), let line = first.readLine() { lines.insert(line) }
+            #expect(lines == ["a", "refused"])
+            #expect(try await store.find(JobFilter()) == before)
+            #expect(before.map(\.counters.started) == [2] && before.map(\.counters.crashes) == [0])
+            // It registers again.
+            try await push("b")
+            while let line = first.readLine(), line != "begins b" { #expect(line == "refused") }
+            first.go()
+            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded, .succeeded] }
+            #expect(try effects == ["a", "a", "b"])
+            #expect(try await store.find(JobFilter()).map(\.counters.crashes) == [0, 0])
+            first.kill()
+        }
+    }
+
+    @Test func aWorkerStoppedForLessThanItsLeaseKeepsTheJob() async throws {
+        try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
+            let first = try worker("hold")
+            try await push("a")
+            #expect(first.readLine() == "begins a")
+            try stop(first)
+            let second = try worker("ahead=15")
+            // It claims all that is free.
+            try await push("b")
+            #expect(second.readLine() == "b")
+            try await waitForJobs(of: store) { $0.map(\.state) == [.running, .succeeded] }
+            second.kill()
+            first.resume()
+            first.go()
+            #expect(first.readLine() == "a")
+            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded, .succeeded] }
+            first.kill()
+            #expect(first.readLine() == nil)
+            #expect(try effects == ["b", "a"])
+            #expect(try await store.find(JobFilter()).map(\.counters.started) == [1, 1])
+        }
+    }
+}
+#endif
