@@ -332,7 +332,8 @@ public final class SQLiteStore: JobStore {
     private func prepare(_ db: Database, _ level: Synchronous) throws -> Int? {
         if let known = synchronous.withLock({ $0 }) {
             if known != level {
-                try level.set(db)
+                // Without the check of `set`, which was made on opening.
+                try db.execute(sql: "PRAGMA synchronous = \(level.rawValue)")
                 synchronous.withLock { $0 = level }
             }
             return nil
