@@ -1,5 +1,6 @@
 import CBench
 import CJobsFloor
+import GRDB
 import ReachableJobs
 
 /// Our store and the floor, in turns.
@@ -20,13 +21,13 @@ struct JobsFloor {
         let (ours, theirs) = (try await JobsDesk("\(path)/ours.db"), try await JobsDesk("\(path)/floor.db"))
         guard let floor = floor_open(theirs.store.path, theirs.worker.rawValue) else { throw BenchError("the floor did not open") }
         defer { floor_close(floor) }
-        var times: [[(Double, Double)]] = [[], [], [], []]
+        let caller = try Caller("\(path)/caller.db")
+        var times: [[(Double, Double)]] = [[], [], [], [], []]
         for _ in 0..<rounds {
-            times[0].append(
-                (
-                    try await time(pushes) { try await ours.push(1) },
-                    try await time(pushes) { try check(floor_push(floor, 1)) }
-                ))
+            let one = try await time(pushes) { try await ours.push(1) }
+            let floorOne = try await time(pushes) { try check(floor_push(floor, 1)) }
+            times[0].append((one, floorOne))
+            times[4].append((try await time(pushes) { try caller.push() }, floorOne))
             try await ours.beat()
             try await ours.run(pushes, at: 100)
             for _ in 0..<(pushes + 99) / 100 { try runFloor(floor, 100) }
@@ -46,6 +47,7 @@ struct JobsFloor {
         }
         let rows = [
             ("push one, committed", 1.25), ("push a thousand", 1.8), ("run one at a time", 2.5), ("run a hundred at a time", 2.5),
+            ("push one in a caller's transaction, on its thread", 1.25),
         ]
         for ((name, goal), times) in zip(rows, times) {
             let ratios = times.map { $0.0 / $0.1 }.sorted()
@@ -74,5 +76,21 @@ struct JobsFloor {
         let start = bench_now()
         for _ in 0..<count { try await body() }
         return Double(bench_now() - start) / Double(count) / 1000
+    }
+}
+
+/// A database of the caller's, in whose transactions jobs are pushed.
+private struct Caller {
+    private let database: DatabasePool
+    private let store: SQLiteStore
+
+    init(_ path: String) throws {
+        database = try DatabasePool(path: path)
+        store = try SQLiteStore(writer: database)
+        try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    }
+
+    func push() throws {
+        _ = try database.write { db in try store.push([JobsDesk.job()], in: db) }
     }
 }

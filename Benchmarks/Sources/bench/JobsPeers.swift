@@ -9,7 +9,9 @@ import Synchronization
 /// A job that does nothing, with a payload of about 100 bytes.
 struct NoOp: JobParameters {
     static let jobName = "no-op"
-    var payload = String(repeating: "x", count: 100)
+    private static let text = String(repeating: "x", count: 100)
+
+    var payload = Self.text
     var scope = Scope.internet
 
     private enum CodingKeys: CodingKey { case payload }

@@ -25,6 +25,9 @@ struct SQLiteRow: DatabaseValueConvertible, StatementColumnConvertible {
         SQLiteRow(sqliteStatement: statement, index: index)
     }
 
+    /// Returns the first row of a statement.
+    static func first(of statement: Statement) throws -> SQLiteRow? { try fetchCursor(statement).next() }
+
     // Rows come from statements only.
     static func fromDatabaseValue(_ value: DatabaseValue) -> SQLiteRow? { nil }
     var databaseValue: DatabaseValue { .null }

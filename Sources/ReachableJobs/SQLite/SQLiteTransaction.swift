@@ -39,7 +39,7 @@ struct SQLiteTransaction {
         (reading, monotonic) = (machine.reading(), machine.monotonic())
         let statement = try db.cachedStatement(
             sql: "SELECT boot_id, boot, newest_wall, instant, last_position, last_worker, schema FROM reachable_meta")
-        guard let row = try SQLiteRow.fetchOne(statement) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
+        guard let row = try SQLiteRow.first(of: statement) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         try SQLiteStore.checkVersion(row[6])
         var clock = StoreClock(bootID: row[0], boot: row[1], newestWall: row[2], instant: row[3])
         isNewBoot = !clock.isSameBoot(reading)
@@ -86,7 +86,7 @@ struct SQLiteTransaction {
     func row<each Value: StatementBinding>(_ sql: String, _ values: repeat each Value) throws -> SQLiteRow? {
         let statement = try db.cachedStatement(sql: sql)
         try statement.bind(repeat each values)
-        return try SQLiteRow.fetchOne(statement)
+        return try SQLiteRow.first(of: statement)
     }
 
     /// Returns all rows.

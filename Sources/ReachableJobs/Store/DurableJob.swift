@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import Glibc
 public import ReachableRetry
 
 /// A job as its store keeps it.
@@ -140,8 +141,10 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
     /// Creates a new identity.
     public init() {
         var generator = SystemRandomNumberGenerator()
-        let seconds = max(0, Date().timeIntervalSince1970)
-        self.init(milliseconds: UInt64(seconds * 1000) & 0xffff_ffff_ffff, using: &generator)
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let milliseconds = max(0, time.tv_sec) * 1000 + time.tv_nsec / 1_000_000
+        self.init(milliseconds: UInt64(milliseconds) & 0xffff_ffff_ffff, using: &generator)
     }
 
     /// Reads the text form; `nil` unless it has exactly 32 hexadecimal digits.
