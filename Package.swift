@@ -13,6 +13,8 @@ let asyncHTTPClient = [
     ("NIOSSL", "swift-nio-ssl"),
 ].map { Target.Dependency.product(name: $0.0, package: $0.1, condition: .when(traits: ["AsyncHTTPClient"])) }
 let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
+// The columns of rows, which GRDB reads by their names.
+let sqliteLibrary = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 
 let package = Package(
     name: "swift-reachability",
@@ -69,6 +71,7 @@ let package = Package(
             dependencies: [
                 "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle, sqlite,
+                sqliteLibrary,
             ]
         ),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),

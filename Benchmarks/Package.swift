@@ -12,6 +12,7 @@ let package = Package(
         .package(name: "swift-reachability", path: "..", traits: ["SQLite"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         .systemLibrary(
@@ -46,6 +47,7 @@ let package = Package(
                 .product(name: "ReachableRetry", package: "swift-reachability"),
                 .product(name: "reachability-watch", package: "swift-reachability"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
     ],

@@ -12,7 +12,7 @@ struct Bench: ParsableCommand {
             "Measures the library beside its peers, in its own namespaces: all but `crowd`, `timers`, `jobs`, `herd` need root.",
         subcommands: [
             LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, TimersCommand.self, HerdCommand.self,
-            JobsCommand.self,
+            JobsCommand.self, JobsWorkerCommand.self,
         ])
 }
 

@@ -72,6 +72,9 @@ final class Peer {
         return latencies
     }
 
+    /// The time of its first stamp since a time; 0 if there is none.
+    func firstStamp(since time: Int64) -> Int64 { stamps.map { bench_stamps_first($0, 0, time) } ?? 0 }
+
     /// Reads everything that it has written so far.
     func readOutput() -> String {
         _ = fcntl(output, F_SETFL, O_NONBLOCK)

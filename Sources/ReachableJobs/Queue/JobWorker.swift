@@ -93,8 +93,12 @@ final class JobWorker: Sendable {
 
     private func send(_ event: QueueCore.Event) {
         let reading = bus.clock.now()
-        state.withLock { $0.handle(event, at: reading) }
-        signal.yield()
+        let hasEffects = state.withLock { state in
+            state.handle(event, at: reading)
+            return !state.outbox.isEmpty
+        }
+        // While a turn is under way most events have none, and a wake-up costs more than they do.
+        if hasEffects { signal.yield() }
     }
 
     private func perform(_ effect: QueueCore.Effect) {

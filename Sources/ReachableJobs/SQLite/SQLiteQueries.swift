@@ -32,7 +32,7 @@ enum SQLiteQueries {
             \(selection)
             \(conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")) ORDER BY position LIMIT ?
             """
-        let rows = try Row.fetchCursor(db, sql: sql, arguments: arguments + [filter.limit ?? -1])
+        let rows = try SQLiteRow.fetchCursor(db, sql: sql, arguments: arguments + [filter.limit ?? -1])
         var jobs: [DurableJob] = []
         while let row = try rows.next() {
             jobs.append(try job(row))
@@ -49,7 +49,7 @@ enum SQLiteQueries {
         """
 
     /// Creates a job from a row of ``selection``.
-    static func job(_ row: Row) throws -> DurableJob {
+    static func job(_ row: SQLiteRow) throws -> DurableJob {
         let next = SQLiteRows.count
         let lane = SQLiteRows.lane(row, from: next + 1)
         return try SQLiteRows.job(row, queue: SQLiteRows.loaded(row[next]), lane: lane, payload: row[next + 6])
@@ -57,7 +57,7 @@ enum SQLiteQueries {
 
     /// Returns the number of jobs per state, kind and destination.
     static func count(queue: String, in db: Database) throws -> [JobCount] {
-        try Row.fetchAll(
+        try SQLiteRow.fetchAll(
             db,
             sql: """
                 SELECT state, reachable_lanes.kind, destination, count(*), min(created)

@@ -15,24 +15,24 @@ enum SQLiteRows {
     static let count = 27
 
     /// Creates a lane from the columns id, kind, version, scope and destination, the first of which is given.
-    static func lane(_ row: Row, from column: Int) -> Lane {
+    static func lane(_ row: SQLiteRow, from column: Int) -> Lane {
         Lane(
             id: row[column], kind: loaded(row[column + 1]), version: row[column + 2], scope: loaded(row[column + 3]),
             destination: (row[column + 4] as String?).map(loaded))
     }
 
     /// Creates a job from its row, queue, lane and payload.
-    static func job(_ row: Row, queue: String, lane: Lane, payload: Data) throws -> DurableJob {
+    static func job(_ row: SQLiteRow, queue: String, lane: Lane, payload: Data) throws -> DurableJob {
         let text: String = row[0]
         let state: Int = row[11]
         let priority: Int = row[2]
         guard let id = DurableJobID(text), SQLiteSchema.states.indices.contains(state),
             let priority = JobPriority(rawValue: priority)
         else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a job's row cannot be read") }
-        var new = NewJob(queue: queue, kind: lane.kind, version: lane.version, payload: payload)
-        (new.id, new.scope, new.destination, new.priority) = (id, lane.scope, lane.destination, priority)
+        var new = NewJob(id: id, queue: queue, kind: lane.kind, version: lane.version, payload: payload)
+        (new.scope, new.destination, new.priority) = (lane.scope, lane.destination, priority)
         (new.serialKey, new.continuesAfterFailure, new.isRepeatable) = ((row[6] as String?).map(loaded), row[7], row[8])
-        new.idempotencyKey = (row[9] as String?).map(loaded) ?? text
+        if let key = row[9] as String? { new.idempotencyKey = loaded(key) }
         new.traceContext = context(of: row[10])
         var job = DurableJob(new, position: row[1], now: StoreInstant(nanoseconds: 0), created: date(row[24]))
         (job.notBefore, job.deadline) = (instant(row[3]), instant(row[4]))

@@ -306,12 +306,11 @@ public final class SQLiteStore: JobStore {
             defer { if let old { try? db.execute(sql: "PRAGMA synchronous = \(old)") } }
             var (result, wakesWorkers): (T?, Bool) = (nil, false)
             try Self.patiently(isImpatient, db) {
-                try db.inTransaction(.immediate) {
+                try Self.inTransaction(db) {
                     var transaction = try SQLiteTransaction(db, machine: machine, locks: locks)
                     result = try body(&transaction)
                     try transaction.close(writesClock: writesClock)
                     wakesWorkers = transaction.wakesWorkers
-                    return .commit
                 }
             }
             guard let result else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
@@ -321,6 +320,21 @@ public final class SQLiteStore: JobStore {
             // Damaged pages stay in the cache, also when the file has been repaired.
             if (error as? DatabaseError)?.resultCode == .SQLITE_CORRUPT { try? db.execute(sql: "PRAGMA shrink_memory") }
             return .failure(JobStoreError(sqlite: error, path: path))
+        }
+    }
+
+    /// Commits what the body writes, or nothing if it throws.
+    ///
+    /// GRDB's own transactions compile BEGIN and COMMIT each time.
+    private static func inTransaction(_ db: Database, _ body: () throws -> Void) throws {
+        try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
+        do {
+            try body()
+            try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
+        } catch {
+            // SQLite may have rolled it back already.
+            if db.isInsideTransaction { try? db.rollback() }
+            throw error
         }
     }
 
@@ -336,7 +350,8 @@ public final class SQLiteStore: JobStore {
     private func prepare(_ db: Database, _ level: Synchronous) throws -> Int? {
         if let known = synchronous.withLock({ $0 }) {
             if known != level {
-                try level.set(db)
+                // Without the check of `set`, which was made on opening.
+                try db.execute(sql: "PRAGMA synchronous = \(level.rawValue)")
                 synchronous.withLock { $0 = level }
             }
             return nil

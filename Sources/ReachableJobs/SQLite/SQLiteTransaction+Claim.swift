@@ -14,11 +14,11 @@ extension SQLiteTransaction {
     mutating func claim(_ request: ClaimRequest) throws -> Claims? {
         guard let worker = try validWorker(request.worker) else { return nil }
         try sweep(but: worker.number)
-        let found = try row("SELECT name, is_paused FROM reachable_queues WHERE id = ?", [worker.queue])
+        let found = try row("SELECT name, is_paused FROM reachable_queues WHERE id = ?", worker.queue)
         guard let found else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         let newLanes = try rows(
             "SELECT id, kind, version, scope, destination FROM reachable_lanes NOT INDEXED WHERE id > ? AND queue = ? ORDER BY id",
-            [request.lastKnownLane, worker.queue]
+            request.lastKnownLane, worker.queue
         ).map { SQLiteRows.lane($0, from: 0) }
         var claims = Claims(jobs: [], newLanes: newLanes, isPaused: found[1], hasMore: false, nextDue: nil, now: now)
         let lanes = try claims.isPaused ? [] : openLanes(request.lanes, by: worker)
@@ -71,7 +71,7 @@ extension SQLiteTransaction {
                 """
                 SELECT id, kind, version, scope, destination, hold_until, open_time, open_since, open_by FROM reachable_lanes
                 WHERE id = ? AND queue = ?
-                """, [request.lane, worker.queue])
+                """, request.lane, worker.queue)
             guard let found else { continue }
             let hold = (found[5] as Int64?).flatMap { $0 > now.nanoseconds ? $0 : nil }
             var lane = OpenLane(
@@ -84,17 +84,17 @@ extension SQLiteTransaction {
                     (lane.clock.openBy, lane.clock.openSince) = (worker.number, now.nanoseconds)
                     try execute(
                         "UPDATE reachable_lanes SET open_since = ?, open_by = ? WHERE id = ?",
-                        [now.nanoseconds, worker.number, lane.lane.id])
+                        now.nanoseconds, worker.number, lane.lane.id)
                 }
             }
             lanes.append(lane)
         }
-        for row in try rows("SELECT id FROM reachable_lanes WHERE open_by = ?", [worker.number]) where !open.contains(row[0]) {
+        for row in try rows("SELECT id FROM reachable_lanes WHERE open_by = ?", worker.number) where !open.contains(row[0]) {
             try execute(
                 """
                 UPDATE reachable_lanes SET open_time = open_time + max(0, ?1 - open_since), open_since = NULL, open_by = NULL
                 WHERE id = ?2
-                """, [now.nanoseconds, row[0] as Int64])
+                """, now.nanoseconds, row[0] as Int64)
         }
         return lanes
     }
@@ -108,7 +108,7 @@ extension SQLiteTransaction {
             UPDATE reachable_jobs SET rank = 1, age = 0 WHERE position IN (SELECT position FROM reachable_jobs
             INDEXED BY reachable_bulk WHERE lane = ? AND rank = 2 AND outage = 0 AND age <= ?
             ORDER BY age LIMIT \(Self.promotionLimit))
-            """, [lane.lane.id, oldest])
+            """, lane.lane.id, oldest)
     }
 
     // MARK: Delays
@@ -134,7 +134,7 @@ extension SQLiteTransaction {
     private func groups(of lane: OpenLane, node: String) throws -> [OutageGroup] {
         let sql = "SELECT number, node, first, last, last_until, is_closed FROM reachable_outages WHERE lane = ?"
         var groups: [OutageGroup] = []
-        for row in try rows(sql, [lane.lane.id]) {
+        for row in try rows(sql, lane.lane.id) {
             var group = OutageGroup(number: row[0], binding: .binds, last: row[3])
             if let owner = row[1] as String?, owner != node {
                 group.binding = .voided
@@ -142,7 +142,7 @@ extension SQLiteTransaction {
                 group.binding = .voidedBefore
                 if !(row[5] as Bool) {
                     try execute(
-                        "UPDATE reachable_outages SET is_closed = 1 WHERE lane = ? AND number = ?", [lane.lane.id, group.number])
+                        "UPDATE reachable_outages SET is_closed = 1 WHERE lane = ? AND number = ?", lane.lane.id, group.number)
                 }
             }
             groups.append(group)
@@ -151,14 +151,14 @@ extension SQLiteTransaction {
                 """
                 DELETE FROM reachable_outages WHERE lane = ?1 AND number = ?2 AND NOT EXISTS
                 (SELECT 1 FROM reachable_jobs WHERE lane = ?1 AND outage = ?2)
-                """, [lane.lane.id, group.number])
+                """, lane.lane.id, group.number)
         }
         return groups
     }
 
     /// Makes jobs ready whose delays are over.
     private func promote(_ lane: OpenLane, _ groups: [OutageGroup], _ claims: inout Claims) throws {
-        let arguments: StatementArguments = [now.nanoseconds, lane.clock.reading(at: now), lane.lane.id]
+        let (id, clock) = (lane.lane.id, lane.clock.reading(at: now))
         if try hasDelayed(lane) {
             for rank in 0...2 {
                 let sql = """
@@ -166,7 +166,7 @@ extension SQLiteTransaction {
                     INDEXED BY reachable_delayed WHERE lane = ?3 AND rank = ?4 AND due <= ?1 AND outage IS NULL
                     ORDER BY due LIMIT \(Self.promotionLimit))
                     """
-                if try execute(sql, arguments + [rank]) == Self.promotionLimit { claims.hasMore = true }
+                if try execute(sql, now.nanoseconds, clock, id, rank) == Self.promotionLimit { claims.hasMore = true }
             }
         }
         for group in groups where group.binding == .binds {
@@ -175,7 +175,7 @@ extension SQLiteTransaction {
                 INDEXED BY reachable_cut_off WHERE lane = ?3 AND outage = ?4 AND outage <> 0 AND due <= ?1
                 ORDER BY due LIMIT \(Self.promotionLimit))
                 """
-            if try execute(sql, arguments + [group.number]) == Self.promotionLimit { claims.hasMore = true }
+            if try execute(sql, now.nanoseconds, clock, id, group.number) == Self.promotionLimit { claims.hasMore = true }
         }
     }
 
@@ -184,14 +184,13 @@ extension SQLiteTransaction {
             SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed
             WHERE lane = ? AND due IS NOT NULL AND outage IS NULL LIMIT 1
             """
-        return try exists(sql, [lane.lane.id])
+        return try exists(sql, lane.lane.id)
     }
 
     /// Finds the earliest end of a delay.
     private func findNextDue(of lane: OpenLane, _ groups: [OutageGroup], _ claims: inout Claims) throws {
         var next: Int64?
-        if lane.holdUntil != nil, try exists("SELECT 1 FROM reachable_jobs WHERE lane = ? AND outage >= 0 LIMIT 1", [lane.lane.id])
-        {
+        if lane.holdUntil != nil, try exists("SELECT 1 FROM reachable_jobs WHERE lane = ? AND outage >= 0 LIMIT 1", lane.lane.id) {
             next = now.nanoseconds
         }
         if try hasDelayed(lane) {
@@ -200,7 +199,7 @@ extension SQLiteTransaction {
                     """
                     SELECT due, soft_until, soft_since FROM reachable_jobs INDEXED BY reachable_delayed
                     WHERE lane = ? AND rank = ? AND due > ? AND outage IS NULL ORDER BY due LIMIT 16
-                    """, [lane.lane.id, rank, now.nanoseconds])
+                    """, lane.lane.id, rank, now.nanoseconds)
                 for row in delayed {
                     let due: Int64 = row[0]
                     if let next, next <= due { break }
@@ -217,7 +216,7 @@ extension SQLiteTransaction {
                 SELECT due, soft_since FROM reachable_jobs INDEXED BY reachable_cut_off
                 WHERE lane = ? AND outage = ? AND outage <> 0 AND due > ?
                 ORDER BY due LIMIT 16
-                """, [lane.lane.id, group.number, now.nanoseconds])
+                """, lane.lane.id, group.number, now.nanoseconds)
             // If all of these are void, the last one's end is early at worst: the worker then claims once in vain.
             let first = bound.first { row in lane.edge.map { row[1] > $0 } ?? true } ?? bound.last
             if let due = first?[0] as Int64? { next = min(next ?? .max, due) }
@@ -246,7 +245,7 @@ extension SQLiteTransaction {
         /// The reconnect that voids delays before it; `nil` if no delay binds.
         let edge: Int64?
         let limit: Int
-        private var rows: ArraySlice<Row> = []
+        private var rows: ArraySlice<SQLiteRow> = []
         private var last: (rank: Int64, position: Int64) = (-1, 0)
         private var chunk = 16
         private var isExhausted = false
@@ -268,12 +267,12 @@ extension SQLiteTransaction {
         mutating func next(_ transaction: SQLiteTransaction, number: Int) throws -> Pick? {
             if rows.isEmpty, !isExhausted {
                 let size = min(chunk, limit == .max ? .max : limit + 1)
-                let start: StatementArguments = [lane.lane.id, group, last.rank, last.position]
+                let (id, now) = (lane.lane.id, transaction.now.nanoseconds)
                 let found =
                     if let edge {
-                        try transaction.rows(Self.voided, start + [edge, transaction.now.nanoseconds, size])
+                        try transaction.rows(Self.voided, id, group, last.rank, last.position, edge, now, size)
                     } else {
-                        try transaction.rows(Self.all, start + [size])
+                        try transaction.rows(Self.all, id, group, last.rank, last.position, size)
                     }
                 isExhausted = found.count < size
                 chunk = min(chunk * 2, 1024)
@@ -323,8 +322,8 @@ extension SQLiteTransaction {
             UPDATE reachable_jobs SET state = 1, worker = ?1, claim = claim + 1, is_started = 0,
             age = iif(rank = 2 AND outage = 0, ?2 - age, age), outage = NULL, due = NULL
             WHERE position = ?3 RETURNING \(SQLiteRows.columns), claim
-            """, [worker.number, lane.clock.reading(at: now), pick.position])
-        let payload = try row("SELECT payload FROM reachable_payloads WHERE position = ?", [pick.position])
+            """, worker.number, lane.clock.reading(at: now), pick.position)
+        let payload = try row("SELECT payload FROM reachable_payloads WHERE position = ?", pick.position)
         guard let found, let payload else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a job has no payload") }
         let job = try SQLiteRows.job(found, queue: queue, lane: lane.lane, payload: payload[0])
         return Claims.Claimed(job: job, claim: found[SQLiteRows.count])

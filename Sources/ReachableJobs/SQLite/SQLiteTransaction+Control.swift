@@ -5,13 +5,13 @@ internal import Reachability
 extension SQLiteTransaction {
     /// Cancels a job, or requests it of its worker.
     mutating func cancel(_ id: DurableJobID) throws -> CancelOutcome {
-        let found = try row("SELECT \(Keys.columns), state, continues FROM reachable_jobs WHERE id = ?", [id.description])
+        let found = try row("SELECT \(Keys.columns), state, continues FROM reachable_jobs WHERE id = ?", id.description)
         guard let found else { return .unknown }
         let keys = Keys(found)
         let state = SQLiteSchema.states[found[6]]
         switch state {
         case .running:
-            try execute("UPDATE reachable_jobs SET is_cancel_requested = 1 WHERE position = ?", [keys.position])
+            try execute("UPDATE reachable_jobs SET is_cancel_requested = 1 WHERE position = ?", keys.position)
             wakesWorkers = true
             return .requested
         case .succeeded, .cancelled:
@@ -25,7 +25,7 @@ extension SQLiteTransaction {
                 """
                 UPDATE reachable_jobs SET state = 4, age = \(age), outage = NULL, due = NULL, is_blocked = 0, failure_reason = NULL,
                 ended = ?2, finished = ?3 WHERE position = ?4
-                """, [laneClock(keys.lane), now.nanoseconds, reading.wall, keys.position])
+                """, laneClock(keys.lane), now.nanoseconds, reading.wall, keys.position)
             if state == .available { try addUnfinished(-1, queue: keys.queue) }
             try settle(keys)
             return .cancelled
@@ -38,19 +38,19 @@ extension SQLiteTransaction {
         guard let queue = try existingQueue(name) else { return expired }
         let waiting = "FROM reachable_jobs WHERE queue = ? AND deadline IS NOT NULL AND state = 0"
         let due = try rows(
-            "SELECT \(Keys.columns) \(waiting) AND deadline <= ? ORDER BY deadline LIMIT ?", [queue, now.nanoseconds, limit])
+            "SELECT \(Keys.columns) \(waiting) AND deadline <= ? ORDER BY deadline LIMIT ?", queue, now.nanoseconds, limit)
         for keys in due.map(Keys.init) {
             try execute(
                 """
                 UPDATE reachable_jobs SET state = 2, age = iif(rank = 2 AND outage IS 0, ?1 - age, age), outage = NULL, due = NULL,
                 is_blocked = 0, failure_reason = 'deadline', ended = ?2, finished = ?3 WHERE position = ?4
-                """, [laneClock(keys.lane), now.nanoseconds, reading.wall, keys.position])
+                """, laneClock(keys.lane), now.nanoseconds, reading.wall, keys.position)
             try settle(keys)
             let sql = "\(SQLiteQueries.selection) WHERE position = ?"
-            if let row = try row(sql, [keys.position]) { expired.jobs.append(try SQLiteQueries.job(row)) }
+            if let row = try row(sql, keys.position) { expired.jobs.append(try SQLiteQueries.job(row)) }
         }
         try addUnfinished(-due.count, queue: queue)
-        let next = try row("SELECT deadline \(waiting) ORDER BY deadline LIMIT 1", [queue]).map { StoreInstant(nanoseconds: $0[0]) }
+        let next = try row("SELECT deadline \(waiting) ORDER BY deadline LIMIT 1", queue).map { StoreInstant(nanoseconds: $0[0]) }
         if let next, next <= now { expired.hasMore = true } else { expired.next = next }
         return expired
     }
@@ -64,7 +64,7 @@ extension SQLiteTransaction {
             started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, soft_until = NULL, soft_since = NULL,
             soft_network = 0, soft_outage = NULL, hard_until = NULL, failure_reason = NULL, ended = NULL, finished = NULL,
             deadline = iif(deadline <= ?1, NULL, deadline) WHERE id = ?2 AND state IN (2, 4) RETURNING \(Keys.columns)
-            """, [now.nanoseconds, id.description])
+            """, now.nanoseconds, id.description)
         guard let keys = found.map(Keys.init) else { return false }
         try addUnfinished(1, queue: keys.queue)
         try schedule(keys.position, lane: keys.lane)
@@ -75,7 +75,7 @@ extension SQLiteTransaction {
 
     /// Pauses or resumes a queue.
     mutating func setPaused(_ isPaused: Bool, queue name: String) throws {
-        try execute("UPDATE reachable_queues SET is_paused = ? WHERE id = ?", [isPaused, queue(name)])
+        try execute("UPDATE reachable_queues SET is_paused = ? WHERE id = ?", isPaused, queue(name))
         wakesWorkers = true
     }
 
@@ -96,12 +96,12 @@ extension SQLiteTransaction {
                     AND serial_key IS NOT NULL AND (state < 2 OR (state = 2 AND continues = 0)) AND state < 2
                     AND position > old.position))
                 ORDER BY ended LIMIT ?3
-                """, [SQLiteSchema.number(of: state), before, limit - positions.count]
+                """, SQLiteSchema.number(of: state), before, limit - positions.count
             ).map { $0[0] }
         }
         for position in positions {
-            try execute("DELETE FROM reachable_jobs WHERE position = ?", [position])
-            try execute("DELETE FROM reachable_payloads WHERE position = ?", [position])
+            try execute("DELETE FROM reachable_jobs WHERE position = ?", position)
+            try execute("DELETE FROM reachable_payloads WHERE position = ?", position)
         }
         return positions.count
     }

@@ -11,7 +11,7 @@ extension SQLiteTransaction {
                 """
                 UPDATE reachable_jobs SET started = started + iif(is_started, 0, 1), is_started = 1
                 WHERE id = ? AND state = 1 AND worker = ? AND claim = ? AND NOT is_cancel_requested
-                """, [ticket.id.description, worker.number, ticket.claim]) > 0
+                """, ticket.id.description, worker.number, ticket.claim) > 0
         }
     }
 
@@ -27,7 +27,7 @@ extension SQLiteTransaction {
     private func claimed(_ ticket: JobTicket, by worker: Worker) throws -> Keys? {
         try row(
             "SELECT \(Keys.columns) FROM reachable_jobs WHERE id = ? AND state = 1 AND worker = ? AND claim = ?",
-            [ticket.id.description, worker.number, ticket.claim]
+            ticket.id.description, worker.number, ticket.claim
         ).map(Keys.init)
     }
 
@@ -64,12 +64,10 @@ extension SQLiteTransaction {
             last_error = ifnull(?, last_error), failure_reason = ?, ended = ?, finished = ?
             WHERE id = ? AND state = 1 AND worker = ? AND claim = ? RETURNING \(Keys.columns)
             """,
-            [
-                SQLiteSchema.number(of: state), counters.started, counters.charged, counters.networkFailures,
-                counters.failureIndex, result.storedError.map(SQLiteRows.stored), reason.map(SQLiteRows.stored),
-                now.nanoseconds, reading.wall,
-                result.ticket.id.description, worker.number, result.ticket.claim,
-            ])
+            SQLiteSchema.number(of: state), counters.started, counters.charged, counters.networkFailures,
+            counters.failureIndex, result.storedError.map(SQLiteRows.stored), reason.map(SQLiteRows.stored),
+            now.nanoseconds, reading.wall,
+            result.ticket.id.description, worker.number, result.ticket.claim)
         guard let keys = found.map(Keys.init) else { return false }
         ended[keys.queue, default: 0] += 1
         if let duration = result.holdsDestination { try hold(keys.lane, for: duration) }
@@ -85,7 +83,7 @@ extension SQLiteTransaction {
             """
             SELECT is_cancel_requested, soft_until, soft_network, soft_outage, lane FROM reachable_jobs
             WHERE id = ? AND state = 1 AND worker = ? AND claim = ?
-            """, [id, worker.number, result.ticket.claim])
+            """, id, worker.number, result.ticket.claim)
         guard let found else { return false }
         // The request came before the result, and another attempt would follow.
         if found[0] { return try end(result, as: .cancelled, reason: nil, by: worker, &ended) }
@@ -104,11 +102,9 @@ extension SQLiteTransaction {
             last_error = ifnull(?, last_error), soft_until = ?, soft_since = ?, soft_network = ?, soft_outage = ?, hard_until = ?
             WHERE id = ? RETURNING \(Keys.columns)
             """,
-            [
-                counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
-                result.storedError.map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
-                hard.map { time.advanced(by: $0).nanoseconds }, id,
-            ])
+            counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
+            result.storedError.map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
+            hard.map { time.advanced(by: $0).nanoseconds }, id)
         guard let keys = changed.map(Keys.init) else { return false }
         if let duration = result.holdsDestination { try hold(keys.lane, for: duration) }
         try schedule(keys.position, lane: keys.lane)
@@ -125,7 +121,7 @@ extension SQLiteTransaction {
             UPDATE reachable_lanes SET hold_until = max(ifnull(hold_until, 0), ?1) FROM
             (SELECT queue AS q, scope AS s, destination AS d FROM reachable_lanes WHERE id = ?2)
             WHERE queue = q AND scope = s AND destination IS d
-            """, [now.advanced(by: duration).nanoseconds, lane])
+            """, now.advanced(by: duration).nanoseconds, lane)
     }
 
     /// Returns the group of a network failure's delay, and adds one if a reconnect has closed the last one.
@@ -134,7 +130,7 @@ extension SQLiteTransaction {
     private func addOutage(lane: Int64, node: String, at time: StoreInstant, until: StoreInstant, earlier: Int64?) throws -> Int64 {
         var node: String? = node
         if let earlier,
-            let first = try row("SELECT node FROM reachable_outages WHERE lane = ? AND number = ?", [lane, earlier]),
+            let first = try row("SELECT node FROM reachable_outages WHERE lane = ? AND number = ?", lane, earlier),
             first[0] as String? != node
         {
             // A second node failed within the first one's delay: now it binds all.
@@ -143,18 +139,18 @@ extension SQLiteTransaction {
         let found = try row(
             """
             SELECT number, is_closed FROM reachable_outages WHERE lane = ? AND node IS ? ORDER BY number DESC LIMIT 1
-            """, [lane, node])
+            """, lane, node)
         // Without a limit, a link that flaps would make claims look at many groups. A closed group is never wrong, but its jobs
         // are compared with the reconnect one by one.
         if let found {
             let number: Int64 = found[0]
-            let groups: Int = try row("SELECT count(*) FROM reachable_outages WHERE lane = ?", [lane])?[0] ?? 0
+            let groups: Int = try row("SELECT count(*) FROM reachable_outages WHERE lane = ?", lane)?[0] ?? 0
             if !(found[1] as Bool) || groups >= 32 {
                 try execute(
                     """
                     UPDATE reachable_outages SET last = max(last, ?), last_until = max(last_until, ?) WHERE lane = ? AND number = ?
                     """,
-                    [time.nanoseconds, until.nanoseconds, lane, number])
+                    time.nanoseconds, until.nanoseconds, lane, number)
                 return number
             }
         }
@@ -162,7 +158,7 @@ extension SQLiteTransaction {
             """
             INSERT INTO reachable_outages (lane, number, node, first, last, last_until)
             SELECT ?1, ifnull(max(number), 0) + 1, ?2, ?3, ?3, ?4 FROM reachable_outages WHERE lane = ?1 RETURNING number
-            """, [lane, node, time.nanoseconds, until.nanoseconds])
+            """, lane, node, time.nanoseconds, until.nanoseconds)
         guard let inserted else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         return inserted[0]
     }

@@ -39,14 +39,14 @@ extension SQLiteTransaction {
         job.idempotencyKey = SQLiteRows.stored(job.idempotencyKey)
         guard let unique = job.unique else { return try insert(job, queue: queue, isFollower: false) }
         // A push that is repeated, because its first answer was lost, changes nothing.
-        if try exists("SELECT 1 FROM reachable_jobs WHERE id = ?", [job.id.description]) {
+        if try exists("SELECT 1 FROM reachable_jobs WHERE id = ?", job.id.description) {
             return PushReceipt(id: job.id, outcome: .kept)
         }
         let found = try row(
             """
             SELECT position, id, state, started, lane FROM reachable_jobs
             WHERE queue = ? AND kind = ? AND unique_key = ? AND \(SQLiteSchema.holdsUnique) ORDER BY position DESC LIMIT 1
-            """, [queue, job.kind, SQLiteRows.stored(unique.key)])
+            """, queue, job.kind, SQLiteRows.stored(unique.key))
         guard let found else { return try insert(job, queue: queue, isFollower: false) }
         let id: String = found[1]
         guard let id = DurableJobID(id) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
@@ -85,7 +85,7 @@ extension SQLiteTransaction {
         if !isBlocked, let serial = job.serialKey {
             isBlocked = try exists(
                 "SELECT 1 FROM reachable_jobs WHERE queue = ? AND serial_key = ? AND \(SQLiteSchema.holdsSerial) LIMIT 1",
-                [queue, serial])
+                queue, serial)
         }
         let position = nextPosition()
         let id = job.id.description
@@ -94,18 +94,15 @@ extension SQLiteTransaction {
         let rank = 2 - job.priority.rawValue
         let outage: Int64? = isBlocked || isDelayed ? nil : 0
         let (insert, insertPayload) = try inserts()
-        insert.setUncheckedArguments(
-            [
-                position, id, queue, lane, job.kind, job.priority.rawValue, rank, outage,
-                !isBlocked && isDelayed ? notBefore : nil, rank == 2 && outage != nil ? try laneClock(lane) : 0, isBlocked,
-                notBefore, job.timeLimit.map { now.advanced(by: $0).nanoseconds }, (job.unique?.key).map(SQLiteRows.stored),
-                job.serialKey,
-                job.continuesAfterFailure, job.isRepeatable, job.idempotencyKey == id ? nil : job.idempotencyKey,
-                SQLiteRows.text(of: job.traceContext), reading.wall,
-            ])
+        try insert.bind(
+            position, id, queue, lane, job.kind, job.priority.rawValue, rank, outage,
+            !isBlocked && isDelayed ? notBefore : nil, rank == 2 && outage != nil ? try laneClock(lane) : 0, isBlocked,
+            notBefore, job.timeLimit.map { now.advanced(by: $0).nanoseconds }, (job.unique?.key).map(SQLiteRows.stored),
+            job.serialKey, job.continuesAfterFailure, job.isRepeatable, job.idempotencyKey == id ? nil : job.idempotencyKey,
+            SQLiteRows.text(of: job.traceContext), reading.wall)
         try insert.execute()
         guard db.changesCount > 0 else { return PushReceipt(id: job.id, outcome: .kept) }
-        insertPayload.setUncheckedArguments([position, job.payload])
+        try insertPayload.bind(position, job.payload)
         try insertPayload.execute()
         return PushReceipt(id: job.id, outcome: isFollower ? .appended : .added)
     }
@@ -114,18 +111,16 @@ extension SQLiteTransaction {
     private mutating func replace(position: Int64, lane old: Int64, with job: NewJob, queue: Int64) throws {
         let lane = try lane(
             LaneKey(queue: queue, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination))
-        try execute("UPDATE reachable_payloads SET payload = ? WHERE position = ?", [job.payload, position])
+        try execute("UPDATE reachable_payloads SET payload = ? WHERE position = ?", job.payload, position)
         // Its age counts on the clock of its lane: leave the old one's.
         try execute(
             """
             UPDATE reachable_jobs SET age = iif(rank = 2 AND outage IS 0, ?1 - age, age), outage = NULL, due = NULL, lane = ?2,
             not_before = ?3, deadline = ?4, idempotency_key = ?5, trace = ?6 WHERE position = ?7
             """,
-            [
-                laneClock(old), lane, job.delay.map { now.advanced(by: $0).nanoseconds },
-                job.timeLimit.map { now.advanced(by: $0).nanoseconds }, job.idempotencyKey,
-                SQLiteRows.text(of: job.traceContext), position,
-            ])
+            laneClock(old), lane, job.delay.map { now.advanced(by: $0).nanoseconds },
+            job.timeLimit.map { now.advanced(by: $0).nanoseconds }, job.idempotencyKey,
+            SQLiteRows.text(of: job.traceContext), position)
         try schedule(position, lane: lane)
     }
 }

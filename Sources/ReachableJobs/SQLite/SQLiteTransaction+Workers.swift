@@ -14,7 +14,7 @@ extension SQLiteTransaction {
 
         static let columns = "number, queue, node, boot_id, heartbeat, seen"
 
-        init(_ row: Row) { (number, queue, node, bootID, heartbeat, seen) = (row[0], row[1], row[2], row[3], row[4], row[5]) }
+        init(_ row: SQLiteRow) { (number, queue, node, bootID, heartbeat, seen) = (row[0], row[1], row[2], row[3], row[4], row[5]) }
     }
 
     /// The state of a worker's lease.
@@ -36,7 +36,7 @@ extension SQLiteTransaction {
 
     /// Returns a worker if its lease is valid.
     func validWorker(_ worker: WorkerID) throws -> Worker? {
-        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", [worker.rawValue])
+        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", worker.rawValue)
         return found.map(Worker.init).flatMap { lease(of: $0) == .valid ? $0 : nil }
     }
 
@@ -48,7 +48,7 @@ extension SQLiteTransaction {
         while !locks.lock(number) { number = nextWorker() }
         try execute(
             "INSERT INTO reachable_workers (\(Worker.columns)) VALUES (?, ?, ?, ?, ?, ?)",
-            [number, queue, SQLiteRows.stored(node), reading.bootID, monotonic, now.nanoseconds])
+            number, queue, SQLiteRows.stored(node), reading.bootID, monotonic, now.nanoseconds)
         return WorkerID(rawValue: number)
     }
 
@@ -59,7 +59,7 @@ extension SQLiteTransaction {
             return nil
         }
         try execute(
-            "UPDATE reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", [monotonic, now.nanoseconds, found.number])
+            "UPDATE reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", monotonic, now.nanoseconds, found.number)
         return try status(of: worker)
     }
 
@@ -67,14 +67,14 @@ extension SQLiteTransaction {
     func status(of worker: WorkerID) throws -> WorkerStatus? {
         guard let found = try validWorker(worker) else { return nil }
         let cancelled = try rows(
-            "SELECT id, claim FROM reachable_jobs WHERE worker = ? AND is_cancel_requested", [found.number])
+            "SELECT id, claim FROM reachable_jobs WHERE worker = ? AND is_cancel_requested", found.number)
         return WorkerStatus(
             cancelled: cancelled.compactMap { row in DurableJobID(row[0] as String).map { JobTicket(id: $0, claim: row[1]) } })
     }
 
     /// Removes a worker that ends in good order.
     mutating func unregister(_ worker: WorkerID) throws {
-        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", [worker.rawValue])
+        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", worker.rawValue)
         guard let found = found.map(Worker.init) else { return }
         try remove(found, .givenBack)
     }
@@ -99,13 +99,13 @@ extension SQLiteTransaction {
     }
 
     private mutating func remove(_ worker: Worker, _ release: Release) throws {
-        try execute("DELETE FROM reachable_workers WHERE number = ?", [worker.number])
+        try execute("DELETE FROM reachable_workers WHERE number = ?", worker.number)
         try execute(
             """
             UPDATE reachable_lanes SET open_time = open_time + max(0, ?1 - open_since), open_since = NULL, open_by = NULL
             WHERE open_by = ?2
-            """, [release == .givenBack ? now.nanoseconds : worker.seen, worker.number])
-        for row in try rows("SELECT \(Keys.columns) FROM reachable_jobs WHERE worker = ?", [worker.number]) {
+            """, release == .givenBack ? now.nanoseconds : worker.seen, worker.number)
+        for row in try rows("SELECT \(Keys.columns) FROM reachable_jobs WHERE worker = ?", worker.number) {
             try free(Keys(row), release)
         }
     }
@@ -117,8 +117,8 @@ extension SQLiteTransaction {
             UPDATE reachable_jobs SET state = iif(is_cancel_requested, 4, 0), worker = NULL, is_started = 0,
             is_cancel_requested = 0, crashes = crashes + iif(?1, is_started, 0), ended = iif(is_cancel_requested, ?2, NULL),
             finished = iif(is_cancel_requested, ?3, NULL) WHERE position = ?4
-            """, [release == .crashed, now.nanoseconds, reading.wall, keys.position])
-        let isAvailable = try exists("SELECT 1 FROM reachable_jobs WHERE position = ? AND state = 0", [keys.position])
+            """, release == .crashed, now.nanoseconds, reading.wall, keys.position)
+        let isAvailable = try exists("SELECT 1 FROM reachable_jobs WHERE position = ? AND state = 0", keys.position)
         if isAvailable { try schedule(keys.position, lane: keys.lane) } else { try addUnfinished(-1, queue: keys.queue) }
         try settle(keys)
         wakesWorkers = true

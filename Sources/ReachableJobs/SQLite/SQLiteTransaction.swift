@@ -39,7 +39,7 @@ struct SQLiteTransaction {
         (reading, monotonic) = (machine.reading(), machine.monotonic())
         let statement = try db.cachedStatement(
             sql: "SELECT boot_id, boot, newest_wall, instant, last_position, last_worker, schema FROM reachable_meta")
-        guard let row = try Row.fetchOne(statement) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
+        guard let row = try SQLiteRow.first(of: statement) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         try SQLiteStore.checkVersion(row[6])
         var clock = StoreClock(bootID: row[0], boot: row[1], newestWall: row[2], instant: row[3])
         isNewBoot = !clock.isSameBoot(reading)
@@ -56,7 +56,7 @@ struct SQLiteTransaction {
         guard writesClock || isNewBoot || oldNumbers != [lastPosition, lastWorker] else { return }
         try execute(
             "UPDATE reachable_meta SET boot_id = ?, boot = ?, newest_wall = ?, instant = ?, last_position = ?, last_worker = ?",
-            [clock.bootID, clock.boot, clock.newestWall, clock.instant, lastPosition, lastWorker])
+            clock.bootID, clock.boot, clock.newestWall, clock.instant, lastPosition, lastWorker)
     }
 
     /// Returns the position of the next job: SQLite has one writer at a time, so positions are in commit order.
@@ -75,37 +75,38 @@ struct SQLiteTransaction {
 
     /// Executes a statement, and returns the number of rows that it changed.
     @discardableResult
-    func execute(_ sql: String, _ arguments: StatementArguments = []) throws -> Int {
-        try statement(sql, arguments).execute()
+    func execute<each Value: StatementBinding>(_ sql: String, _ values: repeat each Value) throws -> Int {
+        let statement = try db.cachedStatement(sql: sql)
+        try statement.bind(repeat each values)
+        try statement.execute()
         return db.changesCount
     }
 
     /// Returns the first row.
-    func row(_ sql: String, _ arguments: StatementArguments = []) throws -> Row? {
-        try Row.fetchOne(statement(sql, arguments))
+    func row<each Value: StatementBinding>(_ sql: String, _ values: repeat each Value) throws -> SQLiteRow? {
+        let statement = try db.cachedStatement(sql: sql)
+        try statement.bind(repeat each values)
+        return try SQLiteRow.first(of: statement)
     }
 
     /// Returns all rows.
-    func rows(_ sql: String, _ arguments: StatementArguments = []) throws -> [Row] {
-        try Row.fetchAll(statement(sql, arguments))
-    }
-
-    private func statement(_ sql: String, _ arguments: StatementArguments) throws -> Statement {
+    func rows<each Value: StatementBinding>(_ sql: String, _ values: repeat each Value) throws -> [SQLiteRow] {
         let statement = try db.cachedStatement(sql: sql)
-        // The number of arguments is a matter of tests.
-        statement.setUncheckedArguments(arguments)
-        return statement
+        try statement.bind(repeat each values)
+        return try SQLiteRow.fetchAll(statement)
     }
 
     /// Returns true if there is a row.
-    func exists(_ sql: String, _ arguments: StatementArguments) throws -> Bool { try row(sql, arguments) != nil }
+    func exists<each Value: StatementBinding>(_ sql: String, _ values: repeat each Value) throws -> Bool {
+        try row(sql, repeat each values) != nil
+    }
 
     // MARK: Queues and lanes
 
     /// Returns the number of a queue; `nil` if nothing named it yet.
     mutating func existingQueue(_ name: String) throws -> Int64? {
         if let known = queues[name] { return known }
-        let id: Int64? = try row("SELECT id FROM reachable_queues WHERE name = ?", [SQLiteRows.stored(name)])?[0]
+        let id: Int64? = try row("SELECT id FROM reachable_queues WHERE name = ?", SQLiteRows.stored(name))?[0]
         if let id { queues[name] = id }
         return id
     }
@@ -113,7 +114,7 @@ struct SQLiteTransaction {
     /// Returns the number of a queue, and adds it if it is new.
     mutating func queue(_ name: String) throws -> Int64 {
         if let known = try existingQueue(name) { return known }
-        try execute("INSERT INTO reachable_queues (name) VALUES (?)", [SQLiteRows.stored(name)])
+        try execute("INSERT INTO reachable_queues (name) VALUES (?)", SQLiteRows.stored(name))
         queues[name] = db.lastInsertedRowID
         return db.lastInsertedRowID
     }
@@ -122,7 +123,7 @@ struct SQLiteTransaction {
     @discardableResult
     func addUnfinished(_ number: Int, queue: Int64) throws -> Int64 {
         let sql = "UPDATE reachable_queues SET unfinished = unfinished + ? WHERE id = ? RETURNING unfinished"
-        return number == 0 ? 0 : try row(sql, [number, queue])?[0] ?? 0
+        return number == 0 ? 0 : try row(sql, number, queue)?[0] ?? 0
     }
 
     /// Returns the number of a lane, and adds it if it is new.
@@ -132,7 +133,7 @@ struct SQLiteTransaction {
             """
             SELECT id FROM reachable_lanes
             WHERE queue = ? AND kind = ? AND version = ? AND scope = ? AND destination IS ?
-            """, [key.queue, key.kind, key.version, key.scope, key.destination])
+            """, key.queue, key.kind, key.version, key.scope, key.destination)
         let id: Int64
         if let found {
             id = found[0]
@@ -142,7 +143,7 @@ struct SQLiteTransaction {
                 """
                 INSERT INTO reachable_lanes (queue, kind, version, scope, destination, hold_until) VALUES (?1, ?2, ?3, ?4, ?5,
                 (SELECT max(hold_until) FROM reachable_lanes WHERE queue = ?1 AND scope = ?4 AND destination IS ?5))
-                """, [key.queue, key.kind, key.version, key.scope, key.destination])
+                """, key.queue, key.kind, key.version, key.scope, key.destination)
             id = db.lastInsertedRowID
         }
         lanes[key] = id
@@ -151,13 +152,13 @@ struct SQLiteTransaction {
 
     /// Returns the reading of a lane's clock, which runs while the lane is open in claims.
     func laneClock(_ lane: Int64) throws -> Int64 {
-        try row("SELECT open_time, open_since, open_by FROM reachable_lanes WHERE id = ?", [lane])
+        try row("SELECT open_time, open_since, open_by FROM reachable_lanes WHERE id = ?", lane)
             .map { SQLiteLaneClock(openTime: $0[0], openSince: $0[1], openBy: $0[2]).reading(at: now) } ?? 0
     }
 
     /// Places a job in the index that its state and delays call for.
     func schedule(_ position: Int64, lane: Int64) throws {
-        try execute(SQLiteSchema.schedule + " WHERE position = ?3", [now.nanoseconds, laneClock(lane), position])
+        try execute(SQLiteSchema.schedule + " WHERE position = ?3", now.nanoseconds, laneClock(lane), position)
     }
 
     // MARK: Chains
@@ -174,7 +175,7 @@ struct SQLiteTransaction {
         /// The columns that ``init(_:)`` reads.
         static let columns = "position, lane, queue, kind, serial_key, unique_key"
 
-        init(_ row: Row) {
+        init(_ row: SQLiteRow) {
             (position, lane, queue, kind, serial, unique) = (row[0], row[1], row[2], row[3], row[4], row[5])
         }
 
@@ -188,46 +189,47 @@ struct SQLiteTransaction {
         guard !keys.isEmpty else { return }
         var concerned = [keys]
         if let serial = keys.serial {
-            concerned += try first(
-                "queue = ? AND serial_key = ? AND \(SQLiteSchema.holdsSerial)", [keys.queue, serial], but: keys.position)
+            let sql = first("queue = ? AND serial_key = ? AND \(SQLiteSchema.holdsSerial)")
+            concerned += try rows(sql, keys.queue, serial, keys.position).map(Keys.init)
         }
         if let unique = keys.unique {
-            concerned += try first(
-                "queue = ? AND kind = ? AND unique_key = ? AND \(SQLiteSchema.holdsUnique)", [keys.queue, keys.kind, unique],
-                but: keys.position)
+            let sql = first("queue = ? AND kind = ? AND unique_key = ? AND \(SQLiteSchema.holdsUnique)")
+            concerned += try rows(sql, keys.queue, keys.kind, unique, keys.position).map(Keys.init)
         }
         for keys in concerned {
             let isBlocked = try isBlocked(keys)
             let changed = try execute(
                 "UPDATE reachable_jobs SET is_blocked = ?1 WHERE position = ?2 AND state = 0 AND is_blocked <> ?1",
-                [isBlocked, keys.position])
+                isBlocked, keys.position)
             guard changed > 0 else { continue }
             try schedule(keys.position, lane: keys.lane)
             if !isBlocked { wakesWorkers = true }
         }
     }
 
-    private func first(_ condition: String, _ arguments: StatementArguments, but position: Int64) throws -> [Keys] {
-        let sql = "SELECT \(Keys.columns) FROM reachable_jobs WHERE \(condition) AND position <> ? ORDER BY position LIMIT 1"
-        return try row(sql, arguments + [position]).map { [Keys($0)] } ?? []
+    /// Selects the first job of a chain but one.
+    private func first(_ condition: String) -> String {
+        "SELECT \(Keys.columns) FROM reachable_jobs WHERE \(condition) AND position <> ? ORDER BY position LIMIT 1"
     }
 
     /// Returns true if an available job has to wait for another one with its keys.
     func isBlocked(_ keys: Keys) throws -> Bool {
         if let serial = keys.serial {
-            let chain: StatementArguments = [keys.queue, serial, keys.position]
             let sql = "SELECT 1 FROM reachable_jobs WHERE queue = ? AND serial_key = ?"
-            if try exists("\(sql) AND position < ? AND \(SQLiteSchema.holdsSerial) LIMIT 1", chain)
-                || exists("\(sql) AND position <> ? AND serial_key IS NOT NULL AND state = 1 LIMIT 1", chain)
+            if try exists("\(sql) AND position < ? AND \(SQLiteSchema.holdsSerial) LIMIT 1", keys.queue, serial, keys.position)
+                || exists(
+                    "\(sql) AND position <> ? AND serial_key IS NOT NULL AND state = 1 LIMIT 1", keys.queue, serial, keys.position)
             {
                 return true
             }
         }
         if let unique = keys.unique {
-            let chain: StatementArguments = [keys.queue, keys.kind, unique, keys.position]
             let sql = "SELECT 1 FROM reachable_jobs WHERE queue = ? AND kind = ? AND unique_key = ?"
-            if try exists("\(sql) AND position < ? AND \(SQLiteSchema.holdsUnique) LIMIT 1", chain)
-                || exists("\(sql) AND position <> ? AND unique_key IS NOT NULL AND state = 1 LIMIT 1", chain)
+            if try exists(
+                "\(sql) AND position < ? AND \(SQLiteSchema.holdsUnique) LIMIT 1", keys.queue, keys.kind, unique, keys.position)
+                || exists(
+                    "\(sql) AND position <> ? AND unique_key IS NOT NULL AND state = 1 LIMIT 1", keys.queue, keys.kind, unique,
+                    keys.position)
             {
                 return true
             }

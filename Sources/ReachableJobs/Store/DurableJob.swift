@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import Glibc
 public import ReachableRetry
 
 /// A job as its store keeps it.
@@ -140,20 +141,34 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
     /// Creates a new identity.
     public init() {
         var generator = SystemRandomNumberGenerator()
-        let seconds = max(0, Date().timeIntervalSince1970)
-        self.init(milliseconds: UInt64(seconds * 1000) & 0xffff_ffff_ffff, using: &generator)
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let milliseconds = max(0, time.tv_sec) * 1000 + time.tv_nsec / 1_000_000
+        self.init(milliseconds: UInt64(milliseconds) & 0xffff_ffff_ffff, using: &generator)
     }
 
     /// Reads the text form; `nil` unless it has exactly 32 hexadecimal digits.
     public init?(_ text: String) {
-        guard text.utf8.count == 32, text.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }),
-            let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16)
-        else { return nil }
+        guard text.utf8.count == 32 else { return nil }
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        for byte in text.utf8 {
+            guard let digit = Self.digit(byte) else { return nil }
+            (high, low) = (high << 4 | low >> 60, low << 4 | digit)
+        }
         (self.high, self.low) = (high, low)
     }
 
     /// 32 hexadecimal digits.
-    public var description: String { Self.digits(high) + Self.digits(low) }
+    public var description: String {
+        String(unsafeUninitializedCapacity: 32) { text in
+            for index in 0..<16 {
+                let shift = UInt64(60 - 4 * index)
+                text.initializeElement(at: index, to: Self.character(high >> shift & 15))
+                text.initializeElement(at: index + 16, to: Self.character(low >> shift & 15))
+            }
+            return 32
+        }
+    }
 
     /// Decodes the text form.
     public init(from decoder: any Decoder) throws {
@@ -170,9 +185,19 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         try container.encode(description)
     }
 
-    private static func digits(_ number: UInt64) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - text.utf8.count) + text
+    /// Returns the character of a hexadecimal digit.
+    private static func character(_ digit: UInt64) -> UInt8 {
+        UInt8(digit) + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+    }
+
+    /// Returns the value of a hexadecimal digit; `nil` if it is none.
+    private static func digit(_ character: UInt8) -> UInt64? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(character - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(character - UInt8(ascii: "a")) + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt64(character - UInt8(ascii: "A")) + 10
+        default: nil
+        }
     }
 }
 
@@ -196,7 +221,7 @@ public struct NewJob: Sendable {
     }
 
     /// The job's identity; the answer may name another one (see ``PushReceipt``).
-    public var id = DurableJobID()
+    public var id: DurableJobID
     /// The queue.
     public var queue: String
     /// The kind.
@@ -230,7 +255,11 @@ public struct NewJob: Sendable {
 
     /// Creates a job.
     public init(queue: String, kind: String, version: Int = 1, payload: Data) {
-        (self.queue, self.kind, self.version, self.payload) = (queue, kind, version, payload)
+        self.init(id: DurableJobID(), queue: queue, kind: kind, version: version, payload: payload)
+    }
+
+    init(id: DurableJobID, queue: String, kind: String, version: Int, payload: Data) {
+        (self.id, self.queue, self.kind, self.version, self.payload) = (id, queue, kind, version, payload)
         idempotencyKey = id.description
     }
 }

@@ -1,0 +1,73 @@
+import CBench
+import CJobsFloor
+import ReachableJobs
+
+/// The claim of one job among many that may not run.
+struct JobsClaims {
+    let path: String
+    /// The number of the others.
+    let jobs: Int
+    let rounds: Int
+
+    func measure() async throws {
+        print(row(["claim of one job", "µs", "× empty", "goal", ""]))
+        print("|---|---|---|---|---|")
+        var (following, waiting, elsewhere) = (JobsDesk.job(), JobsDesk.job(), JobsDesk.job())
+        (following.serialKey, waiting.delay, elsewhere.kind) = ("key", .seconds(100_000), "closed")
+        let empty = try await JobsDesk("\(path)/empty.db")
+        let base = try await claims(empty)
+        print(row(["from an empty store", decimal(base, 1), "1.00", "", ""]))
+        let blocked = try await JobsDesk("\(path)/blocked.db")
+        try await blocked.fill(jobs, like: following)
+        try await report("among \(jobs) that follow another", claims(blocked), base)
+        let delayed = try await JobsDesk("\(path)/delayed.db")
+        try await delayed.fill(jobs, like: waiting)
+        try await report("among \(jobs) that wait for a time", claims(delayed), base)
+        let closed = try await JobsDesk("\(path)/closed.db")
+        try await closed.fill(jobs, like: elsewhere)
+        try await report("among \(jobs) of a closed lane", claims(closed), base)
+        try await measureReconnect(closed)
+        print("")
+    }
+
+    private func report(_ name: String, _ value: Double, _ base: Double) {
+        print(row([name, decimal(value, 1), decimal(value / base), "≤ 2 × empty", value <= 2 * base ? "holds" : "MISSED"]))
+    }
+
+    private func claims(_ desk: JobsDesk) async throws -> Double {
+        try await desk.beat()
+        try await desk.push(1)
+        var times: [Double] = []
+        for _ in 0..<rounds * 20 { times.append(try await desk.timeClaim()) }
+        return median(times)
+    }
+
+    /// All jobs failed because of the network; then it is back.
+    private func measureReconnect(_ desk: JobsDesk) async throws {
+        try await desk.beat()
+        let now = try await desk.claim(0).now.nanoseconds
+        let (since, until) = (now, now + 100_000_000_000)
+        let sql = """
+            INSERT INTO reachable_outages (lane, number, node, first, last, last_until)
+            SELECT id, 1, 'node', \(since), \(since), \(until) FROM reachable_lanes WHERE kind = 'closed';
+            UPDATE reachable_jobs SET outage = 1, due = \(until), soft_until = \(until), soft_since = \(since), soft_network = 1,
+            soft_outage = 1 WHERE kind = 'closed';
+            PRAGMA wal_checkpoint(TRUNCATE);
+            """
+        guard floor_execute(desk.store.path, sql) == 0 else { throw BenchError("the jobs could not be delayed") }
+        try await desk.beat()
+        guard try await desk.claimClosed(16, edge: nil).jobs.isEmpty else { throw BenchError("a delayed job was claimed") }
+        let edge = try await desk.claim(0).now
+        let memory = memoryHeld(by: "self").now
+        let start = bench_now()
+        let claims = try await desk.claimClosed(16, edge: edge)
+        let first = Double(bench_now() - start) / 1000
+        guard claims.jobs.count == 16 else { throw BenchError("the reconnect freed \(claims.jobs.count) jobs") }
+        let grown = memoryHeld(by: "self").now - memory
+        print(
+            row([
+                "sixteen, at a reconnect of \(jobs)", decimal(first, 1), "", "≤ 5000 µs, memory + \(decimal(grown, 1)) MB",
+                first <= 5000 && grown <= 64 ? "holds" : "MISSED",
+            ]))
+    }
+}

@@ -1,0 +1,86 @@
+import CBench
+import FoundationEssentials
+import ReachableJobs
+
+/// A store with a worker, which knows the lanes.
+final class JobsDesk {
+    let store: SQLiteStore
+    let worker: WorkerID
+    private var lanes: [Lane] = []
+
+    init(_ path: String) async throws {
+        store = try SQLiteStore(path: path)
+        worker = try await store.register(queue: "queue", node: "node")
+        let first = try await store.push([JobsDesk.job()], limit: nil)[0]
+        _ = try await store.cancel([first.id])
+        try await learn()
+    }
+
+    /// Adds jobs that may not run; a first one that may is claimed, and runs for ever.
+    func fill(_ count: Int, like other: NewJob) async throws {
+        for _ in 0..<count / 1000 { try await add(1000, like: other) }
+        try await add(count % 1000, like: other)
+        try await learn()
+        _ = try await claim(1)
+    }
+
+    // Not inlined: Swift 6.3 crashes while it optimizes such loops.
+    @inline(never)
+    private func add(_ count: Int, like other: NewJob) async throws {
+        let jobs = (0..<count).map { _ in
+            var job = other
+            job.id = DurableJobID()
+            return job
+        }
+        _ = try await store.push(jobs, limit: nil)
+        try await beat()
+    }
+
+    private func learn() async throws {
+        lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+    }
+
+    static func job() -> NewJob { NewJob(queue: "queue", kind: "kind", payload: Data(count: 100)) }
+
+    /// Extends the lease, outside of what is measured.
+    func beat() async throws { _ = try await store.extend(worker) }
+
+    func push(_ count: Int) async throws {
+        _ = try await store.push((0..<count).map { _ in JobsDesk.job() }, limit: nil)
+    }
+
+    func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: lanes.filter { $0.kind == "kind" }, edge: nil) }
+
+    func claimClosed(_ limit: Int, edge: StoreInstant?) async throws -> Claims {
+        try await claim(limit, from: lanes.filter { $0.kind == "closed" }, edge: edge)
+    }
+
+    /// Claims the only job and gives it back; returns the microseconds of the claim.
+    func timeClaim() async throws -> Double {
+        let start = bench_now()
+        let tickets = try await claim(1).jobs.map(\.ticket)
+        let time = Double(bench_now() - start) / 1000
+        guard tickets.count == 1 else { throw BenchError("the only job was not claimed") }
+        try await store.giveBack(tickets, by: worker)
+        return time
+    }
+
+    private func claim(_ limit: Int, from lanes: [Lane], edge: StoreInstant?) async throws -> Claims {
+        let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
+        return try await store.claim(
+            ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: self.lanes.last?.id ?? 0))
+    }
+
+    /// Runs jobs that do nothing.
+    func run(_ count: Int, at size: Int) async throws {
+        var left = count
+        while left > 0 {
+            let jobs = try await claim(min(size, left)).jobs
+            if jobs.isEmpty { throw BenchError("there are too few jobs") }
+            _ = try await store.start(jobs.map(\.ticket), by: worker)
+            let results = jobs.map { AttemptResult($0.ticket, .succeeded, counters: $0.job.counters) }
+            _ = try await store.finish(results, by: worker)
+            left -= jobs.count
+        }
+    }
+}
