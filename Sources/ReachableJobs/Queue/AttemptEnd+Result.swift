@@ -35,6 +35,15 @@ extension AttemptResult {
     }
 }
 
+extension DurableJob {
+    /// The past for the bus, with the delay from which decorrelated jitter draws the next one.
+    var past: JobPast {
+        var past = counters.past
+        past.previousDelay = softDelay.map { $0.since.duration(to: $0.until) }
+        return past
+    }
+}
+
 extension DurableJob.Counters {
     /// The past for the bus; crashes count as charged attempts.
     var past: JobPast {

@@ -158,7 +158,7 @@ final class JobWorker: Sendable {
         do throws(RetryError) {
             end = try await TraceContext.propagate(job.traceContext, bus) { () async throws(RetryError) in
                 try await bus.runAttempt(
-                    kind.policy(remaining: remaining), to: scope, options: options, past: job.counters.past
+                    kind.policy(remaining: remaining), to: scope, options: options, past: job.past
                 ) { [self] attempt in
                     guard await mayStart(ticket) else { throw StaleClaim() }
                     publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))

@@ -12,12 +12,15 @@ package struct JobPast: Hashable, Sendable {
     package var failureIndex: Int
     /// The time since the job's first submission, for `giveUpAfter(elapsed:)`.
     package var elapsed: Duration
+    /// The backoff after the last failure, for decorrelated jitter.
+    package var previousDelay: Duration?
 
     package init(
-        started: Int = 0, charged: Int = 0, networkFailures: Int = 0, failureIndex: Int = 0, elapsed: Duration = .zero
+        started: Int = 0, charged: Int = 0, networkFailures: Int = 0, failureIndex: Int = 0, elapsed: Duration = .zero,
+        previousDelay: Duration? = nil
     ) {
         (self.started, self.charged, self.networkFailures) = (started, charged, networkFailures)
-        (self.failureIndex, self.elapsed) = (failureIndex, elapsed)
+        (self.failureIndex, self.elapsed, self.previousDelay) = (failureIndex, elapsed, previousDelay)
     }
 
     init(_ history: JobHistory, elapsed: Duration) {
@@ -48,6 +51,7 @@ extension JobHistory {
         networkFailures = Int32(clamping: past.networkFailures)
         connectivityIndex = networkFailures
         failureIndex = Int32(clamping: past.failureIndex)
+        previousDelay = past.previousDelay
     }
 }
 

@@ -36,6 +36,21 @@ import Testing
         }
     }
 
+    @Test func theLastDelaySetsTheRangeOfDecorrelatedJitter() async throws {
+        try await TestWorld().run { world in
+            let spread = policy.backoff(.exponential(initial: .seconds(1)).jitter(.decorrelated))
+            var longest = Duration.zero
+            for _ in 0..<40 {
+                let past = JobPast(started: 1, failureIndex: 1, previousDelay: .seconds(100))
+                let end = try await attempt(in: world, spread, past: past) { _ in throw Trouble() }
+                guard case .handedBack(let back, _) = end else { return #expect(Bool(false), "\(end)") }
+                longest = max(longest, back.soft)
+            }
+            // Without it no delay is longer than three times the first one.
+            #expect(longest > .seconds(3) && longest <= .seconds(300))
+        }
+    }
+
     @Test func aServersDelayIsHandedBackAsHard() async throws {
         try await TestWorld().run { world in
             let busy = policy.classify { _ in .overload(retryAfter: .seconds(60)) }
