@@ -11,7 +11,7 @@ struct SQLitePowerLossTests {
     /// The number of power failures of each test; `JOBS_POWER_LOSSES` sets another one, and `all` tries each kind after each write.
     private static let losses: Int? = {
         let setting = ProcessInfo.processInfo.environment["JOBS_POWER_LOSSES"]
-        return setting == "all" ? nil : setting.flatMap(Int.init) ?? 200
+        return setting == "all" ? nil : setting.flatMap(Int.init) ?? 150
     }()
 
     /// The seed; `JOBS_POWER_SEED` sets one, to see a failure again.
