@@ -105,12 +105,13 @@ import Testing
             try await queue.push(Send("lost"))
             await world.settle()
             let lost = try #require(try await Self.words(queue).last)
-            #expect(lost == "backs off for 60 s after a network failure")
+            #expect(lost == "backs off for 500 ms after a network failure")
             try world.network.pull("eth0")
             await world.settle()
             let offline = try #require(try await Self.words(queue).last)
             #expect(
-                offline == "backs off for 60 s after a network failure, and waits for the network: eth0 has no carrier (noCarrier)")
+                offline
+                    == "backs off for 500 ms after a network failure, and waits for the network: eth0 has no carrier (noCarrier)")
         }
     }
 
