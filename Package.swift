@@ -109,8 +109,8 @@ let package = Package(
         .testTarget(
             name: "InstrumentTests",
             dependencies: [
-                "Reachability", "ReachableRetry", "ReachabilityTesting", logging, metrics, tracing, serviceLifecycle,
-                .product(name: "InMemoryLogging", package: "swift-log"),
+                "Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", logging, metrics, tracing,
+                serviceLifecycle, .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(
                     name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),

@@ -113,6 +113,16 @@ extension JobStoreConformance {
         public static let retries = Requirement(rawValue: "retries")
         /// `find` returns the jobs that match all properties, by position.
         public static let searches = Requirement(rawValue: "searches")
+        /// `explain` answers in order, with `nil` for unknown jobs, and gives each job as `find` does, but without its payload.
+        public static let explanations = Requirement(rawValue: "explanations")
+        /// `explain` tells if the queue is paused, and how many workers it has whose lease is valid.
+        public static let explainedQueues = Requirement(rawValue: "explainedQueues")
+        /// `explain` names the first job that a blocked one waits for, of each key, with its state.
+        public static let explainedBlockers = Requirement(rawValue: "explainedBlockers")
+        /// `explain` names the end of a server's order for the destination, as long as it holds.
+        public static let explainedHolds = Requirement(rawValue: "explainedHolds")
+        /// `explain` names the worker of a running job, and tells if its attempt has started.
+        public static let explainedClaims = Requirement(rawValue: "explainedClaims")
         /// `count` returns the number of jobs of a queue per state, kind and destination.
         public static let counts = Requirement(rawValue: "counts")
         /// `prune` deletes jobs that ended long enough ago, at most as many as it may, and no unfinished ones.
@@ -171,6 +181,11 @@ extension StoreSession {
         (.cancellationRequests, { try await $0.checkCancellationRequests() }),
         (.retries, { try await $0.checkRetries() }),
         (.searches, { try await $0.checkSearches() }),
+        (.explanations, { try await $0.checkExplanations() }),
+        (.explainedQueues, { try await $0.checkExplainedQueues() }),
+        (.explainedBlockers, { try await $0.checkExplainedBlockers() }),
+        (.explainedHolds, { try await $0.checkExplainedHolds() }),
+        (.explainedClaims, { try await $0.checkExplainedClaims() }),
         (.counts, { try await $0.checkCounts() }),
         (.pruning, { try await $0.checkPruning() }),
         (.pruningHeads, { try await $0.checkPruningHeads() }),

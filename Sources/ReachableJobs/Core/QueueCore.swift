@@ -462,6 +462,21 @@ struct QueueCore: Hashable, Sendable {
         effects.append(.ended)
     }
 
+    // MARK: - Outlook
+
+    /// The state of the claims, for people.
+    var outlook: WorkerOutlook {
+        var outlook = WorkerOutlook(worker: worker, isEnding: stage != .running, kinds: kinds)
+        for job in held.values {
+            outlook.held[job.claimed.job.kind, default: 0] += 1
+            if job.phase == .lonely { outlook.lonely.insert(job.claimed.job.id) }
+        }
+        outlook.alone = held.values.first { Crashes.runsAlone($0.claimed.job.counters) }?.claimed.job.id
+        outlook.isFull = held.count >= window || waitingCount >= readAhead
+        outlook.edges = edges.compactMapValues(storeTime)
+        return outlook
+    }
+
     // MARK: - Time
 
     private mutating func armTimer(at now: BusTime) {

@@ -15,7 +15,7 @@ internal import Synchronization
 /// from any thread.
 public final class MemoryStore: JobStore {
     private let state = Mutex(MemoryStoreState())
-    private let listeners = Mutex<(next: Int, all: [Int: AsyncStream<Void>.Continuation])>((0, [:]))
+    private let listeners = Listeners<Void>()
     private let readClock: @Sendable () -> StoreInstant
     private let readDate: @Sendable () -> Date
 
@@ -28,10 +28,6 @@ public final class MemoryStore: JobStore {
         let start = clock.now
         readClock = { StoreInstant(nanoseconds: start.duration(to: clock.now).nanoseconds) }
         readDate = date
-    }
-
-    deinit {
-        for listener in listeners.withLock(\.all).values { listener.finish() }
     }
 
     /// Adds jobs in this order; all of them, or none if it throws.
@@ -107,6 +103,11 @@ public final class MemoryStore: JobStore {
         change { $0.find(filter) }
     }
 
+    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
+    public func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+        change { $0.explain(ids) }
+    }
+
     /// Returns the number of jobs per state, kind and destination.
     public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         change { $0.count(queue: queue) }
@@ -118,16 +119,7 @@ public final class MemoryStore: JobStore {
     }
 
     /// Hints that there may be work, or a request to cancel.
-    public func changes() -> AsyncStream<Void> {
-        let (stream, listener) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let number = listeners.withLock { listeners in
-            listeners.next += 1
-            listeners.all[listeners.next] = listener
-            return listeners.next
-        }
-        listener.onTermination = { [weak self] _ in _ = self?.listeners.withLock { $0.all.removeValue(forKey: number) } }
-        return stream
-    }
+    public func changes() -> AsyncStream<Void> { listeners.stream(keeping: 1) }
 
     // MARK: - For tests
 
@@ -152,7 +144,7 @@ public final class MemoryStore: JobStore {
         // The freed payloads and the listeners belong to others: no lock is held for them.
         defer {
             withExtendedLifetime(released) {}
-            if needsHint { for listener in listeners.withLock(\.all).values { listener.yield() } }
+            if needsHint { listeners.yield(()) }
         }
         return try state.withLock { (state) throws(Failure) in
             defer {

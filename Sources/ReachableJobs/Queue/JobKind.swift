@@ -37,10 +37,15 @@ struct JobKind: Sendable {
                 parameters = try upgrade?(job.payload) ?? JSONDecoder().decode(Parameters.self, from: job.payload)
             } catch {
                 // The error may quote the payload.
-                throw Unreadable(text: "the payload of version \(job.version) cannot be decoded; next: register a handler that can")
+                throw Unreadable(text: Self.unreadable(version: job.version))
             }
             return { attempt in try await handler(parameters, attempt) }
         }
+    }
+
+    /// The error of a job whose payload cannot be decoded, by which such jobs are known.
+    static func unreadable(version: Int) -> String {
+        "the payload of version \(version) cannot be decoded; next: register a handler that can"
     }
 
     /// The policy of one attempt: the deadline is the stored job's.

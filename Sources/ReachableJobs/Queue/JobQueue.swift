@@ -28,6 +28,8 @@ internal import Synchronization
 /// - ``shutdown(drain:)``
 /// ### Managing jobs
 /// - ``jobs(matching:)``
+/// - ``pending(_:)``
+/// - ``waitingFor(_:)``
 /// - ``counts``
 /// - ``cancel(_:)``
 /// - ``retry(_:)``
@@ -49,6 +51,8 @@ public final class JobQueue: Sendable {
         public var retention = Retention()
         /// The number of events that a slow listener keeps; it loses the oldest beyond that.
         public var bufferedEvents = 1024
+        /// Returns the wall-clock time, for the age of the oldest job.
+        package var date: @Sendable () -> Date = { Date() }
 
         /// Creates a configuration.
         public init() { node = NodeName.default }
@@ -63,23 +67,22 @@ public final class JobQueue: Sendable {
     private struct State {
         var kinds: [String: JobKind] = [:]
         var stage = Stage.idle
-        var listeners: [Int: AsyncStream<JobQueueEvent>.Continuation] = [:]
-        var nextListener = 0
     }
 
     /// The store.
     public let store: any JobStore
     private let bus: RetryBus
     let configuration: Configuration
+    private let instruments: QueueInstruments?
+    private let listeners = Listeners<JobQueueEvent>()
     private let state = Mutex(State())
 
     /// Creates a queue; ``run()`` makes this process a worker.
+    ///
+    /// The queue writes to the logger and the metrics of the bus's configuration.
     public init(_ store: any JobStore, bus: RetryBus, configuration: Configuration = .init()) {
         (self.store, self.bus, self.configuration) = (store, bus, configuration)
-    }
-
-    deinit {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.finish() }
+        instruments = QueueInstruments(bus.configuration, queue: configuration.name)
     }
 
     // MARK: - Kinds
@@ -106,6 +109,7 @@ public final class JobQueue: Sendable {
             handler: handler)
         // Released outside of the lock: the handler may own anything.
         _ = state.withLock { $0.kinds.updateValue(kind, forKey: kind.name) }
+        instruments?.registered(kind: kind.name)
     }
 
     // MARK: - Adding jobs
@@ -130,8 +134,14 @@ public final class JobQueue: Sendable {
 
     private func push(_ jobs: [NewJob]) async throws(JobStoreError) -> [PushReceipt] {
         let receipts = try await store.push(jobs, limit: configuration.maxJobs)
-        for receipt in receipts { publish(JobQueueEvent(.pushed(receipt.outcome), receipt.id)) }
+        for receipt in receipts { notePush(receipt) }
         return receipts
+    }
+
+    /// Reports a push of this process.
+    func notePush(_ receipt: PushReceipt) {
+        instruments?.pushed(receipt.outcome)
+        listeners.yield(JobQueueEvent(.pushed(receipt.outcome), receipt.id))
     }
 
     /// Encodes a job.
@@ -155,7 +165,7 @@ public final class JobQueue: Sendable {
     public func run() async {
         let worker = state.withLock { state -> JobWorker? in
             guard case .idle = state.stage else { return nil }
-            let worker = JobWorker(store, bus, configuration, state.kinds) { [weak self] in self?.publish($0) }
+            let worker = JobWorker(store, bus, configuration, state.kinds, instruments) { [listeners] in listeners.yield($0) }
             state.stage = .running(worker)
             return worker
         }
@@ -194,14 +204,26 @@ public final class JobQueue: Sendable {
         return try await store.find(filter)
     }
 
-    /// The number of jobs per state, kind and destination.
+    /// The number of jobs per state, kind and destination; also sets the gauges of the metrics.
     public var counts: [JobCount] {
-        get async throws(JobStoreError) { try await store.count(queue: configuration.name) }
+        get async throws(JobStoreError) {
+            let counts = try await store.count(queue: configuration.name)
+            instruments?.record(counts, at: configuration.date())
+            return counts
+        }
     }
 
     /// Cancels a job: at once if it waits, otherwise its worker ends the running attempt.
     @discardableResult
-    public func cancel(_ id: DurableJobID) async throws(JobStoreError) -> CancelOutcome { try await store.cancel([id])[0] }
+    public func cancel(_ id: DurableJobID) async throws(JobStoreError) -> CancelOutcome {
+        let outcome = try await store.cancel([id])[0]
+        guard outcome == .cancelled else { return outcome }
+        listeners.yield(JobQueueEvent(.cancelled, id))
+        if let instruments, instruments.isMeasured, let job = try? await store.explain([id])[0]?.job {
+            instruments.ended(id, kind: job.kind, .cancelled, reason: nil, job.counters)
+        }
+        return outcome
+    }
 
     /// Makes a failed or cancelled job available again, with its old position and fresh counters.
     ///
@@ -216,21 +238,10 @@ public final class JobQueue: Sendable {
     public func resume() async throws(JobStoreError) { try await store.setPaused(false, queue: configuration.name) }
 
     /// The changes that this process makes or sees; each access is an independent listener.
-    public var events: AsyncStream<JobQueueEvent> {
-        let (stream, listener) = AsyncStream.makeStream(
-            of: JobQueueEvent.self, bufferingPolicy: .bufferingNewest(configuration.bufferedEvents))
-        let number = state.withLock { state in
-            state.nextListener += 1
-            state.listeners[state.nextListener] = listener
-            return state.nextListener
-        }
-        listener.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) } }
-        return stream
-    }
+    public var events: AsyncStream<JobQueueEvent> { listeners.stream(keeping: configuration.bufferedEvents) }
 
-    func publish(_ event: JobQueueEvent) {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
-    }
+    /// The worker of this process; `nil` while it does not run.
+    var worker: JobWorker? { state.withLock { if case .running(let worker) = $0.stage { worker } else { nil } } }
 }
 
 #if ServiceLifecycle

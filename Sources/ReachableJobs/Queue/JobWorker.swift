@@ -26,12 +26,26 @@ final class JobWorker: Sendable {
         var permits: [JobTicket: CheckedContinuation<Bool, Never>] = [:]
         var ways: [QueueCore.Reach: Way] = [:]
         var cancelTimer: (@Sendable () -> Void)?
+        /// The memory of the reports to instruments.
+        var report = Report()
+    }
+
+    /// The state of the reports to instruments.
+    fileprivate struct Report {
+        var worker: WorkerID?
+        /// The kinds of claimed jobs, whose results do not name them.
+        var kinds: [JobTicket: String] = [:]
+        /// The kinds and versions that are not registered, and were reported.
+        var unregistered: Set<[String]> = []
+        /// The time before which the gauges are not set again.
+        var nextMeasure = BusTime.past
     }
 
     private let store: any JobStore
     private let bus: RetryBus
     private let configuration: JobQueue.Configuration
     private let kinds: [String: JobKind]
+    private let instruments: QueueInstruments?
     private let publish: @Sendable (JobQueueEvent) -> Void
     private let state: Mutex<State>
     private let signals: AsyncStream<Void>
@@ -39,9 +53,10 @@ final class JobWorker: Sendable {
 
     init(
         _ store: any JobStore, _ bus: RetryBus, _ configuration: JobQueue.Configuration, _ kinds: [String: JobKind],
-        publish: @escaping @Sendable (JobQueueEvent) -> Void
+        _ instruments: QueueInstruments?, publish: @escaping @Sendable (JobQueueEvent) -> Void
     ) {
-        (self.store, self.bus, self.configuration, self.kinds, self.publish) = (store, bus, configuration, kinds, publish)
+        (self.store, self.bus, self.configuration, self.kinds) = (store, bus, configuration, kinds)
+        (self.instruments, self.publish) = (instruments, publish)
         var core = QueueCore(window: configuration.window)
         for kind in kinds.values { core.register(kind.rules, name: kind.name) }
         state = Mutex(State(core: core))
@@ -84,8 +99,9 @@ final class JobWorker: Sendable {
         }
         // Attempts whose claims were lost may still be ending.
         for task in state.withLock({ Array($0.tasks.values) }) { await task.value }
-        let (ways, cancelTimer) = state.withLock { ($0.ways, $0.cancelTimer) }
+        let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
+        instruments?.workerEnded(worker)
         for way in ways.values {
             for (condition, observer) in zip(way.conditions, way.observers) { condition.storage.removeObserver(observer) }
         }
@@ -117,8 +133,12 @@ final class JobWorker: Sendable {
         case .follow(let reach): follow(reach)
         case .wake(let time): arm(time)
         case .gaveUp(let job, let reason): giveUp(job, reason)
-        case .refused(let ticket): publish(JobQueueEvent(.refused, ticket.id))
-        case .storeFails(let error): publish(JobQueueEvent(.storeFailed(error), nil))
+        case .refused(let ticket):
+            instruments?.refused(ticket.id)
+            publish(JobQueueEvent(.refused, ticket.id))
+        case .storeFails(let error):
+            instruments?.storeFails(error)
+            publish(JobQueueEvent(.storeFailed(error), nil))
         }
     }
 
@@ -127,8 +147,12 @@ final class JobWorker: Sendable {
     private func run(_ turn: StoreTurn) async {
         let (reply, error) = await turn.run(
             on: store, queue: configuration.name, node: configuration.node, retention: configuration.retention)
-        for result in turn.writes.results where reply.results != nil { publish(JobQueueEvent(result)) }
+        // Refused results are the core's to report.
+        let written = zip(turn.writes.results, reply.results ?? []).filter(\.1).map(\.0)
+        for result in written { publish(JobQueueEvent(result)) }
+        if let instruments { report(written, turn, reply, to: instruments) }
         send(error.map { .turnFailed($0, reply) } ?? .turnEnded(reply))
+        if reply.worker != nil || reply.isExtended, let instruments, instruments.isMeasured { await measure(instruments) }
     }
 
     private func arm(_ time: BusTime) {
@@ -148,6 +172,7 @@ final class JobWorker: Sendable {
         do {
             work = try kind.work(job)
         } catch {
+            instruments?.undecodable(job)
             let outcome = AttemptResult.Outcome.again(soft: Self.unreadableDelay, isNetwork: false, hard: nil)
             return send(.ended(AttemptResult(ticket, outcome, counters: job.counters, error: error.text, time: storeTime)))
         }
@@ -198,7 +223,69 @@ final class JobWorker: Sendable {
             of: JobID(job.id.description), reason: GiveUp.Reason(rawValue: reason), past: job.counters.past)
         for handler in kinds[job.kind]?.policy.rules.giveUpHandlers ?? [] { handler(report) }
         // A claimed job's end is reported when it is written.
-        if job.state == .failed { publish(JobQueueEvent(.failed(reason: reason, job.lastError), job.id)) }
+        guard job.state == .failed else { return }
+        instruments?.ended(job.id, kind: job.kind, .failed, reason: reason, job.counters)
+        publish(JobQueueEvent(.failed(reason: reason, job.lastError), job.id))
+    }
+
+    // MARK: - Instruments
+
+    /// Reports what a turn has done.
+    private func report(_ written: [AttemptResult], _ turn: StoreTurn, _ reply: StoreTurn.Reply, to instruments: QueueInstruments) {
+        let unregistered = (reply.claims?.newLanes ?? []).filter { kinds[$0.kind]?.versions.contains($0.version) != true }
+        let (ended, lanes) = state.withLock { state in
+            if let worker = reply.worker { (state.report.worker, state.report.kinds) = (worker, [:]) }
+            let ended = written.map { ($0, state.report.kinds[$0.ticket] ?? "") }
+            if reply.results != nil { for result in turn.writes.results { state.report.kinds[result.ticket] = nil } }
+            if reply.hasGivenBack { for ticket in turn.writes.givenBack { state.report.kinds[ticket] = nil } }
+            for claimed in reply.claims?.jobs ?? [] { state.report.kinds[claimed.ticket] = claimed.job.kind }
+            return (ended, unregistered.filter { state.report.unregistered.insert([$0.kind, "\($0.version)"]).inserted })
+        }
+        if let worker = reply.worker { instruments.workerBegan(worker) }
+        for lane in lanes { instruments.unregistered(kind: lane.kind, version: lane.version) }
+        for (result, kind) in ended {
+            guard let (state, reason) = result.outcome.end else { continue }
+            instruments.ended(result.ticket.id, kind: kind, state, reason: reason, result.counters)
+        }
+    }
+
+    /// Sets the gauges, with a turn that woke the worker anyway.
+    ///
+    /// A store may read all of its jobs for it: at most a hundredth of the time is spent here.
+    private func measure(_ instruments: QueueInstruments) async {
+        let begin = bus.clock.now()
+        guard state.withLock({ $0.report.nextMeasure <= begin }), let counts = try? await store.count(queue: configuration.name)
+        else {
+            return
+        }
+        let end = bus.clock.now()
+        state.withLock { $0.report.nextMeasure = end + (end - begin) * 100 }
+        instruments.record(counts, at: configuration.date())
+    }
+
+    // MARK: - Outlook
+
+    /// Returns this worker's part of why jobs do not run.
+    ///
+    /// - Parameter needsBus: Decides about the jobs on the bus.
+    func outlook(needsBus: (WorkerOutlook) -> Bool) -> WorkerOutlook {
+        let (claims, ways) = state.withLock { ($0.core.outlook, $0.ways) }
+        var outlook = claims
+        for (reach, way) in ways { outlook.unmet[reach] = unmet(reach, way) }
+        guard needsBus(outlook) else { return outlook }
+        for job in bus.pending { if let id = DurableJobID("\(job.id)") { outlook.onBus[id] = job } }
+        return outlook
+    }
+
+    private func unmet(_ reach: QueueCore.Reach, _ way: Way) -> [WorkerOutlook.Unmet] {
+        let waitsForNetwork = kinds[reach.kind]?.waitsForNetwork == true
+        return way.conditions.enumerated().compactMap { index, condition in
+            guard !condition.storage.reading.isOpen(isReachability: condition.storage.isReachability) else { return nil }
+            guard index == 0, waitsForNetwork, let scope = ScopeText.scope(from: reach.scope) else {
+                return .condition(condition.name)
+            }
+            return .network(WaitWords.network(scope, missing: bus.monitor.missing(for: scope)))
+        }
     }
 
     // MARK: - The network
@@ -252,6 +339,18 @@ extension ConditionStorage.Reading {
     /// True if jobs may be claimed: satisfied, or a monitor without a verdict, with which the bus deals.
     fileprivate func isOpen(isReachability: Bool) -> Bool {
         state.isSatisfied || isReachability && (!isKnown || state.isFinished)
+    }
+}
+
+extension AttemptResult.Outcome {
+    /// The final state and its reason; `nil` if the job runs again.
+    fileprivate var end: (DurableJob.State, String?)? {
+        switch self {
+        case .succeeded: (.succeeded, nil)
+        case .failed(let reason): (.failed, reason)
+        case .cancelled: (.cancelled, nil)
+        case .again: nil
+        }
     }
 }
 

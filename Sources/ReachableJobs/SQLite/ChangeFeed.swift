@@ -6,16 +6,10 @@ internal import Synchronization
 
 /// The hints of a store: its own changes at once, those of other processes by inotify.
 final class ChangeFeed: Sendable {
-    private struct State {
-        var streams: [Int: AsyncStream<Void>.Continuation] = [:]
-        var lastNumber = 0
-        var watcher: FileWatcher?
-        var isFinished = false
-    }
-
     private let path: String
     private let writer: any DatabaseWriter
-    private let state = Mutex(State())
+    private let listeners = Listeners<Void>()
+    private let watcher = Mutex<FileWatcher?>(nil)
     /// `PRAGMA data_version` of the writer's connection, which changes with the commits of other connections only.
     private let version = Mutex<Int?>(nil)
 
@@ -23,61 +17,41 @@ final class ChangeFeed: Sendable {
 
     /// Returns a new stream; the first one starts the watch, and the end of the last one stops it.
     func stream() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let (number, isFirst) = state.withLock { state -> (Int, Bool) in
-            state.lastNumber += 1
-            if state.isFinished { return (0, false) }
-            state.streams[state.lastNumber] = continuation
-            return (state.lastNumber, state.streams.count == 1)
-        }
-        guard number > 0 else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in self?.remove(number) }
-        if isFirst { watch() }
+        let stream = listeners.stream(keeping: 1) { [weak self] in self?.stopIfUnused() }
+        if watcher.withLock({ $0 == nil }), !listeners.isEmpty { watch() }
         return stream
     }
 
     /// Yields a hint to each stream.
-    func notify() {
-        let streams = state.withLock { Array($0.streams.values) }
-        for stream in streams { stream.yield() }
-    }
+    func notify() { listeners.yield(()) }
 
     /// Ends all streams.
     func finish() {
-        let (streams, watcher) = state.withLock { state in
-            state.isFinished = true
-            defer { (state.streams, state.watcher) = ([:], nil) }
-            return (Array(state.streams.values), state.watcher)
-        }
-        watcher?.stop()
-        for stream in streams { stream.finish() }
+        listeners.finish()
+        stopIfUnused()
     }
 
-    private func remove(_ number: Int) {
-        let (removed, watcher) = state.withLock { state in
-            let removed = state.streams.removeValue(forKey: number)
-            guard state.streams.isEmpty else { return (removed, nil as FileWatcher?) }
-            defer { state.watcher = nil }
-            return (removed, state.watcher)
+    private func stopIfUnused() {
+        let unused = watcher.withLock { watcher -> FileWatcher? in
+            // A stream that is added meanwhile finds no watcher, and makes one.
+            guard listeners.isEmpty else { return nil }
+            defer { watcher = nil }
+            return watcher
         }
-        // Released here, not under the lock.
-        _ = removed
-        guard let watcher else { return }
-        watcher.stop()
+        guard let unused else { return }
+        unused.stop()
         version.withLock { $0 = nil }
     }
 
     private func watch() {
-        let watcher = FileWatcher(path: path) { [weak self] finish in self?.check(finish) }
-        let unused = state.withLock { state -> FileWatcher? in
-            if state.streams.isEmpty || state.watcher != nil { return watcher }
-            state.watcher = watcher
-            return nil
+        let new = FileWatcher(path: path) { [weak self] finish in self?.check(finish) }
+        let isUsed = watcher.withLock { watcher in
+            // Another stream was faster, or this one has ended.
+            guard watcher == nil, !listeners.isEmpty else { return false }
+            watcher = new
+            return true
         }
-        unused?.stop()
+        guard isUsed else { return new.stop() }
         // From here on every commit of another process differs from the version that this reads, which itself gives a hint.
         check { _ in }
     }

@@ -29,7 +29,14 @@ extension JobQueue {
                 .otherDatabase, "the queue's store is not a SQLite database",
                 next: "create the queue with a SQLiteStore of this database")
         }
-        return try store.push([makeJob(parameters, unique: unique)], limit: configuration.maxJobs, in: db)[0]
+        let receipt = try store.push([makeJob(parameters, unique: unique)], limit: configuration.maxJobs, in: db)[0]
+        // In a task: no metrics are recorded on the writer's queue.
+        if db.isInsideTransaction {
+            db.afterNextTransaction { [self] _ in Task { notePush(receipt) } }
+        } else {
+            Task { notePush(receipt) }
+        }
+        return receipt
     }
 }
 #endif

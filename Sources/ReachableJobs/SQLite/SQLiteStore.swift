@@ -271,6 +271,14 @@ public final class SQLiteStore: JobStore {
         try await read { try SQLiteQueries.find(filter, in: $0) }
     }
 
+    /// Explains why jobs do not run; see ``JobStore/explain(_:)``.
+    public func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+        if ids.isEmpty { return [] }
+        return try await read { [machine, locks] in
+            try SQLiteTransaction($0, machine: machine, locks: locks).explain(ids)
+        }
+    }
+
     /// Counts jobs; see ``JobStore/count(queue:)``.
     ///
     /// Reads all jobs of the store, without making claims wait.

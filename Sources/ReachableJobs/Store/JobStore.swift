@@ -91,6 +91,11 @@ public protocol JobStore: Sendable {
     /// Returns jobs by position.
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob]
 
+    /// Returns the store's part of why jobs do not run, for each job at one moment; `nil` for jobs that it does not have.
+    ///
+    /// Changes nothing, and gives no hint. The answer has no payloads.
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
+
     /// Returns the number of jobs per state, kind and destination.
     func count(queue: String) async throws(JobStoreError) -> [JobCount]
 

@@ -77,7 +77,7 @@ extension PendingJob: CustomStringConvertible {
         switch state {
         case .running: "attempt \(attempts) is running"
         case .paused: "paused until it is resumed, or its reader asks for what comes next"
-        case .waiting: "waits for " + needs.joined(separator: ", and for ")
+        case .waiting: WaitWords.waits(for: needs)
         case .queued: queueWords
         default: delays
         }
@@ -87,13 +87,11 @@ extension PendingJob: CustomStringConvertible {
     public var description: String { "\(id): \(reason)" }
 
     /// The target as text.
-    private var target: String { destination ?? (scope == .internet ? "the internet" : "\(scope)") }
+    private var target: String { WaitWords.target(scope, destination) }
 
     private var needs: [String] {
-        let goal = scope == .internet ? "the network" : "a path to \(scope)"
-        // If the monitor reports nothing missing, a lookup has outrun it.
-        let network = isScopeUnmet ? ["\(goal): \(missing ?? "a lookup found no route")"] : []
-        return network + unmet.dropFirst(network.count).map { "condition '\($0)'" }
+        let network = isScopeUnmet ? [WaitWords.network(scope, missing: missing)] : []
+        return network + unmet.dropFirst(network.count).map(WaitWords.condition)
     }
 
     private var queueWords: String {
@@ -103,8 +101,7 @@ extension PendingJob: CustomStringConvertible {
         case .full(let count): return "waits for its turn: \(Self.attempts(count)) to \(target)"
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
         case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
-        case .throttled(let id):
-            return "waits \(time ?? ""): \(target) ordered a delay\(id.map { ", in its answer to \($0)" } ?? "")"
+        case .throttled(let id): return WaitWords.hold(queueDelay, target, answering: id.map { "\($0)" })
         case .destinationFull(let count):
             return "waits for its turn: \(Self.attempts(count)) to \(target), as many as may at a time"
         case .unsteady:
@@ -117,11 +114,11 @@ extension PendingJob: CustomStringConvertible {
     }
 
     private var delays: String {
-        let serverDelay = hardDelay.map { "the server ordered a delay of \($0.words)" }
+        let serverDelay = hardDelay.map(WaitWords.serverDelay)
         // Before the first attempt a hard delay is its owner's.
-        if attempts == 0, let hardDelay { return "is due in \(hardDelay.words)" }
+        if attempts == 0, let hardDelay { return WaitWords.due(in: hardDelay) }
         guard let softDelay, softDelay > hardDelay ?? .zero else { return serverDelay ?? "waits for its delay to be computed" }
-        return ["backs off for \(softDelay.words)\(after)", serverDelay].compactMap(\.self).joined(separator: ", and ")
+        return [WaitWords.backoff(softDelay, after: after), serverDelay].compactMap(\.self).joined(separator: ", and ")
     }
 
     /// The failure before the backoff, as text.
@@ -141,17 +138,4 @@ extension PendingJob: CustomStringConvertible {
     }
 
     private static func attempts(_ count: Int) -> String { count == 1 ? "1 attempt runs" : "\(count) attempts run" }
-}
-
-extension Duration {
-    /// The duration as text: `250 ms`, `3.2 s`.
-    ///
-    /// Rounded up, so that a remaining time is never zero.
-    var words: String {
-        let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
-        let milliseconds = whole + (rest > 0 ? 1 : 0)
-        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
-        let tenths = milliseconds / 100 + (milliseconds % 100 > 0 ? 1 : 0)
-        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
-    }
 }

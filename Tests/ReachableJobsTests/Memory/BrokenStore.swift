@@ -19,7 +19,7 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { "\(requirement.rawValue): \(flaw)" }
 
-    static let all = pushing + claiming + delays + keys + attempts + workers + management
+    static let all = pushing + claiming + delays + keys + attempts + workers + management + explanations
 
     private static let pushing = [
         BrokenStore(.receipts, "receipts in reverse") { warped in

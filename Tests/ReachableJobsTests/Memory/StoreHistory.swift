@@ -27,8 +27,15 @@ struct StoreHistory {
             let (found, wanted) = (try await store.find(JobFilter()), oracle.durable)
             if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found)\nwanted \(wanted)" }
             if found.count != wanted.count { return "found \(found.count) jobs, wanted \(wanted.count)" }
+            if calls.count % 4 == 0, let flaw = try await explain(found.map(\.id)) { return flaw }
         }
         return nil
+    }
+
+    private func explain(_ ids: [DurableJobID]) async throws -> String? {
+        let (found, wanted) = (try await store.explain(ids), oracle.standings)
+        if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found as Any)\nwanted \(wanted)" }
+        return found.count == wanted.count ? nil : "explain gave \(found.count) answers for \(wanted.count) jobs"
     }
 
     private mutating func step() async throws -> String? {

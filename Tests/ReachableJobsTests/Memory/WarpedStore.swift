@@ -16,6 +16,7 @@ struct WarpedStore: JobStore {
     var retrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
     var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
     var finding: @Sendable (JobFilter) async throws(JobStoreError) -> [DurableJob]
+    var explaining: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
     var counting: @Sendable (String) async throws(JobStoreError) -> [JobCount]
     var pruning: @Sendable (Retention, Int) async throws(JobStoreError) -> Int
     var hinting: @Sendable () -> AsyncStream<Void>
@@ -35,6 +36,7 @@ struct WarpedStore: JobStore {
         retrying = { (ids) throws(JobStoreError) in try await store.retry(ids) }
         pausing = { (isPaused, queue) throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
         finding = { (filter) throws(JobStoreError) in try await store.find(filter) }
+        explaining = { (ids) throws(JobStoreError) in try await store.explain(ids) }
         counting = { (queue) throws(JobStoreError) in try await store.count(queue: queue) }
         pruning = { (retention, limit) throws(JobStoreError) in try await store.prune(retention, limit: limit) }
         hinting = { store.changes() }
@@ -62,6 +64,7 @@ struct WarpedStore: JobStore {
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await retrying(ids) }
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) { try await pausing(isPaused, queue) }
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await finding(filter) }
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await explaining(ids) }
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await counting(queue) }
     func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int { try await pruning(retention, limit) }
     func changes() -> AsyncStream<Void> { hinting() }
@@ -108,6 +111,19 @@ struct WarpedStore: JobStore {
             var claims = try await claiming(request)
             change(&claims)
             return claims
+        }
+        return copy
+    }
+
+    /// Changes each explanation.
+    func changingExplanations(_ change: @escaping @Sendable (inout JobStanding) -> Void) -> WarpedStore {
+        var copy = self
+        copy.explaining = { [explaining] (ids) throws(JobStoreError) in
+            try await explaining(ids).map { standing in
+                guard var standing else { return nil }
+                change(&standing)
+                return standing
+            }
         }
         return copy
     }

@@ -44,7 +44,7 @@ import Testing
         let log = Log()
 
         init(
-            _ world: TestWorld, _ store: MemoryStore, _ policy: RetryPolicy = JobQueueTests.policy, maxConcurrent: Int? = nil,
+            _ world: TestWorld, _ store: any JobStore, _ policy: RetryPolicy = JobQueueTests.policy, maxConcurrent: Int? = nil,
             _ handler: @escaping @Sendable (String, DurableAttempt) async throws -> Void = { _, _ in }
         ) {
             queue = JobQueue(store, bus: world.bus)
@@ -245,9 +245,37 @@ import Testing
             let jobs = try await process.queue.jobs()
             #expect(jobs.map(\.state) == [.available, .available, .available])
             #expect(jobs.map(\.counters.charged) == [0, 0, 0])
+            #expect(jobs.map(\.counters.started) == [0, 0, 0])
             #expect(jobs[2].lastError?.contains("cannot be decoded") == true)
+            #expect(
+                try await process.queue.pending(jobs.map(\.id)).map(\.reason) == [
+                    "waits for a worker with the kind 'unknown': it is not registered here",
+                    "waits for a worker with version 2 of the kind 'upload': registered here is 1",
+                    "its payload of version 1 cannot be decoded here: the next try is in 3540 s",
+                ])
+            // Neither a reboot nor another day changes that.
+            await world.clock.advance(by: .seconds(86_400))
+            #expect(try await states(process.queue) == [.available, .available, .available])
             running.cancel()
             await running.value
+        }
+    }
+
+    @Test func aRefusedSuccessIsNotPublishedAsOne() async throws {
+        try await inWorld { world, store in
+            var refusing = WarpedStore(store)
+            refusing.finishing = { (results, _) throws(JobStoreError) in results.map { _ in false } }
+            let process = Process(world, refusing)
+            let (events, seen) = (process.queue.events, Log())
+            let listening = world.start { for await event in events { seen.note("\(event.kind)") } }
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a"))
+            await world.settle()
+            #expect(seen.all.dropFirst() == ["attemptStarted(1)", "refused"])
+            for task in [listening, running] {
+                task.cancel()
+                await task.value
+            }
         }
     }
 

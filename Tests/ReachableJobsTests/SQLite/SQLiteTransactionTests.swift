@@ -44,13 +44,23 @@ struct SQLiteTransactionTests {
     @Test func aQueuePushesInTheCallersTransaction() async throws {
         let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
         let queue = JobQueue(store, bus: bus)
+        let (events, pool) = (queue.events, pool)
+        await #expect(throws: Rollback.self) {
+            try await pool.write { db -> Void in
+                try queue.push(Upload(file: "none"), in: db)
+                throw Rollback()
+            }
+        }
         let receipt = try await pool.write { db in
             try db.execute(sql: "INSERT INTO photos VALUES ('a')")
             return try queue.push(Upload(file: "a"), unique: .keep("a"), in: db)
         }
         #expect(try await queue.jobs().map(\.id) == [receipt.id])
+        // Only a committed push is an event.
+        let pushed = await events.first { _ in true }
+        #expect(pushed?.job == receipt.id)
         let other = JobQueue(MemoryStore(), bus: bus)
-        let error = await storeError { [pool] in try await pool.write { db in _ = try other.push(Upload(file: "b"), in: db) } }
+        let error = await storeError { try await pool.write { db in _ = try other.push(Upload(file: "b"), in: db) } }
         #expect(error?.code == .otherDatabase)
     }
 

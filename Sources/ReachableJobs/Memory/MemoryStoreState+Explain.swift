@@ -1,0 +1,33 @@
+internal import FoundationEssentials
+
+/// The reasons why jobs do not run.
+extension MemoryStoreState {
+    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
+    func explain(_ ids: [DurableJobID]) -> [JobStanding?] {
+        var workerCounts: [Int32: Int] = [:]
+        for worker in workers.values { workerCounts[worker.queue, default: 0] += 1 }
+        return ids.map { id in
+            guard let position = positions[id] else { return nil }
+            let stored = jobs[position]
+            let lane = lanes[Int(stored.lane)]
+            let hold = holds[Int(lane.hold)].until
+            var job = durable(stored)
+            job.payload = Data()
+            return JobStanding(
+                job: job, isPaused: queues[Int(lane.queue)].isPaused, workers: workerCounts[lane.queue] ?? 0,
+                holdUntil: hold > now ? hold : nil, blockers: stored.state == .available ? blockers(of: stored) : [],
+                worker: stored.worker > 0 ? WorkerID(rawValue: stored.worker) : nil, isStarted: stored.isStarted, now: now)
+        }
+    }
+
+    /// Returns the job that each of a job's chains lets go first, unless that is the job itself.
+    private func blockers(of job: StoredJob) -> [JobStanding.Blocker] {
+        keys(of: job).compactMap { key in
+            guard let chain = chains[key], !chain.admits(job.position) else { return nil }
+            let position = chain.first == job.position ? chain.running : chain.first
+            return position.map {
+                JobStanding.Blocker(id: jobs[$0].id, state: jobs[$0].state, key: key.kind == nil ? .serial : .unique)
+            }
+        }
+    }
+}

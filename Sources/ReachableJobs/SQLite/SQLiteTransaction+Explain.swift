@@ -1,0 +1,60 @@
+#if SQLite
+internal import FoundationEssentials
+internal import GRDB
+
+extension SQLiteTransaction {
+    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
+    ///
+    /// Only reads.
+    func explain(_ ids: [DurableJobID]) throws -> [JobStanding?] {
+        var workerCounts: [Int64: Int] = [:]
+        for worker in try rows("SELECT \(Worker.columns) FROM reachable_workers").map(Worker.init)
+        where lease(of: worker) == .valid {
+            workerCounts[worker.queue, default: 0] += 1
+        }
+        let sql = """
+            SELECT \(SQLiteRows.columns), reachable_queues.name, reachable_lanes.id, reachable_lanes.kind, reachable_lanes.version,
+            reachable_lanes.scope, reachable_lanes.destination, is_paused, hold_until, worker, is_started, reachable_jobs.queue
+            FROM reachable_jobs JOIN reachable_lanes ON reachable_lanes.id = lane
+            JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue WHERE reachable_jobs.id = ?
+            """
+        return try ids.map { id in
+            guard let row = try row(sql, [id.description]) else { return nil }
+            let next = SQLiteRows.count
+            let job = try SQLiteRows.job(
+                row, queue: SQLiteRows.loaded(row[next]), lane: SQLiteRows.lane(row, from: next + 1), payload: Data())
+            let (hold, worker): (Int64?, Int64?) = (row[next + 7], row[next + 8])
+            let queue: Int64 = row[next + 10]
+            return JobStanding(
+                job: job, isPaused: row[next + 6], workers: workerCounts[queue] ?? 0,
+                holdUntil: SQLiteRows.instant(hold.flatMap { $0 > now.nanoseconds ? $0 : nil }),
+                blockers: job.isBlocked ? try blockers(of: job, queue) : [], worker: worker.map(WorkerID.init),
+                isStarted: row[next + 9], now: now)
+        }
+    }
+
+    /// Returns the first job that holds each of a job's keys, or a later one that runs with it.
+    private func blockers(of job: DurableJob, _ queue: Int64) throws -> [JobStanding.Blocker] {
+        var found: [JobStanding.Blocker] = []
+        func add(_ key: JobStanding.Blocker.Key, _ chain: String, holds: String, _ arguments: StatementArguments) throws {
+            let sql = "SELECT id, state FROM reachable_jobs WHERE \(chain)"
+            let row =
+                try row("\(sql) AND position < ? AND \(holds) ORDER BY position LIMIT 1", arguments + [job.position])
+                ?? row(
+                    "\(sql) AND position <> ? AND \(key.rawValue)_key IS NOT NULL AND state = 1 LIMIT 1", arguments + [job.position]
+                )
+            guard let row, let id = DurableJobID(row[0] as String) else { return }
+            found.append(JobStanding.Blocker(id: id, state: SQLiteSchema.states[row[1]], key: key))
+        }
+        if let key = job.serialKey {
+            try add(.serial, "queue = ? AND serial_key = ?", holds: SQLiteSchema.holdsSerial, [queue, SQLiteRows.stored(key)])
+        }
+        if let key = job.uniqueKey {
+            try add(
+                .unique, "queue = ? AND kind = ? AND unique_key = ?", holds: SQLiteSchema.holdsUnique,
+                [queue, SQLiteRows.stored(job.kind), SQLiteRows.stored(key)])
+        }
+        return found
+    }
+}
+#endif

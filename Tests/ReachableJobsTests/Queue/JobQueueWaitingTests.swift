@@ -1,0 +1,199 @@
+import Foundation
+import Reachability
+import ReachabilityTesting
+import ReachableJobs
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// The reasons why the jobs of a queue wait, as a running worker and another process see them.
+@Suite(.timeLimit(.minutes(10))) struct JobQueueWaitingTests {
+    private struct Send: JobParameters {
+        static let jobName = "send"
+        var text: String
+        var serialKey: String?
+        var destination: String?
+        var delay: Duration?
+        var address: String?
+
+        init(_ text: String, serialKey: String? = nil, destination: String? = nil, delay: Duration? = nil, address: String? = nil) {
+            (self.text, self.serialKey, self.destination, self.delay, self.address) = (text, serialKey, destination, delay, address)
+        }
+
+        var options: DurableOptions {
+            let scope = address.flatMap { IPAddress($0) }.map(Scope.address) ?? .internet
+            return DurableOptions(to: scope, destination: destination, delay: delay, serialKey: serialKey)
+        }
+    }
+
+    private struct Busy: Error {}
+    private struct Lost: Error {}
+    private struct Broken: Error, CustomStringConvertible { var description = "on fire" }
+
+    private static let policy = RetryPolicy(.constant(.seconds(60))).giveUpAfter(maxAttempts: 2)
+        .classify { $0 is Busy ? .overload(retryAfter: .seconds(30)) : $0 is Lost ? .network : nil }
+
+    private func inWorld(
+        online: Bool = true, conditions: [Condition] = [], maxConcurrent: Int? = nil,
+        handler: @escaping @Sendable (TestWorld, String, Int) async throws -> Void = { _, _, _ in },
+        _ body: @escaping @Sendable (TestWorld, MemoryStore, JobQueue) async throws -> Void
+    ) async throws {
+        var configuration = RetryBus.Configuration()
+        (configuration.releasePolicy, configuration.maxConcurrent) = (.gated(jitter: false), 2)
+        try await TestWorld(busConfiguration: configuration).run { world in
+            if !online { try world.network.pull("eth0") }
+            let store = MemoryStore(clock: world.clock.manual)
+            let queue = JobQueue(store, bus: world.bus)
+            queue.registerJob(parameters: Send.self, policy: Self.policy, conditions: conditions, maxConcurrent: maxConcurrent) {
+                try await handler(world, $0.text, $1.number)
+            }
+            let running = world.start { await queue.run() }
+            await world.settle()
+            try await body(world, store, queue)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    private static func words(_ queue: JobQueue) async throws -> [String] {
+        try await queue.pending(queue.jobs().map(\.id)).map(\.reason)
+    }
+
+    @Test func networkAndConditionsAreNamed() async throws {
+        let login = ConditionSource("logged in", isSatisfied: false)
+        try await inWorld(online: false, conditions: [login.condition]) { world, _, queue in
+            try await queue.push([Send("a"), Send("b", address: "203.0.113.5")])
+            await world.settle()
+            #expect(
+                try await Self.words(queue) == [
+                    "waits for the network: eth0 has no carrier (noCarrier), and waits for condition 'logged in'",
+                    "waits for a path to 203.0.113.5: eth0 has no carrier (noCarrier), and waits for condition 'logged in'",
+                ])
+            try world.network.plug("eth0")
+            await world.settle()
+            let id = try #require(await queue.jobs().first?.id)
+            #expect(try await queue.waitingFor(id) == ["waits for condition 'logged in'"])
+            login.set(true)
+            await world.clock.advance(by: .seconds(3))
+            #expect(try await Self.words(queue) == ["succeeded", "succeeded"])
+            #expect(try await queue.waitingFor(id) == [])
+            #expect(try await queue.waitingFor(DurableJobID()) == [])
+        }
+    }
+
+    @Test func delaysAndFailuresAreNamed() async throws {
+        let fail: @Sendable (TestWorld, String, Int) async throws -> Void = { _, text, _ in
+            if text == "busy" { throw Busy() }
+            if text == "lost" { throw Lost() }
+            throw Broken()
+        }
+        try await inWorld(handler: fail) { world, _, queue in
+            try await queue.push(Send("later", delay: .seconds(90)))
+            try await queue.push(Send("broken"))
+            await world.settle()
+            try await queue.push(Send("busy", destination: "api"))
+            await world.settle()
+            try await queue.push(Send("behind", destination: "api"))
+            await world.clock.advance(by: .seconds(10))
+            #expect(
+                try await Self.words(queue) == [
+                    "is due in 80 s", "backs off for 50 s after the error on fire",
+                    "backs off for 50 s after the error Busy(), and the server ordered a delay of 20 s, "
+                        + "and waits 20 s: api ordered a delay",
+                    "waits 20 s: api ordered a delay",
+                ])
+            try await queue.push(Send("lost"))
+            await world.settle()
+            let lost = try #require(try await Self.words(queue).last)
+            #expect(lost == "backs off for 500 ms after a network failure")
+            try world.network.pull("eth0")
+            await world.settle()
+            let offline = try #require(try await Self.words(queue).last)
+            #expect(
+                offline
+                    == "backs off for 500 ms after a network failure, and waits for the network: eth0 has no carrier (noCarrier)")
+        }
+    }
+
+    @Test func serialOrderNamesTheHead() async throws {
+        let fail: @Sendable (TestWorld, String, Int) async throws -> Void = { _, text, _ in if text == "a" { throw Broken() } }
+        try await inWorld(handler: fail) { world, _, queue in
+            let head = try await queue.push(Send("a", serialKey: "s")).id
+            let next = try await queue.push(Send("b", serialKey: "s")).id
+            await world.settle()
+            #expect(try await queue.waitingFor(next) == ["waits for job \(head) with its serial key"])
+            await world.clock.advance(by: .seconds(60))
+            #expect(
+                try await queue.waitingFor(next) == [
+                    "waits for job \(head) with its serial key, which failed for good: retry or cancel that one"
+                ])
+            try await queue.cancel(head)
+            await world.settle()
+            #expect(try await Self.words(queue) == ["cancelled", "succeeded"])
+        }
+    }
+
+    @Test func limitsAndTheBusAreNamed() async throws {
+        let sleep: @Sendable (TestWorld, String, Int) async throws -> Void = { world, _, _ in
+            try await world.clock.sleep(for: .seconds(5))
+        }
+        try await inWorld(maxConcurrent: 1, handler: sleep) { world, _, queue in
+            try await queue.push([Send("a"), Send("b")])
+            await world.settle()
+            #expect(
+                try await Self.words(queue) == [
+                    "attempt 1 is running", "waits for its turn: 1 job of the kind 'send', as many as may at a time",
+                ])
+        }
+        try await inWorld(handler: sleep) { world, _, queue in
+            try await queue.push([Send("a"), Send("b"), Send("c")])
+            await world.settle()
+            #expect(
+                try await Self.words(queue) == [
+                    "attempt 1 is running", "attempt 1 is running",
+                    "waits for its turn: 2 attempts run, as many as the bus allows",
+                ])
+        }
+    }
+
+    /// A process that does not run the queue tells what the store knows.
+    @Test func otherProcessKnowsTheStoresPart() async throws {
+        try await inWorld(online: false) { world, store, queue in
+            let visitor = JobQueue(store, bus: world.bus)
+            let id = try await queue.push(Send("a")).id
+            try await queue.push(Send("b", delay: .seconds(5)))
+            #expect(try await Self.words(visitor) == ["waits for a worker of another process", "is due in 5 s"])
+            try await visitor.pause()
+            #expect(try await visitor.waitingFor(id) == ["the queue is paused until it is resumed"])
+            try await visitor.resume()
+            try world.network.plug("eth0")
+            queue.shutdown()
+            await world.settle()
+            let third = try await visitor.push(Send("c")).id
+            #expect(try await visitor.waitingFor(third) == ["waits for a worker: none runs"])
+        }
+    }
+
+    @Test func claimOfAnotherWorkerIsNamed() async throws {
+        try await inWorld(online: false) { world, store, queue in
+            let id = try await queue.push(Send("a")).id
+            let worker = try await store.register(queue: "default", node: "other")
+            let request = ClaimRequest(worker: worker, limit: 1, lanes: [.init(lane: 1)], lastKnownLane: 1)
+            let claimed = try #require(try await store.claim(request).jobs.first)
+            #expect(try await queue.waitingFor(id) == ["waits at a worker of another process, which has claimed it"])
+            #expect(try await store.start([claimed.ticket], by: worker) == [true])
+            #expect(try await queue.pending([id]).map(\.reason) == ["attempt 1 is running"])
+        }
+    }
+
+    @Test func noAnswerHasAPayload() async throws {
+        try await inWorld(online: false) { _, store, queue in
+            try await queue.push(Send("confidential"))
+            let id = try #require(await queue.jobs().first?.id)
+            let pending = try #require(await queue.pending([id]).first)
+            #expect(pending.job.payload.isEmpty)
+            #expect(!"\(pending) \(pending.reasons)".contains("confidential"))
+            #expect(try await store.explain([id])[0]?.job.payload == Data())
+        }
+    }
+}
