@@ -65,7 +65,7 @@ struct JobBench: Sendable {
         let running = world.start { [queue] in await queue.run() }
         await world.settle()
         try await body()
-        queue.shutdown(drain: .zero)
+        await queue.shutdown(drain: .zero)
         await running.value
     }
 

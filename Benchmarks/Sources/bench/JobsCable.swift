@@ -55,8 +55,10 @@ final class JobsCable {
         var rounds: [CableRound] = []
         for _ in 0..<reconnects { rounds.append(try reconnect(log, condition)) }
         let grown = memoryHeld(by: "self").peak - before
-        queue.shutdown()
-        try blocking { await running.value }
+        try blocking {
+            await queue.shutdown()
+            await running.value
+        }
         report(rounds, filling: filling, idle: idle, grown: grown)
     }
 

@@ -118,7 +118,8 @@ struct JobsPeers {
         let queue = JobQueue(try SQLiteStore(path: "\(directory)/jobs.db"), bus: RetryBus(monitor))
         let left = Countdown(runs)
         queue.registerJob(parameters: NoOp.self, maxConcurrent: maxConcurrent) { [weak queue] _, _ in
-            if left.isOver() { queue?.shutdown() }
+            // Not here: it waits for this handler.
+            if left.isOver() { Task { await queue?.shutdown() } }
         }
         let job = NoOp()
         var start = bench_now()

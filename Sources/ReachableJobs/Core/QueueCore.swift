@@ -68,8 +68,8 @@ struct QueueCore: Hashable, Sendable {
         case refused(JobTicket)
         /// The store fails, or works again (`nil`).
         case storeFails(JobStoreError?)
-        /// The worker has ended.
-        case ended
+        /// The worker has ended; the jobs are those whose attempts it cut.
+        case ended(cut: [DurableJobID])
     }
 
     private enum Stage: Hashable {
@@ -115,6 +115,8 @@ struct QueueCore: Hashable, Sendable {
     private var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
     private var leaving: Set<JobTicket> = []
+    /// The jobs whose attempts the shutdown cut.
+    private var cut: [DurableJobID] = []
     private var waitingCount = 0
     private var worker: WorkerID?
     /// The start of the last successful extension of the lease.
@@ -176,8 +178,9 @@ struct QueueCore: Hashable, Sendable {
             outbox.starts.append(ticket)
         case .ended(let result):
             guard job(result.ticket) != nil else {
-                leaving.remove(result.ticket)
-                return effects.append(.refused(result.ticket))
+                // The loss of a lease has refused the others.
+                if leaving.remove(result.ticket) == nil { effects.append(.refused(result.ticket)) }
+                return
             }
             remove(result.ticket)
             outbox.results.append(result)
@@ -234,6 +237,7 @@ struct QueueCore: Hashable, Sendable {
         if job.isUnwanted {
             outbox.results.append(AttemptResult(ticket, .cancelled, counters: job.claimed.job.counters))
         } else {
+            if isDraining, job.phase == .running { cut.append(ticket.id) }
             outbox.givenBack.append(ticket)
         }
     }
@@ -459,7 +463,7 @@ struct QueueCore: Hashable, Sendable {
 
     private mutating func endWorker() {
         stage = .ended
-        effects.append(.ended)
+        effects.append(.ended(cut: cut))
     }
 
     // MARK: - Outlook

@@ -181,10 +181,15 @@ public final class JobQueue: Sendable {
         state.withLock { $0.stage = .ended }
     }
 
-    /// Ends ``run()``: starts no more attempts, and waits for running ones.
+    /// Ends ``run()``: starts no more attempts, and returns when running ones have ended.
+    ///
+    /// Claimed jobs that have not started are given back at once. Further calls are allowed: the shortest `drain` applies. Returns
+    /// also if the calling task is cancelled. A handler of this queue must not wait for it.
     ///
     /// - Parameter drain: The time after which running attempts are cancelled, uncharged; `nil` waits for as long as they take.
-    public func shutdown(drain: Duration? = nil) {
+    /// - Returns: The jobs whose attempts were cut at the end of the drain. They are available again.
+    @discardableResult
+    public func shutdown(drain: Duration? = nil) async -> [DurableJobID] {
         let worker = state.withLock { state -> JobWorker? in
             guard case .running(let worker) = state.stage else {
                 state.stage = .ended
@@ -193,6 +198,7 @@ public final class JobQueue: Sendable {
             return worker
         }
         worker?.shutDown(drain: drain)
+        return await worker?.waitForEnd() ?? []
     }
 
     // MARK: - Managing jobs

@@ -26,8 +26,15 @@ final class JobWorker: Sendable {
         var permits: [JobTicket: CheckedContinuation<Bool, Never>] = [:]
         var ways: [QueueCore.Reach: Way] = [:]
         var cancelTimer: (@Sendable () -> Void)?
+        var end = End.ahead([])
         /// The memory of the reports to instruments.
         var report = Report()
+    }
+
+    /// The end of the worker.
+    fileprivate enum End {
+        case ahead([UnsafeContinuation<[DurableJobID], Never>])
+        case over(cut: [DurableJobID])
     }
 
     /// The state of the reports to instruments.
@@ -80,14 +87,42 @@ final class JobWorker: Sendable {
         send(.shutDown(drainEnd: drain.map { now + $0 } ?? .never))
     }
 
+    /// Waits for the end of the worker; returns the jobs whose attempts the shutdown cut.
+    func waitForEnd() async -> [DurableJobID] {
+        await withUnsafeContinuation { continuation in
+            let cut = state.withLock { state -> [DurableJobID]? in
+                switch state.end {
+                case .over(let cut): return cut
+                case .ahead(let waiters):
+                    state.end = .ahead(waiters + [continuation])
+                    return nil
+                }
+            }
+            if let cut { continuation.resume(returning: cut) }
+        }
+    }
+
+    private func end(cut: [DurableJobID]) {
+        let waiters = state.withLock { state -> [UnsafeContinuation<[DurableJobID], Never>] in
+            guard case .ahead(let waiters) = state.end else { return [] }
+            state.end = .over(cut: cut)
+            return waiters
+        }
+        for waiter in waiters { waiter.resume(returning: cut) }
+    }
+
     private func perform() async {
+        var cut: [DurableJobID] = []
         await withDiscardingTaskGroup { group in
             let changes = store.changes()
             group.addTask { [self] in for await _ in changes { send(.hint) } }
             send(.began)
             loop: for await _ in signals {
                 for effect in state.withLock({ $0.outbox.take() }) {
-                    if case .ended = effect { break loop }
+                    if case .ended(let jobs) = effect {
+                        cut = jobs
+                        break loop
+                    }
                     if case .turn(let turn) = effect {
                         group.addTask { [self] in await run(turn) }
                     } else {
@@ -105,6 +140,7 @@ final class JobWorker: Sendable {
         for way in ways.values {
             for (condition, observer) in zip(way.conditions, way.observers) { condition.storage.removeObserver(observer) }
         }
+        end(cut: cut)
     }
 
     private func send(_ event: QueueCore.Event) {

@@ -61,6 +61,7 @@ struct QueueWorld {
     private(set) var ids: [DurableJobID] = []
     /// The number of successes that the store has accepted: those whose claim was still valid.
     private(set) var done: [DurableJobID: Int] = [:]
+    private var refused: Set<JobTicket> = []
     /// The jobs whose cancellation was answered with `cancelled`.
     private var cancelled: Set<DurableJobID> = []
     private var generator: SplitMix64
@@ -364,13 +365,16 @@ struct QueueWorld {
             workers[number].followed.insert(reach)
             try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
         case .wake(let time): workers[number].wakeAt = time
-        case .ended:
+        case .ended(let cut):
+            if !cut.allSatisfy(ids.contains) { throw Broken(description: "an unknown job was cut") }
             if workers[number].tasks.values.contains(where: { !$0.isCancelled }) {
                 throw Broken(description: "a worker ends while its jobs run")
             }
             workers[number].hasEnded = true
         case .storeFails(let error): workers[number].isFailing = error != nil
-        case .gaveUp, .refused: break
+        case .refused(let ticket):
+            if !refused.insert(ticket).inserted { throw Broken(description: "a claim is refused twice") }
+        case .gaveUp: break
         }
     }
 

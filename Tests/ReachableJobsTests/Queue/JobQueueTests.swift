@@ -74,7 +74,7 @@ import Testing
             await world.settle()
             #expect(process.log.all == ["a 1"])
             #expect(try await states(process.queue) == [.succeeded])
-            process.queue.shutdown()
+            #expect(await process.queue.shutdown().isEmpty)
             await running.value
         }
     }
@@ -209,13 +209,14 @@ import Testing
             try await process.queue.push(Upload("a"))
             await world.settle()
             #expect(try await states(process.queue) == [.running])
-            process.queue.shutdown(drain: .seconds(5))
+            let cut = world.start { await process.queue.shutdown(drain: .seconds(5)) }
             await world.clock.advance(by: .seconds(4))
             #expect(try await states(process.queue) == [.running])
             await world.clock.advance(by: .seconds(1))
             await running.value
             let job = try #require(await process.queue.jobs().first)
             #expect(job.state == .available && job.counters.charged == 0 && job.counters.started == 1)
+            #expect(await cut.value == [job.id])
         }
     }
 

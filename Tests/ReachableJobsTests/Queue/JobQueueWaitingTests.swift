@@ -167,7 +167,7 @@ import Testing
             #expect(try await visitor.waitingFor(id) == ["the queue is paused until it is resumed"])
             try await visitor.resume()
             try world.network.plug("eth0")
-            queue.shutdown()
+            await queue.shutdown()
             await world.settle()
             let third = try await visitor.push(Send("c")).id
             #expect(try await visitor.waitingFor(third) == ["waits for a worker: none runs"])

@@ -58,7 +58,7 @@ struct SQLiteQueueTroubleTests {
         func push(_ name: String) async throws { try await queue.push(Work(name: name)) }
 
         func end() async throws {
-            queue.shutdown()
+            await queue.shutdown()
             _ = try await tasks[1].value
             for task in tasks { task.cancel() }
         }
