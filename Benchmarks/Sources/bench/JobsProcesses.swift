@@ -116,8 +116,9 @@ private final class JobsStamps: Sendable {
 }
 
 extension Peer {
-    /// The thread by which libdispatch waits for timers and descriptors. Once a second it also looks for threads that are blocked,
-    /// in every program that has used the pool.
+    /// The thread by which libdispatch waits for timers and descriptors.
+    ///
+    /// Once a second it also looks for threads that are blocked, in every program that has used the pool.
     fileprivate var dispatchManager: String? {
         switches.keys.filter { (try? readFile("/proc/\(process)/task/\($0)/comm"))?.hasSuffix("overcommit\n") ?? false }.min()
     }

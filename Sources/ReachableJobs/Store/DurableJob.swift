@@ -140,12 +140,19 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
 
     /// Creates a new identity.
     public init() {
-        var generator = SystemRandomNumberGenerator()
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         let milliseconds = max(0, time.tv_sec) * 1000 + time.tv_nsec / 1_000_000
-        self.init(milliseconds: UInt64(milliseconds) & 0xffff_ffff_ffff, using: &generator)
+        // One system call for both words.
+        var random: (UInt64, UInt64) = (0, 0)
+        if getentropy(&random, 16) != 0 {
+            var generator = SystemRandomNumberGenerator()
+            random = (generator.next(), generator.next())
+        }
+        self.init(high: UInt64(milliseconds) << 16 | random.0 & 0xffff, low: random.1)
     }
+
+    private init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
     /// Reads the text form; `nil` unless it has exactly 32 hexadecimal digits.
     public init?(_ text: String) {
