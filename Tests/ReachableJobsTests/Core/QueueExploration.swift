@@ -2,7 +2,7 @@ import ReachableRetry
 
 @testable import ReachableJobs
 
-/// A breadth-first search of all states that two workers and their store can reach.
+/// A breadth-first search of all states that workers and their store can reach.
 ///
 /// Turns and attempts take any order. Disturbances are counted, because each adds states without end.
 struct QueueExploration {
@@ -30,6 +30,7 @@ struct QueueExploration {
     /// A case to explore.
     struct Setting: Sendable {
         var name: String
+        var workers = 2
         /// The jobs: serial key and earlier crashes.
         var jobs: [(key: String?, crashes: Int)] = [(nil, 0), ("a", 0), ("a", 0)]
         var disturbances: [Disturbance: Int]
@@ -70,9 +71,9 @@ struct QueueExploration {
     }
 
     private mutating func explore(_ setting: Setting, limit: Int) throws -> Outcome {
-        var world = QueueWorld(workers: 2, seed: 1, hasTrail: false)
+        var world = QueueWorld(workers: setting.workers, seed: 1, hasTrail: false)
         for job in setting.jobs { try world.push(serialKey: job.key, crashes: job.crashes) }
-        for number in 0..<2 { try world.begin(number) }
+        for number in 0..<setting.workers { try world.begin(number) }
         var level = [Node(world: world, left: setting.disturbances, origin: -1)]
         known.insert(fingerprint(level[0]))
         while !level.isEmpty {
