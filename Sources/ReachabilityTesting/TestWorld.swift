@@ -1,5 +1,7 @@
 public import Reachability
+public import ReachableJobs
 public import ReachableRetry
+internal import Synchronization
 
 /// A clock, a network, a monitor and a retry bus for one test.
 ///
@@ -39,7 +41,14 @@ public final class TestWorld: Sendable {
     public let bus: RetryBus
     /// The clock of the network and the bus, to pass to the code under test.
     public let clock: WorldClock
+    /// The durable jobs on the machine's disk: they survive ``TestProcess/kill()`` and ``reboot()``.
+    ///
+    /// Its time is that of ``clock``. A queue made with the store itself belongs to no process; ``launch()`` gives one that a
+    /// test can kill.
+    public let store: MemoryStore
 
+    private let processes = Mutex<[TestProcess.Life]>([])
+    private let makeBus: @Sendable () -> RetryBus
     private let executor: WorldExecutor
     private let settler: Settler
 
@@ -62,9 +71,17 @@ public final class TestWorld: Sendable {
         executor = WorldExecutor()
         var busConfiguration = busConfiguration
         busConfiguration.executor = executor
-        bus = RetryBus(monitor, configuration: busConfiguration, clock: network.clock, generator: generator)
+        makeBus = { [monitor, busConfiguration] in
+            RetryBus(monitor, configuration: busConfiguration, clock: network.clock, generator: generator)
+        }
+        bus = makeBus()
         settler = Settler(executor: executor, network: network, bus: bus)
         clock = WorldClock(manual: network.clock, settler: settler)
+        let start = (network.clock.now.offset, network.activeTime)
+        store = MemoryStore(
+            uptime: { network.clock.now.offset.saturatingSubtract(start.0) },
+            activeTime: { network.activeTime.saturatingSubtract(start.1) },
+            wallTime: { SimulatedNetwork.startOfTime.saturatingAdd(network.clock.now.offset) })
     }
 
     deinit { executor.close() }
@@ -107,6 +124,29 @@ public final class TestWorld: Sendable {
     @discardableResult
     public func start<Value: Sendable>(_ operation: @escaping @Sendable () async -> Value) -> Task<Value, Never> {
         Task(executorPreference: executor) { await operation() }
+    }
+
+    /// Starts a process that works on ``store``, and that a test can kill.
+    public func launch() -> TestProcess {
+        let (life, bus) = (TestProcess.Life(store), makeBus())
+        processes.withLock { $0.append(life) }
+        settler.otherBuses.add(bus)
+        return TestProcess(world: self, bus: bus, life: life)
+    }
+
+    /// Restarts the machine: all processes end at once, whatever they were doing, and what they have stored stays.
+    ///
+    /// The store's claims are free afterwards, and no attempt counts as a crash. Returns when the tasks of the processes have
+    /// ended. The network stays as it is, and no time passes; advance ``clock`` for the time that the machine was off.
+    public func reboot() async {
+        let ended = processes.withLock { processes in
+            defer { processes = [] }
+            return processes.flatMap { $0.end() }
+        }
+        store.reboot()
+        for cancel in ended { cancel() }
+        await settle()
+        settler.otherBuses.removeAll()
     }
 
     /// Suspends until nothing more happens without time or an event.
@@ -166,11 +206,30 @@ extension WorldClock: SchedulingClock {
     }
 }
 
+/// Buses that come and go.
+private final class BusList: Sendable {
+    private let buses = Mutex<[RetryBus]>([])
+
+    var all: [RetryBus] { buses.withLock { $0 } }
+
+    func add(_ bus: RetryBus) { buses.withLock { $0.append(bus) } }
+
+    func removeAll() {
+        // Released outside of the lock.
+        _ = buses.withLock { buses in
+            defer { buses = [] }
+            return buses
+        }
+    }
+}
+
 /// Waits until a world has settled.
 private struct Settler: Sendable {
     let executor: WorldExecutor
     let network: SimulatedNetwork
     let bus: RetryBus
+    /// The buses of processes.
+    let otherBuses = BusList()
 
     func settle() async {
         while true {
@@ -178,8 +237,8 @@ private struct Settler: Sendable {
             // Another thread may be delivering.
             network.deliverAll()
             // A job of a task outside the world may still be in transit.
-            if !bus.isQuiet {
-                await bus.untilQuiet()
+            if let busy = ([bus] + otherBuses.all).first(where: { !$0.isQuiet }) {
+                await busy.untilQuiet()
             } else if executor.isIdleButForCaller {
                 return
             }

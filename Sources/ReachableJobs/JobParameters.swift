@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 public import Reachability
 public import ReachableRetry
 
@@ -28,6 +29,14 @@ extension JobParameters {
     public static var jobVersion: Int { 1 }
     /// The internet, without a destination, normal priority and no keys.
     public var options: DurableOptions { DurableOptions() }
+}
+
+extension DurableJob {
+    /// Returns the parameters of the job; `nil` if it is of another kind or version, or its payload cannot be decoded.
+    public func parameters<Parameters: JobParameters>(as type: Parameters.Type) -> Parameters? {
+        guard kind == Parameters.jobName, version == Parameters.jobVersion else { return nil }
+        return try? JSONDecoder().decode(Parameters.self, from: payload)
+    }
 }
 
 /// The place and the limits of a durable job.

@@ -1,83 +1,46 @@
 public import Reachability
+public import ReachableJobs
 public import ReachableRetry
 
-/// Stores photos on a server that lacks them.
+/// Stores photos on a server, however long that takes and however often the program ends meanwhile.
 public struct SyncEngine: Sendable {
-    /// The result of a synchronization.
-    public struct Report: Sendable {
-        /// The names of the photos that were stored.
-        public var stored: Set<String> = []
-        /// The errors of the other photos, by name.
-        public var failures: [String: any Error] = [:]
-    }
-
-    private let server: any PhotoServer
-    private let login: Login
-    private let unmetered: Condition
-    private let bus: RetryBus
-    private let policy: RetryPolicy
-    private let scope: Scope
-
     /// The size in bytes above which photos wait for an unmetered network and yield to smaller photos.
     public static let largeSize = 1_000_000
 
-    /// Makes an engine.
+    private let host: String?
+
+    /// Makes an engine, and registers its jobs with a queue.
     ///
     /// - Parameters:
+    ///   - queue: The queue, which does not run yet.
     ///   - server: The destination of the photos.
     ///   - login: The login that the server requires.
     ///   - unmetered: The condition for large photos.
-    ///   - bus: The bus that runs the jobs.
-    ///   - policy: The retry policy of each request.
-    ///   - scope: The destination that must be reachable.
+    ///   - policy: The retry policy of each photo.
+    ///   - host: The host that must be reachable; `nil` waits for the internet.
     public init(
-        server: any PhotoServer, login: Login, unmetered: Condition, bus: RetryBus, policy: RetryPolicy = .photos,
-        scope: Scope = .internet
+        _ queue: JobQueue, server: any PhotoServer, login: Login, unmetered: Condition, policy: RetryPolicy = .photos,
+        host: String? = nil
     ) {
-        (self.server, self.login, self.unmetered) = (server, login, unmetered)
-        (self.bus, self.policy, self.scope) = (bus, policy, scope)
+        self.host = host
+        let store: @Sendable (Photo, DurableAttempt) async throws -> Void = { photo, attempt in
+            try await login.perform { token in try await server.store(photo, key: attempt.idempotencyKey, token: token) }
+        }
+        queue.registerJob(parameters: StorePhoto.self, policy: policy, conditions: [login.condition]) { job, attempt in
+            try await store(job.photo, attempt)
+        }
+        queue.registerJob(
+            parameters: StoreLargePhoto.self, policy: policy, conditions: [login.condition, unmetered]
+        ) { job, attempt in
+            try await store(job.photo, attempt)
+        }
     }
 
-    /// Stores the photos that the server lacks, and waits as long as that takes.
+    /// Returns the job that stores a photo.
     ///
-    /// - Throws: The error of the request for the list of photos; `CancellationError`.
-    public func sync(_ photos: [Photo]) async throws -> Report {
-        let present = try await bus.retry(
-            policy, to: scope,
-            options: JobOptions(destination: "photos", when: [login.condition], priority: .interactive, id: "list")
-        ) { _ in
-            try await login.perform { token in try await server.names(token: token) }
-        }
-        return try await withThrowingTaskGroup { group in
-            for photo in photos where !present.contains(photo.name) {
-                group.addTask { (photo.name, try await store(photo)) }
-            }
-            var report = Report()
-            for try await (name, failure) in group {
-                if let failure { report.failures[name] = failure } else { report.stored.insert(name) }
-            }
-            return report
-        }
-    }
-
-    /// Stores a photo; returns the error if that failed.
-    private func store(_ photo: Photo) async throws -> (any Error)? {
-        let isLarge = photo.size > Self.largeSize
-        do {
-            try await bus.retry(
-                policy, to: scope,
-                options: JobOptions(
-                    destination: "photos", when: [login.condition] + (isLarge ? [unmetered] : []),
-                    priority: isLarge ? .bulk : .normal, id: JobID(photo.name))
-            ) { _ in
-                try await login.perform { token in try await server.store(photo, token: token) }
-            }
-            return nil
-        } catch let error as CancellationError {
-            throw error
-        } catch {
-            return error
-        }
+    /// Push it with `unique: .replace(photo.name)`: then only the last version is stored.
+    public func job(for photo: Photo) -> any JobParameters {
+        photo.size > Self.largeSize ? StoreLargePhoto(photo: photo, host: host) : StorePhoto(photo: photo, host: host)
     }
 }
 

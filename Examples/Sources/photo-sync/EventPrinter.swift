@@ -1,46 +1,64 @@
 import Foundation
 import Reachability
-import ReachableRetry
+import ReachableJobs
+import SyncEngine
 
-/// Writes a line for each event of a job.
+/// Writes a line for each event of a photo, and for each change of a condition.
 struct EventPrinter {
-    private let bus: RetryBus
-    private let events: AsyncStream<RetryEvent>
+    private let conditions: [Condition]
+    private let events: AsyncStream<JobQueueEvent>
+    /// The names of the photos whose jobs have not ended.
+    private let names: [DurableJobID: String]
 
-    /// Subscribes to the events of the bus.
-    init(_ bus: RetryBus) { (self.bus, events) = (bus, bus.events) }
-
-    /// Writes until the bus is shut down.
-    func run() async {
-        for await event in events { write("\(event.job): \(words(event))") }
+    /// Subscribes to the events of a queue that does not run yet.
+    init(_ queue: JobQueue, _ conditions: [Condition]) async throws {
+        (self.conditions, events) = (conditions, queue.events)
+        let jobs = try await queue.jobs(matching: JobFilter(states: [.available, .running]))
+        names = Dictionary(uniqueKeysWithValues: jobs.map { ($0.id, $0.serialKey ?? "\($0.id)") })
     }
 
-    private func words(_ event: RetryEvent) -> String {
-        switch event.kind {
-        case .waiting: bus.pending.first { $0.id == event.job }?.reason ?? "waits"
-        case .attemptStarted: "attempt \(event.attempt) starts (\(event.trigger?.rawValue ?? "first"))"
-        case .attemptFailed: "attempt \(event.attempt) failed\(event.failure.map(words) ?? "")"
-        case .backingOff: "backs off for \(seconds(event.delay ?? .zero))"
-        case .succeeded: "done, \(seconds(event.waited)) of waiting"
-        case .gaveUp: "gave up: \(event.report?.reason.rawValue ?? "")"
-        default: event.kind.rawValue
+    /// Writes until every job has ended; returns the numbers of photos that were stored, and that were not.
+    func run() async -> (stored: Int, failed: Int) {
+        let following = Task { await follow() }
+        defer { following.cancel() }
+        var open = names
+        var counts = (stored: 0, failed: 0)
+        var events = events.makeAsyncIterator()
+        while !open.isEmpty, let event = await events.next() {
+            guard let job = event.job, let name = open[job] else { continue }
+            say("\(name): \(words(event))")
+            switch event.kind {
+            case .succeeded: counts.stored += 1
+            case .failed, .cancelled: counts.failed += 1
+            default: continue
+            }
+            open[job] = nil
+        }
+        return counts
+    }
+
+    private func follow() async {
+        await withDiscardingTaskGroup { group in
+            for condition in conditions {
+                group.addTask {
+                    for await state in condition.updates {
+                        say(state.isSatisfied ? "'\(condition.name)' is satisfied" : "waits for '\(condition.name)'")
+                    }
+                }
+            }
         }
     }
 
-    private func words(_ failure: RetryEvent.Failure) -> String {
-        let fault =
-            switch failure.fault {
-            case .network: "the network's fault"
-            case .server, .overload: "the server's fault"
-            case .request: "for good"
-            case .local: "this machine's fault"
-            case .unknown: failure.mayRetry ? "a passing fault" : "for good"
-            }
-        return " (\(fault), \(failure.isCharged ? "charged" : "not charged")): \(failure.error)"
+    private func words(_ event: JobQueueEvent) -> String {
+        switch event.kind {
+        case .attemptStarted(let number): "attempt \(number) starts"
+        case .willRetry(let error): "runs again after: \(error ?? "")"
+        case .succeeded: "done"
+        case .failed(let reason, let error): "gave up (\(reason)): \(error ?? "")"
+        default: "\(event.kind)"
+        }
     }
-
-    private func seconds(_ duration: Duration) -> String { String(format: "%.1f s", duration / .seconds(1)) }
-
-    /// Writes a line at once, even into a pipe.
-    private func write(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }
+
+/// Writes a line at once, even into a pipe.
+func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }

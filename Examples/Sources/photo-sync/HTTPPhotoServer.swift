@@ -6,29 +6,19 @@ import SyncEngine
 
 /// A server of photos over HTTP.
 ///
-/// Each call is one request; the engine decides when to repeat it.
+/// Each call is one request; the queue decides when to repeat it.
 struct HTTPPhotoServer: PhotoServer {
     let url: URL
     let folder: URL
     var session = URLSession.shared
 
-    func names(token: String) async throws -> Set<String> {
-        let (data, response) = try await session.data(for: request("GET", url, token))
-        try check(response)
-        return Set(String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init))
-    }
-
-    func store(_ photo: Photo, token: String) async throws {
-        let request = request("PUT", url.appendingPathComponent(photo.name), token)
+    func store(_ photo: Photo, key: String, token: String) async throws {
+        var request = URLRequest(url: url.appendingPathComponent(photo.name))
+        request.httpMethod = "PUT"
+        request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
         let (_, response) = try await session.upload(for: request, fromFile: folder.appendingPathComponent(photo.name))
         try check(response)
-    }
-
-    private func request(_ method: String, _ url: URL, _ token: String) -> URLRequest {
-        var request = URLRequest(url: url)
-        request.httpMethod = method
-        request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
-        return request
     }
 
     private func check(_ response: URLResponse) throws {

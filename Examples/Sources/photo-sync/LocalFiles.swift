@@ -14,7 +14,8 @@ struct PhotoFolder {
             guard !name.hasPrefix("."), let attributes = try? FileManager.default.attributesOfItem(atPath: path),
                 attributes[.type] as? FileAttributeType == .typeRegular
             else { return nil }
-            return Photo(name, size: attributes[.size] as? Int ?? 0)
+            let modified = (attributes[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
+            return Photo(name, size: attributes[.size] as? Int ?? 0, modified: Int64(modified * 1000))
         }
     }
 }

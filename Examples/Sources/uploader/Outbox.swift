@@ -1,7 +1,7 @@
 import Foundation
 
 /// A file to send, identified by name and inode.
-struct Parcel: Hashable {
+struct Parcel: Hashable, Codable {
     var name: String
     /// The inode number: another file with the same name has another one.
     var inode: UInt64
@@ -30,11 +30,13 @@ struct Outbox {
         }
     }
 
+    func contains(_ parcel: Parcel) -> Bool { self.parcel(parcel.name) == parcel }
+
     func file(of parcel: Parcel) -> URL { directory.appendingPathComponent(parcel.name) }
 
     /// Moves a file to the sent files, unless another file has taken its name.
     func markSent(_ parcel: Parcel) throws {
-        guard self.parcel(parcel.name) == parcel else { return }
+        guard contains(parcel) else { return }
         let target = sent.appendingPathComponent(parcel.name)
         // rename(2) replaces a sent file of the same name atomically.
         guard rename(file(of: parcel).path, target.path) == 0 else {

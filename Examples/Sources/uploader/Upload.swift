@@ -2,32 +2,43 @@ import Foundation
 import FoundationNetworking
 import Reachability
 import ReachableHTTP
+import ReachableJobs
 import ReachableRetry
 
-/// Uploads one file to the server.
-struct Upload {
+/// The job: the server gets one file of the outbox.
+struct Upload: JobParameters {
+    static let jobName = "upload"
+    var parcel: Parcel
+    var host: String
+    /// The time after which it gives up, waiting included.
+    var timeLimit: Duration?
+
+    /// The path to this server counts, wherever it is.
+    var options: DurableOptions {
+        DurableOptions(to: .host(host), destination: host, timeLimit: timeLimit)
+    }
+}
+
+/// Makes the request of an attempt.
+struct Uploader {
     let server: URL
     let outbox: Outbox
-    let policy: RetryPolicy
-    let bus: RetryBus
     var session = URLSession.shared
 
-    /// Uploads a file, however long that takes, and moves it to the sent files.
+    /// Uploads a file and moves it to the sent files; returns false if it is not in the outbox any more.
     ///
-    /// A program that is stopped in between uploads the file again: PUT may be repeated.
-    func callAsFunction(_ parcel: Parcel) async throws {
+    /// A program that is killed in between makes the request again, with the same key: PUT may be repeated.
+    func send(_ parcel: Parcel, key: String) async throws -> Bool {
+        guard outbox.contains(parcel) else { return false }
         var request = URLRequest(url: server.appendingPathComponent(parcel.name))
         request.httpMethod = "PUT"
-        var options = HTTPRetryOptions()
-        // The path to this server counts, wherever it is.
-        options.scope = .host(server.host() ?? "")
-        options.errorStatuses = .thrown
-        options.job.id = JobID(parcel.name)
-        let (data, response) = try await session.upload(
-            for: request, fromFile: outbox.file(of: parcel), retrying: policy, on: bus, options: options)
+        request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
+        let (data, response) = try await session.upload(for: request, fromFile: outbox.file(of: parcel))
+        guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
         // A redirection without a target is no error, but nothing was stored.
         guard 200...299 ~= response.statusCode else { throw HTTPStatusError(response: response, data: data) }
         try outbox.markSent(parcel)
+        return true
     }
 }
 
@@ -38,4 +49,23 @@ extension RetryPolicy {
     static let upload = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(300)).jitter(.full))
         .giveUpAfter(maxAttempts: nil)
         .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
+        .classify { error in
+            guard let error = error as? HTTPStatusError else { return nil }
+            let delay = error.response.value(forHTTPHeaderField: "Retry-After")
+            switch error.status {
+            case 429, 503:
+                return .overload(
+                    retryAfter: delay.flatMap { RetryAfter.delay($0, now: .seconds(Date().timeIntervalSince1970)) })
+            case 408, 500...: return .server
+            default: return .request
+            }
+        }
+        .errno { error in
+            switch error {
+            case URLError.cannotFindHost: EAI_AGAIN
+            case URLError.cannotConnectToHost: ECONNREFUSED
+            case URLError.timedOut: ETIMEDOUT
+            default: nil
+            }
+        }
 }

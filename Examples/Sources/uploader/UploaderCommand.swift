@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import Reachability
+import ReachableJobs
 import ReachableRetry
 import ServiceLifecycle
 import UnixSignals
@@ -13,8 +14,9 @@ import UnixSignals
         abstract: "Uploads the files of a directory and waits for the network while offline.",
         discussion: """
             uploader sends each file with PUT to the URL and the file's name. A file stays in the outbox until the server has stored
-            it; then it moves to the directory of sent files. A restart continues where it stopped. Hidden files and directories are
-            ignored: write a file under a hidden name and rename it when it is complete.
+            it; then it moves to the directory of sent files. Its job is kept in a database, with its attempts, its delays and its
+            idempotency key: a restart continues where it stopped, also after a crash. Hidden files and directories are ignored:
+            write a file under a hidden name and rename it when it is complete.
 
             It writes a line for each sent file, and its log to standard error.
 
@@ -41,6 +43,11 @@ import UnixSignals
     var sent: URL?
 
     @Option(
+        help: ArgumentHelp("The file of the jobs; by default '.jobs.db' within the outbox.", valueName: "file"),
+        transform: URL.init(fileURLWithPath:))
+    var jobs: URL?
+
+    @Option(
         help: ArgumentHelp("The interval between looks for new files, such as 500ms, 2s or 5m.", valueName: "duration"),
         transform: duration)
     var every = Duration.seconds(2)
@@ -58,16 +65,25 @@ import UnixSignals
         let logger = logger
         let monitor = ReachabilityMonitor(configuration: .logged(by: logger))
         let bus = RetryBus(monitor, configuration: .logged(by: logger))
-        let outbox = try Outbox(outbox, sent: sent)
-        let upload = Upload(server: to, outbox: outbox, policy: .upload.giveUpAfter(elapsed: deadline), bus: bus)
-        let queue = UploadQueue(upload, monitor: monitor, interval: once ? nil : every, logger: logger)
+        let directory = self.outbox
+        let outbox = try Outbox(directory, sent: sent)
+        let store = try SQLiteStore(path: (jobs ?? directory.appendingPathComponent(".jobs.db")).path)
+        let queue = JobQueue(store, bus: bus)
+        let uploader = Uploader(server: to, outbox: outbox)
+        queue.registerJob(parameters: Upload.self, policy: .upload) { upload, attempt in
+            guard try await uploader.send(upload.parcel, key: attempt.idempotencyKey) else { return }
+            FileHandle.standardOutput.write(Data("sent \(upload.parcel.name)\n".utf8))
+        }
+        let watcher = OutboxWatcher(
+            outbox: outbox, queue: queue, host: to.host() ?? "", deadline: deadline, interval: once ? nil : every, logger: logger)
 
         var configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: monitor),
-                .init(service: queue, successTerminationBehavior: .gracefullyShutdownGroup),
-                // The last service is shut down first: it ends the jobs that the queue waits for.
                 .init(service: bus),
+                // Shut down before the bus, which its running attempts still need.
+                .init(service: queue),
+                .init(service: watcher, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         // Uploads in progress may finish; longer ones are repeated after the next start.

@@ -73,6 +73,7 @@ extension SimulatedNetwork {
     ///
     /// The clock moves on in one step, `NetworkEvent.resumed(after:)` is delivered, and then overdue timers run.
     public func suspend(for duration: Duration) {
+        state.withLock { $0.suspended = $0.suspended.saturatingAdd(max(duration, .zero)) }
         clock.jump(by: duration) { deliver(.init(queued: [.resumed(after: max(duration, .zero))])) }
     }
 

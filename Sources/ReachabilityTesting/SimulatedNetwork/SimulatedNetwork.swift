@@ -60,6 +60,9 @@ public final class SimulatedNetwork: Sendable {
     /// The number of dumps of the links and addresses so far, failed ones included.
     public var dumps: Int { state.withLock { $0.dumps } }
 
+    /// The time on the clock without suspensions, as CLOCK_MONOTONIC counts it.
+    var activeTime: Duration { clock.now.offset.saturatingSubtract(state.withLock { $0.suspended }) }
+
     /// True while a call of ``run(deliver:)`` is in progress.
     public var isRunning: Bool { state.withLock { $0.run != nil } }
 }
@@ -284,6 +287,8 @@ extension SimulatedNetwork {
         private(set) var deliverer: pthread_t?
         /// The timer of the model's next deadline.
         var modelTimer: ManualClock.Timer?
+        /// The time for which the machine was suspended.
+        var suspended = Duration.zero
         var lookups = 0
         var dumps = 0
         var failures: (count: Int, errno: Int32) = (0, 0)

@@ -4,12 +4,8 @@ internal import Synchronization
 /// A job store in memory, for tests and previews: its jobs end with the process.
 ///
 /// It keeps all rules of ``JobStore``. Several queues and workers of a process share one store as processes share a file. A test
-/// can end a worker's process with ``crash(_:)``, and restart the machine with ``reboot()``:
-///
-/// ```swift
-/// let clock = ManualClock()
-/// let store = MemoryStore(clock: clock)
-/// ```
+/// can end a worker with ``crash(_:)``, and all workers with ``reboot()``. To kill a whole process of your program, use the store
+/// of a `TestWorld` of ReachabilityTesting and launch a `TestProcess`.
 ///
 /// A claim takes time in proportion to the lanes that it names and the jobs that it returns, however many jobs wait. Safe to use
 /// from any thread.
@@ -17,6 +13,7 @@ public final class MemoryStore: JobStore {
     private let state = Mutex(MemoryStoreState())
     private let listeners = Listeners<Void>()
     private let readClock: @Sendable () -> StoreInstant
+    private let readLeaseClock: @Sendable () -> StoreInstant
     private let readDate: @Sendable () -> Date
 
     /// Creates an empty store.
@@ -27,7 +24,22 @@ public final class MemoryStore: JobStore {
     public init(clock: some Clock<Duration> = ContinuousClock(), date: @escaping @Sendable () -> Date = { Date() }) {
         let start = clock.now
         readClock = { StoreInstant(nanoseconds: start.duration(to: clock.now).nanoseconds) }
-        readDate = date
+        (readLeaseClock, readDate) = (readClock, date)
+    }
+
+    /// Creates an empty store on a machine that can be suspended.
+    ///
+    /// - Parameters:
+    ///   - uptime: Returns the time since the store's creation, suspension included.
+    ///   - activeTime: Returns the same without suspension: the time of leases.
+    ///   - wallTime: Returns the time since 1970.
+    package init(
+        uptime: @escaping @Sendable () -> Duration, activeTime: @escaping @Sendable () -> Duration,
+        wallTime: @escaping @Sendable () -> Duration
+    ) {
+        readClock = { StoreInstant(nanoseconds: uptime().nanoseconds) }
+        readLeaseClock = { StoreInstant(nanoseconds: activeTime().nanoseconds) }
+        readDate = { Date(timeIntervalSince1970: wallTime() / .seconds(1)) }
     }
 
     /// Adds jobs in this order; all of them, or none if it throws.
@@ -139,7 +151,7 @@ public final class MemoryStore: JobStore {
     private func change<Value: Sendable, Failure: Error>(
         _ body: (inout MemoryStoreState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        let (now, date) = (readClock(), readDate())
+        let (now, leaseTime, date) = (readClock(), readLeaseClock(), readDate())
         var (needsHint, released): (Bool, [Data]) = (false, [])
         // The freed payloads and the listeners belong to others: no lock is held for them.
         defer {
@@ -151,7 +163,7 @@ public final class MemoryStore: JobStore {
                 (needsHint, released) = (state.hint, state.released)
                 (state.hint, state.released) = (false, [])
             }
-            state.advance(to: now, date: date)
+            state.advance(to: now, leaseTime: leaseTime, date: date)
             return try body(&state)
         }
     }

@@ -3,13 +3,14 @@ internal import FoundationEssentials
 
 /// The jobs, lanes and workers of a ``MemoryStore``, and the rules of ``JobStore``.
 ///
-/// Pure: ``advance(to:date:)`` takes the time of the operations that follow it. What the shell has to do after an operation is in
-/// ``hint`` and ``released``. An operation that throws has changed nothing.
+/// Pure: ``advance(to:leaseTime:date:)`` takes the times of the operations that follow it. What the shell has to do after an
+/// operation is in ``hint`` and ``released``. An operation that throws has changed nothing.
 struct MemoryStoreState: Sendable {
     /// A registered worker whose lease has not ended.
     struct Worker: Sendable {
         let queue: Int32
         let node: String
+        /// The end of its lease, on the clock of the leases.
         var leaseEnd: StoreInstant
         /// The positions of the jobs that it has claimed.
         var claims: Set<Int64> = []
@@ -63,7 +64,7 @@ struct MemoryStoreState: Sendable {
     var chains: [ChainKey: KeyChain] = [:]
     private(set) var workers: [WorkerID: Worker] = [:]
     private var lastWorker: Int64 = 0
-    /// The end of the first lease, or earlier.
+    /// The end of the first lease, or earlier, on the clock of the leases.
     private var nextLeaseEnd = StoreInstant(nanoseconds: .max)
     /// The number of the last claim of a job, and of the last call of ``claim(_:_:)``.
     var lastClaim: Int64 = 0
@@ -75,6 +76,8 @@ struct MemoryStoreState: Sendable {
     var retained: Deque<Ended> = []
     /// The store's time.
     private(set) var now = StoreInstant(nanoseconds: 0)
+    /// The time of the leases, which stands still while the machine is suspended.
+    private var leaseTime = StoreInstant(nanoseconds: 0)
     /// The wall-clock time, for people.
     private(set) var date = Date.distantPast
 
@@ -88,11 +91,12 @@ struct MemoryStoreState: Sendable {
     // MARK: - Time and workers
 
     /// Moves the time, and frees the claims of workers whose lease has ended.
-    mutating func advance(to time: StoreInstant, date: Date) {
+    mutating func advance(to time: StoreInstant, leaseTime: StoreInstant, date: Date) {
         now = max(now, time)
+        self.leaseTime = max(self.leaseTime, leaseTime)
         self.date = date
-        guard nextLeaseEnd <= now else { return }
-        for (id, worker) in workers where worker.leaseEnd <= now { end(id, countsCrashes: false) }
+        guard nextLeaseEnd <= self.leaseTime else { return }
+        for (id, worker) in workers where worker.leaseEnd <= self.leaseTime { end(id, countsCrashes: false) }
         nextLeaseEnd = workers.values.map(\.leaseEnd).min() ?? StoreInstant(nanoseconds: .max)
     }
 
@@ -100,7 +104,7 @@ struct MemoryStoreState: Sendable {
     mutating func register(queue: String, node: String) -> WorkerID {
         lastWorker += 1
         let id = WorkerID(rawValue: lastWorker)
-        let leaseEnd = now.advanced(by: StoreLease.duration)
+        let leaseEnd = leaseTime.advanced(by: StoreLease.duration)
         workers[id] = Worker(queue: number(ofQueue: queue), node: node, leaseEnd: leaseEnd)
         nextLeaseEnd = min(nextLeaseEnd, leaseEnd)
         return id
@@ -108,7 +112,7 @@ struct MemoryStoreState: Sendable {
 
     /// Extends a lease; `nil` if it has ended.
     mutating func extend(_ id: WorkerID) -> WorkerStatus? {
-        workers[id]?.leaseEnd = now.advanced(by: StoreLease.duration)
+        workers[id]?.leaseEnd = leaseTime.advanced(by: StoreLease.duration)
         return status(of: id)
     }
 
@@ -124,7 +128,8 @@ struct MemoryStoreState: Sendable {
     /// - Parameter countsCrashes: True if the process ended while the machine stayed up.
     mutating func end(_ id: WorkerID, countsCrashes: Bool) {
         guard let leaseEnd = workers[id]?.leaseEnd else { return }
-        openLanes([], of: id, at: min(now, leaseEnd))
+        // The lease may have ended a while ago.
+        openLanes([], of: id, at: now.advanced(by: min(.zero, leaseTime.duration(to: leaseEnd))))
         guard let worker = workers.removeValue(forKey: id) else { return }
         for position in worker.claims.sorted() {
             if countsCrashes, jobs[position].isStarted { jobs[position].history.counters.crashes += 1 }

@@ -11,7 +11,7 @@ internal import Synchronization
 ///     try await client.put(upload.file, key: attempt.idempotencyKey)
 /// }
 /// try await queue.push(Upload(file: "photo.jpg"))
-/// try await queue.run()
+/// await queue.run()
 /// ```
 ///
 /// When ``push(_:unique:)`` has returned, the job is kept. It runs at least once, and one attempt at a time, in this process or in

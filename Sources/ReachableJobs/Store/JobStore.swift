@@ -354,8 +354,15 @@ public struct JobFilter: Hashable, Sendable {
     /// The largest number of jobs.
     public var limit: Int?
 
-    /// Creates a selection of all jobs.
-    public init() {}
+    /// Creates a selection; without arguments it selects all jobs.
+    public init(
+        queue: String? = nil, states: Set<DurableJob.State>? = nil, kinds: Set<String>? = nil, idPrefix: String? = nil,
+        uniqueKey: String? = nil, serialKey: String? = nil, destination: String? = nil, after: Int64? = nil, limit: Int? = nil
+    ) {
+        (self.queue, self.states, self.kinds, self.idPrefix) = (queue, states, kinds, idPrefix)
+        (self.uniqueKey, self.serialKey, self.destination) = (uniqueKey, serialKey, destination)
+        (self.after, self.limit) = (after, limit)
+    }
 }
 
 /// A number of jobs of one state, kind and destination.

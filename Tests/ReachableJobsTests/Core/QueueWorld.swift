@@ -89,7 +89,10 @@ struct QueueWorld {
     private var busTime: BusTime { BusTime(nanoseconds: now) }
     private var date: Date { Date(timeIntervalSince1970: Double(now) / 1e9 + clockError) }
 
-    private mutating func touchStore() { store.advance(to: StoreInstant(nanoseconds: now), date: date) }
+    private mutating func touchStore() {
+        let time = StoreInstant(nanoseconds: now)
+        store.advance(to: time, leaseTime: time, date: date)
+    }
 
     mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
 

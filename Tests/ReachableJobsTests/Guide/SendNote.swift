@@ -1,0 +1,1 @@
+../../../Examples/Sources/notes/SendNote.swift
