@@ -202,6 +202,8 @@ private struct ProcessStore: JobStore {
 
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await disk.find(filter) }
 
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await disk.explain(ids) }
+
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await disk.count(queue: queue) }
 
     func changes() -> AsyncStream<Void> { disk.changes() }

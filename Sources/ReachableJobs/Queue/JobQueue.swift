@@ -161,7 +161,8 @@ public final class JobQueue: Sendable {
 
     /// Runs jobs until the task is cancelled or ``shutdown(drain:)`` is called, then returns.
     ///
-    /// A cancelled task cancels running attempts, which run again later and are not charged. A queue runs once.
+    /// A cancelled task cancels running attempts, which run again later and are not charged. A queue runs once: another call
+    /// returns at once. ``events`` finish at the end.
     public func run() async {
         let worker = state.withLock { state -> JobWorker? in
             guard case .idle = state.stage else { return nil }
@@ -169,16 +170,19 @@ public final class JobQueue: Sendable {
             state.stage = .running(worker)
             return worker
         }
+        // A second call must not end what the first one does.
+        guard let worker else { return }
         #if ServiceLifecycle
         await withGracefulShutdownHandler {
-            await worker?.run()
+            await worker.run()
         } onGracefulShutdown: {
-            worker?.shutDown(drain: nil)
+            worker.shutDown(drain: nil)
         }
         #else
-        await worker?.run()
+        await worker.run()
         #endif
         state.withLock { $0.stage = .ended }
+        listeners.finish()
     }
 
     /// Ends ``run()``: starts no more attempts, and returns when running ones have ended.
@@ -243,7 +247,7 @@ public final class JobQueue: Sendable {
     /// Resumes the queue.
     public func resume() async throws(JobStoreError) { try await store.setPaused(false, queue: configuration.name) }
 
-    /// The changes that this process makes or sees; each access is an independent listener.
+    /// The changes that this process makes or sees, until ``run()`` has ended; each access is an independent listener.
     public var events: AsyncStream<JobQueueEvent> { listeners.stream(keeping: configuration.bufferedEvents) }
 
     /// The worker of this process; `nil` while it does not run.

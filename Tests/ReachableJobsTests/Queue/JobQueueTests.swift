@@ -220,6 +220,25 @@ import Testing
         }
     }
 
+    @Test func anotherRunReturnsAndEventsEndWithTheFirst() async throws {
+        try await inWorld { world, store in
+            let process = Process(world, store)
+            let running = world.start { await process.queue.run() }
+            let events = process.queue.events
+            await world.settle()
+            await process.queue.run()
+            try await process.queue.push(Upload("a"))
+            await world.settle()
+            #expect(process.log.all == ["a 1"])
+            running.cancel()
+            await running.value
+            // Ends: otherwise the test does not.
+            var kinds: [String] = []
+            for await event in events { kinds.append("\(event.kind)") }
+            #expect(kinds.contains("succeeded"))
+        }
+    }
+
     @Test func aRunningJobIsCancelled() async throws {
         try await inWorld { world, store in
             let process = Process(world, store) { [clock = world.clock] _, _ in try await clock.sleep(for: .seconds(1_000_000)) }
