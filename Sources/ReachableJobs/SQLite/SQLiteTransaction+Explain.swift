@@ -19,7 +19,7 @@ extension SQLiteTransaction {
             JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue WHERE reachable_jobs.id = ?
             """
         return try ids.map { id in
-            guard let row = try row(sql, [id.description]) else { return nil }
+            guard let row = try row(sql, id.description) else { return nil }
             let next = SQLiteRows.count
             let job = try SQLiteRows.job(
                 row, queue: SQLiteRows.loaded(row[next]), lane: SQLiteRows.lane(row, from: next + 1), payload: Data())
@@ -35,26 +35,29 @@ extension SQLiteTransaction {
 
     /// Returns the first job that holds each of a job's keys, or a later one that runs with it.
     private func blockers(of job: DurableJob, _ queue: Int64) throws -> [JobStanding.Blocker] {
-        var found: [JobStanding.Blocker] = []
-        func add(_ key: JobStanding.Blocker.Key, _ chain: String, holds: String, _ arguments: StatementArguments) throws {
-            let sql = "SELECT id, state FROM reachable_jobs WHERE \(chain)"
-            let row =
-                try row("\(sql) AND position < ? AND \(holds) ORDER BY position LIMIT 1", arguments + [job.position])
-                ?? row(
-                    "\(sql) AND position <> ? AND \(key.rawValue)_key IS NOT NULL AND state = 1 LIMIT 1", arguments + [job.position]
-                )
-            guard let row, let id = DurableJobID(row[0] as String) else { return }
-            found.append(JobStanding.Blocker(id: id, state: SQLiteSchema.states[row[1]], key: key))
+        let serial = try job.serialKey.flatMap { key in
+            try blocker(
+                of: job, .serial, "queue = ? AND serial_key = ?", holds: SQLiteSchema.holdsSerial, queue, SQLiteRows.stored(key))
         }
-        if let key = job.serialKey {
-            try add(.serial, "queue = ? AND serial_key = ?", holds: SQLiteSchema.holdsSerial, [queue, SQLiteRows.stored(key)])
+        let unique = try job.uniqueKey.flatMap { key in
+            try blocker(
+                of: job, .unique, "queue = ? AND kind = ? AND unique_key = ?", holds: SQLiteSchema.holdsUnique, queue,
+                SQLiteRows.stored(job.kind), SQLiteRows.stored(key))
         }
-        if let key = job.uniqueKey {
-            try add(
-                .unique, "queue = ? AND kind = ? AND unique_key = ?", holds: SQLiteSchema.holdsUnique,
-                [queue, SQLiteRows.stored(job.kind), SQLiteRows.stored(key)])
-        }
-        return found
+        return [serial, unique].compactMap(\.self)
+    }
+
+    private func blocker<each Value: StatementBinding>(
+        of job: DurableJob, _ key: JobStanding.Blocker.Key, _ chain: String, holds: String, _ values: repeat each Value
+    ) throws -> JobStanding.Blocker? {
+        let sql = "SELECT id, state FROM reachable_jobs WHERE \(chain)"
+        let first = try row(
+            "\(sql) AND position < ? AND \(holds) ORDER BY position LIMIT 1", repeat each values, job.position)
+        let running = "AND position <> ? AND \(key.rawValue)_key IS NOT NULL AND state = 1 LIMIT 1"
+        guard let row = try first ?? row("\(sql) \(running)", repeat each values, job.position),
+            let id = DurableJobID(row[0] as String)
+        else { return nil }
+        return JobStanding.Blocker(id: id, state: SQLiteSchema.states[row[1]], key: key)
     }
 }
 #endif

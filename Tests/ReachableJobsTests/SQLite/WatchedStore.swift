@@ -59,6 +59,9 @@ struct WatchedStore: JobStore {
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         try await watch { () throws(JobStoreError) in try await store.find(filter) }
     }
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+        try await watch { () throws(JobStoreError) in try await store.explain(ids) }
+    }
     func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         try await watch { () throws(JobStoreError) in try await store.count(queue: queue) }
     }
