@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A process of a test that can be killed: only what it has stored remains.
 ///
-/// Create its queue with its ``store`` and its ``bus``, and start its tasks with ``start(_:)``:
+/// Create its queue with its ``store`` and its ``bus``, and start its tasks with `start`:
 ///
 /// ```swift
 /// let first = world.launch()
