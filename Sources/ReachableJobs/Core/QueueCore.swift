@@ -280,8 +280,11 @@ struct QueueCore: Hashable, Sendable {
     // MARK: - The lease
 
     /// Ends all attempts when the lease could not be extended for too long: others may claim the jobs soon.
+    ///
+    /// Not before the store was asked: leases stand still while the machine is suspended, and this clock does not.
     private mutating func surrender(at now: BusTime) {
-        guard worker != nil, leaseBegan + StoreLease.surrender <= now else { return }
+        let hasAsked = turn != nil || failures > 0
+        guard worker != nil, hasAsked, leaseBegan + StoreLease.surrender <= now else { return }
         for job in held.values { cancel(job) }
     }
 

@@ -21,7 +21,7 @@ import Testing
         Setting(name: "requests to cancel", disturbances: [.cancel: 2, .crash: 1, .failedTurn: 1]),
         Setting(name: "lost networks", disturbances: [.lostNetwork: 2, .failedAttempt: 1, .time: 1]),
         Setting(name: "a worker on a store that fails", workers: 1, disturbances: [.failedTurn: 2, .failedAttempt: 1, .time: 1]),
-        Setting(name: "clock steps", disturbances: [.clock: 2, .time: 1, .reboot: 1]),
+        Setting(name: "clock steps", disturbances: [.clock: 2, .suspension: 1, .time: 1, .reboot: 1]),
         Setting(name: "shutdowns", disturbances: [.shutDown: 2, .failedTurn: 1, .time: 1]),
         Setting(
             name: "jobs that run alone", jobs: [(nil, 3), (nil, 3), (nil, 0)],

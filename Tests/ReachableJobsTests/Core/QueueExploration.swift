@@ -19,12 +19,13 @@ struct QueueExploration {
         case shutDown(Int, drain: Int64)
         /// Seconds pass.
         case pass(Int64)
+        case suspend(Int64)
         case stepClock(Double)
     }
 
     /// A kind of disturbance, and the number of times that it may happen.
     enum Disturbance: Hashable, CaseIterable {
-        case failedAttempt, failedTurn, lostNetwork, stop, crash, reboot, cancel, shutDown, time, clock
+        case failedAttempt, failedTurn, lostNetwork, stop, crash, reboot, cancel, shutDown, time, suspension, clock
     }
 
     /// A case to explore.
@@ -164,6 +165,7 @@ struct QueueExploration {
         if may(.reboot) { steps.append(.reboot) }
         if may(.cancel) { for number in world.ids.indices { steps.append(.cancel(number)) } }
         if may(.time) { for seconds in [3, 12, 31] { steps.append(.pass(Int64(seconds))) } }
+        if may(.suspension) { steps.append(.suspend(25)) }
         if may(.clock) { for seconds in [-1e9, 1e9] { steps.append(.stepClock(seconds)) } }
         return steps
     }
@@ -199,6 +201,9 @@ struct QueueExploration {
         case .pass(let seconds):
             spend(.time)
             try node.world.advance(by: seconds)
+        case .suspend(let seconds):
+            spend(.suspension)
+            try node.world.suspend(for: seconds)
         case .stepClock(let seconds):
             spend(.clock)
             node.world.stepClock(by: seconds)

@@ -39,7 +39,8 @@ import Testing
             try world.step(ticket, of: worker, succeeds: Bool.random(using: &generator))
         case 78..<82: try world.setOpen(false, of: worker)
         case 82..<87: try world.setOpen(true, of: worker)
-        case 87, 90, 91: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
+        case 87, 90: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
+        case 91: try world.suspend(for: 25)
         case 92: try world.advance(by: 31)
         case 93, 94: try world.crash(worker)
         case 95: try world.crash(worker, reboots: true)
@@ -56,6 +57,29 @@ import Testing
     @Test(arguments: 0..<8 as Range<UInt64>) func promisesHoldInRandomHistories(part: UInt64) throws {
         let count = UInt64(getenv("QUEUE_HISTORIES").flatMap { UInt64(String(cString: $0)) } ?? 250)
         for seed in part * count..<(part + 1) * count { _ = try run(seed: seed) }
+    }
+
+    @Test func aSuspensionCancelsNoAttemptWhoseLeaseHolds() throws {
+        var world = QueueWorld(workers: 1, seed: 1)
+        try world.push()
+        try world.begin(0)
+        while world.workers[0].tasks.values.first?.stage != .running {
+            try world.endTurn(of: 0)
+            if let (ticket, task) = world.workers[0].tasks.first, task.stage == .waiting {
+                try world.step(ticket, of: 0, succeeds: true)
+            }
+        }
+        try world.suspend(for: 3600)
+        #expect(world.workers[0].tasks.values.map(\.isCancelled) == [false])
+        try world.endTurn(of: 0)
+        #expect(world.workers[0].tasks.values.map(\.isCancelled) == [false])
+        // Without a store to renew the lease the attempt ends.
+        try world.advance(by: 10)
+        try world.endTurn(of: 0, failingAfter: 0)
+        try world.suspend(for: 3600)
+        #expect(world.workers[0].tasks.values.map(\.isCancelled) == [true])
+        try world.finish()
+        #expect(world.job(world.ids[0])?.counters.started == 2)
     }
 
     /// Overlaps, crashes and refusals do occur: the histories are not all harmless.

@@ -54,6 +54,8 @@ struct QueueWorld {
     private var started: [JobTicket: WorkerID] = [:]
     /// The number of crashes between the start of an attempt and the record of its result.
     private(set) var crashes: [DurableJobID: Int] = [:]
+    /// The time for which the machine was suspended, in nanoseconds: leases stand still meanwhile.
+    private var suspended: Int64 = 0
     /// The wall clock's error.
     private var clockError = 0.0
     private(set) var now: Int64 = 0
@@ -91,7 +93,7 @@ struct QueueWorld {
 
     private mutating func touchStore() {
         let time = StoreInstant(nanoseconds: now)
-        store.advance(to: time, leaseTime: time, date: date)
+        store.advance(to: time, leaseTime: time.advanced(by: .nanoseconds(-suspended)), date: date)
     }
 
     mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
@@ -132,6 +134,7 @@ struct QueueWorld {
     func hash(into hasher: inout Hasher) {
         hasher.combine(workers)
         hasher.combine(now)
+        hasher.combine(suspended)
         hasher.combine(clockError)
         for id in ids {
             guard let position = store.positions[id] else { continue }
@@ -279,6 +282,13 @@ struct QueueWorld {
         if isOpen, !workers[number].followed.isEmpty { workers[number].edge = now }
         note("\(number) is \(isOpen ? "open" : "closed")")
         for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
+    }
+
+    /// Suspends the machine, and resumes it.
+    mutating func suspend(for seconds: Int64) throws {
+        suspended += seconds * 1_000_000_000
+        note("suspended")
+        try advance(by: seconds)
     }
 
     mutating func advance(by seconds: Int64) throws {
