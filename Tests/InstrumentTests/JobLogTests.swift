@@ -21,6 +21,19 @@ import Testing
         }
     }
 
+    @Test func aKindThatIsRegisteredTooLateIsLogged() async throws {
+        struct Late: JobParameters { static let jobName = "late" }
+        try await JobBench.run { bench in
+            try await bench.working {
+                bench.queue.registerJob(parameters: Late.self) { _, _ in }
+                let id = try await bench.queue.push(Late()).id
+                await bench.world.clock.advance(by: .seconds(60))
+                #expect(bench.entries.contains { $0.message.contains("after run()") && $0.metadata["jobs.kind"] == "late" })
+                #expect(try await bench.queue.jobs().first { $0.id == id }?.state == .available)
+            }
+        }
+    }
+
     @Test func jobThatGaveUpIsLogged() async throws {
         try await JobBench.run { bench in
             try await bench.working {

@@ -21,7 +21,9 @@ struct QueueInstruments: Sendable {
     /// True if the gauges have a reader.
     var isMeasured: Bool { metrics != nil }
 
-    func registered(kind: String) { metrics?.register(kind) }
+    func registered(kind: String, isLate: Bool) {
+        if isLate { log?.registeredLate(kind) } else { metrics?.register(kind) }
+    }
 
     func pushed(_ outcome: PushReceipt.Outcome) {
         if outcome == .added || outcome == .appended { metrics?.pushed.increment() }
@@ -90,6 +92,12 @@ struct QueueLog: Sendable {
 
     func refused(_ id: DurableJobID) {
         logger.warning("a late result was refused: the job's claim had ended", metadata: metadata(["jobs.id": "\(id)"]))
+    }
+
+    func registeredLate(_ kind: String) {
+        logger.warning(
+            "a kind was registered after run(), so that its jobs do not run here; next: register all kinds before",
+            metadata: metadata(["jobs.kind": "\(kind)"]))
     }
 
     func unregistered(_ kind: String, _ version: Int) {

@@ -89,8 +89,8 @@ public final class JobQueue: Sendable {
 
     /// Registers the handler of a kind of jobs.
     ///
-    /// A worker runs only kinds and versions that were registered before ``run()``. Jobs of other kinds wait. So do jobs whose
-    /// payload cannot be decoded; ``DurableJob/lastError`` says so.
+    /// A worker runs only kinds and versions that were registered before ``run()``; the log has a warning for later ones. Jobs of
+    /// other kinds wait. So do jobs whose payload cannot be decoded; ``DurableJob/lastError`` says so.
     ///
     /// - Parameters:
     ///   - parameters: The type of the parameters.
@@ -108,8 +108,11 @@ public final class JobQueue: Sendable {
             parameters, policy: policy, conditions: conditions, maxConcurrent: maxConcurrent, upgrading: upgrading,
             handler: handler)
         // Released outside of the lock: the handler may own anything.
-        _ = state.withLock { $0.kinds.updateValue(kind, forKey: kind.name) }
-        instruments?.registered(kind: kind.name)
+        let (isLate, old) = state.withLock { state in
+            if case .idle = state.stage { (false, state.kinds.updateValue(kind, forKey: kind.name)) } else { (true, nil) }
+        }
+        withExtendedLifetime(old) {}
+        instruments?.registered(kind: kind.name, isLate: isLate)
     }
 
     // MARK: - Adding jobs
