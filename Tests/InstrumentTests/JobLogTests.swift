@@ -28,7 +28,7 @@ import Testing
                 bench.queue.registerJob(parameters: Late.self) { _, _ in }
                 let id = try await bench.queue.push(Late()).id
                 await bench.world.clock.advance(by: .seconds(60))
-                #expect(bench.entries.contains { $0.message.contains("after run()") && $0.metadata["jobs.kind"] == "late" })
+                #expect(bench.entries.contains { "\($0.message)".contains("after run()") && $0.metadata["jobs.kind"] == "late" })
                 #expect(try await bench.queue.jobs().first { $0.id == id }?.state == .available)
             }
         }
