@@ -244,7 +244,7 @@ struct QueueCore: Hashable, Sendable {
 
     /// Runs the first of the jobs that must run alone, when no other job runs.
     ///
-    /// Last of all decisions about an event: it may cancel the others, or bring ones that run first.
+    /// Decided last: the event may cancel several of them, or bring jobs that run before them.
     private mutating func runLonely() {
         guard leaving.isEmpty, held.values.allSatisfy({ $0.phase == .lonely }),
             let first = held.values.min(by: { $0.claimed.job.position < $1.claimed.job.position })

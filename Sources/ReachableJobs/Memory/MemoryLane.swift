@@ -26,12 +26,16 @@ struct MemoryLane: Sendable {
         /// Those that had failed after the edge of a claim, by their failures; not in ``voidable``.
         var recent = LazyHeap()
 
+        mutating func insert(_ position: Int64, stamp: UInt32, _ jobs: StoredJobTable) {
+            let job = jobs[position]
+            let priority = MemoryLane.effective(job.priority, runnable: job.runnable)
+            voidable.insert(MemoryLane.key(priority, position), position, stamp: stamp, jobs)
+        }
+
         /// Makes jobs voidable again that failed before an edge.
         mutating func refresh(edge: StoreInstant, _ jobs: StoredJobTable) {
             while let entry = recent.popFirst(through: edge.advanced(by: .nanoseconds(-1)).nanoseconds, jobs) {
-                let job = jobs[entry.position]
-                let priority = MemoryLane.effective(job.priority, runnable: job.runnable)
-                voidable.insert(MemoryLane.key(priority, entry.position), entry.position, stamp: entry.stamp, jobs)
+                insert(entry.position, stamp: entry.stamp, jobs)
             }
         }
 
@@ -83,9 +87,7 @@ struct MemoryLane: Sendable {
         } else if let networkUntil, networkUntil > now {
             jobs[position].place = .network
             network.insert(networkUntil.nanoseconds, position, stamp: stamp, jobs)
-            let priority = Self.effective(job.priority, runnable: job.runnable)
-            outages[history.boundNode, default: Outage()]
-                .voidable.insert(Self.key(priority, position), position, stamp: stamp, jobs)
+            outages[history.boundNode, default: Outage()].insert(position, stamp: stamp, jobs)
         } else {
             let reading = clock.reading(now)
             let priority = Self.effective(job.priority, runnable: job.runnable)
