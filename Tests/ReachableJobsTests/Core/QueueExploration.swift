@@ -145,7 +145,7 @@ struct QueueExploration {
                 steps.append(.endTurn(number))
                 if may(.failedTurn) { for parts in 0..<3 { steps.append(.fail(number, after: parts)) } }
             }
-            for (ticket, task) in worker.tasks {
+            for (ticket, task) in worker.tasks.sorted(by: { $0.key.claim < $1.key.claim }) {
                 switch task.stage {
                 case .waiting where task.isCancelled || worker.isOpen: steps.append(.advance(number, ticket, succeeds: true))
                 case .running:

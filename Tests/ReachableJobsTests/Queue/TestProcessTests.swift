@@ -60,13 +60,19 @@ import Testing
         return (process, queue)
     }
 
+    /// Starts a process in the middle of an attempt, which the server holds.
+    private static func runHolding(_ world: TestWorld) async throws -> (Server, TestProcess, JobQueue) {
+        let server = Server(world.clock)
+        server.hold("a")
+        let (process, queue) = run(world, server)
+        try await queue.push(Upload("a"))
+        await world.settle()
+        return (server, process, queue)
+    }
+
     @Test func aKilledProcessCountsACrashAndTheNextOneContinues() async throws {
         try await TestWorld().run { world in
-            let server = Server(world.clock)
-            server.hold("a")
-            let (first, queue) = Self.run(world, server)
-            try await queue.push(Upload("a"))
-            await world.settle()
+            let (server, first, queue) = try await Self.runHolding(world)
             #expect(server.lines == ["a 1"])
             await first.kill()
             let killed = try #require(await queue.jobs().first)
@@ -142,11 +148,7 @@ import Testing
 
     @Test func aRebootFreesAllClaimsAndCountsNoCrash() async throws {
         try await TestWorld().run { world in
-            let server = Server(world.clock)
-            server.hold("a")
-            let (_, queue) = Self.run(world, server)
-            try await queue.push(Upload("a"))
-            await world.settle()
+            let (server, _, queue) = try await Self.runHolding(world)
             await world.reboot()
             let job = try #require(await queue.jobs().first)
             #expect(job.state == .available && job.counters.crashes == 0 && job.counters.started == 1)
@@ -221,11 +223,7 @@ import Testing
 
     @Test func aSuspensionIsNoCrashOfTheProcess() async throws {
         try await TestWorld().run { world in
-            let server = Server(world.clock)
-            server.hold("a")
-            let (_, queue) = Self.run(world, server)
-            try await queue.push(Upload("a"))
-            await world.settle()
+            let (server, _, queue) = try await Self.runHolding(world)
             server.hold()
             world.network.suspend(for: .seconds(3600))
             await world.clock.advance(by: .seconds(60))
