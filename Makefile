@@ -15,8 +15,14 @@ TEST_FLAGS ?=
 export SWIFT SWIFT_FLAGS
 
 doc = $(DESTDIR)$(PREFIX)/share/doc/reachability-watch
+libexec = $(DESTDIR)$(PREFIX)/libexec/reachability-watch
+units = $(DESTDIR)$(PREFIX)/lib/systemd
 build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
 static = $(build) --static-swift-stdlib --scratch-path .build-install
+# The commands of reachability-service need SQLite. With a scratch path of their own, the others need not be built again.
+service = $(SWIFT) build -c release --traits SQLite $(SWIFT_FLAGS)
+service_build = $(service) --scratch-path .build-service
+service_static = $(service) --static-swift-stdlib --scratch-path .build-install-service
 
 .PHONY: help bootstrap run test check install
 
@@ -29,9 +35,17 @@ help:
 bootstrap:
 	@Scripts/bootstrap
 
+ifneq ($(filter queue,$(firstword $(ARGS))),)
+run:
+	@Scripts/bootstrap libsqlite3-dev
+	@$(service_build) --product reachability-service >&2
+	@$(service_build) --product reachability-watch >&2
+	@exec "$$($(service_build) --show-bin-path)/reachability-watch" $(ARGS)
+else
 run: bootstrap
 	@$(build) >&2
 	@exec "$$($(build) --show-bin-path)/reachability-watch" $(ARGS)
+endif
 
 test: bootstrap
 	@Scripts/test $(TEST_FLAGS)
@@ -40,8 +54,13 @@ check: bootstrap
 	@Scripts/check
 
 # The Swift runtime is linked in, so that the command runs where no Swift is installed; libnl stays a shared library.
-install: bootstrap
+install:
+	@Scripts/bootstrap libsqlite3-dev
 	$(static)
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)"
+	$(service_static) --product reachability-service
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)" "$(libexec)" "$(units)/user" "$(units)/system"
+	install -m 755 "$$($(service_static) --show-bin-path)/reachability-service" "$(libexec)/reachability-service"
+	install -m 644 Packaging/systemd/reachability-queue.service "$(units)/user/"
+	install -m 644 Packaging/systemd/reachability-queue@.service "$(units)/system/"
 	install -m 755 "$$($(static) --show-bin-path)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
 	install -m 644 LICENSE NOTICE README.md "$(doc)/"

@@ -25,6 +25,7 @@ let package = Package(
         .library(name: "ReachableJobs", targets: ["ReachableJobs"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
+        .executable(name: "reachability-service", targets: ["reachability-service"]),
     ],
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
@@ -65,7 +66,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle,
             ]
         ),
-        .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry"] + asyncHTTPClient),
+        .target(name: "ReachableHTTP", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"] + asyncHTTPClient),
         .target(
             name: "ReachableJobs",
             dependencies: [
@@ -75,37 +76,56 @@ let package = Package(
             ]
         ),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),
+        // Traits of the package's own tests.
+        .target(name: "TestTraits", dependencies: ["ReachabilityTesting"], path: "Tests/TestTraits"),
         .target(name: "CProcess"),
+        // The parts that both commands share.
+        .target(
+            name: "CommandKit",
+            dependencies: [
+                "CProcess", "Reachability", "ReachableRetry", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .executableTarget(
             name: "reachability-watch",
             dependencies: [
-                "CProcess",
-                "Reachability",
-                "ReachableRetry",
+                "CommandKit", "Reachability", "ReachableRetry",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
+        .executableTarget(
+            name: "reachability-service",
+            dependencies: [
+                "CommandKit", "CProcess", "Reachability", "ReachableRetry", "ReachableJobs",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         .testTarget(name: "ReachabilityTestingTests", dependencies: ["Reachability", "ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
-            name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting"], exclude: ["Recording/Fixtures"]),
-        .testTarget(name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting"]),
+            name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting", "TestTraits"],
+            exclude: ["Recording/Fixtures"]),
+        .testTarget(
+            name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration"]),
         .testTarget(
             name: "ReachableJobsTests",
             dependencies: [
-                "Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", "jobs-probe", sqlite,
+                "Reachability", "ReachableRetry", "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestTraits",
+                "StateExploration", "jobs-probe", sqlite,
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
             ]),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",
             cSettings: [.define("RECORDS_SQLITE", .when(traits: ["SQLite"]))]),
+        .target(name: "StateExploration", path: "Tests/StateExploration"),
         // A worker that tests kill.
         .executableTarget(
             name: "jobs-probe", dependencies: ["Reachability", "ReachabilityTesting", "ReachableJobs", "ReachableRetry"],
             path: "Tests/JobsProbe"),
         .testTarget(
             name: "ReachableHTTPTests",
-            dependencies: ["ReachableHTTP", "ReachabilityTesting", "MisbehavingServer"] + asyncHTTPClient),
+            dependencies: ["ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "MisbehavingServer", "http-probe"]
+                + asyncHTTPClient),
         .testTarget(
             name: "InstrumentTests",
             dependencies: [
@@ -123,26 +143,37 @@ let package = Package(
         .testTarget(
             name: "NamespaceTests",
             dependencies: [
-                "Reachability", "ReachabilityTesting", "reachability-watch", "CSandbox", "MisbehavingServer", "http-probe",
+                "Reachability", "ReachabilityTesting", "reachability-watch", "CommandKit", "CSandbox", "MisbehavingServer",
+                "http-probe",
             ]
         ),
         .target(name: "CSandbox", path: "Tests/CSandbox"),
         .target(name: "MisbehavingServer", path: "Tests/MisbehavingServer"),
         // Requests from within a network namespace: Foundation's threads are born where the process is.
         .executableTarget(
-            name: "http-probe", dependencies: ["Reachability", "ReachableHTTP", "ReachableRetry"] + asyncHTTPClient,
+            name: "http-probe",
+            dependencies: ["Reachability", "ReachableHTTP", "ReachableJobs", "ReachableRetry"] + asyncHTTPClient,
             path: "Tests/HTTPProbe"),
         .testTarget(
             name: "ReachabilityWatchTests",
             dependencies: [
-                "reachability-watch", "ReachabilityTesting", "ReachableRetry",
+                "reachability-watch", "CommandKit", "ReachabilityTesting", "TestTraits", "ReachableRetry",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
+        .testTarget(
+            name: "ReachabilityServiceTests",
+            dependencies: [
+                "reachability-service", "reachability-watch", "CommandKit", "ReachableJobs", "ReachableRetry",
+                "ReachabilityTesting",
+                "TestTraits",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         // The corpora of the fuzzers, which are a package of their own.
         .testTarget(
             name: "FuzzingTests",
-            dependencies: ["Reachability", "ReachableRetry", "reachability-watch"],
+            dependencies: ["Reachability", "ReachableRetry", "reachability-watch", "CommandKit"],
             path: "Fuzzing/Checks"
         ),
         // These two compile only while no libnl declaration is visible: through cnetlink.h, and through the Swift imports.

@@ -2,6 +2,7 @@ import ReachableRetry
 
 // In the package of the fuzzers, the sources of the arguments are part of this module.
 #if canImport(reachability_watch)
+@testable import CommandKit
 @testable import reachability_watch
 #endif
 

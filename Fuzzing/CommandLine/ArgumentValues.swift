@@ -1,1 +1,1 @@
-../../Sources/reachability-watch/Arguments/ArgumentValues.swift
+../../Sources/CommandKit/Arguments/ArgumentValues.swift

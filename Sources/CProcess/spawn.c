@@ -30,10 +30,24 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void close_other_files(void) {
-    if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0) { return; }
+/// Gives the child the descriptors under their new numbers. Returns 0 or an errno.
+static int take_descriptors(const int32_t *descriptors, int32_t count) {
+    // First out of the way: a new number may be the old one of a later descriptor.
+    int32_t copies[CPROCESS_MAX_DESCRIPTORS];
+    for (int32_t index = 0; index < count; index++) {
+        copies[index] = fcntl(descriptors[index], F_DUPFD, CPROCESS_MAX_DESCRIPTORS);
+        if (copies[index] < 0) { return errno; }
+    }
+    for (int32_t index = 0; index < count; index++) {
+        if (dup2(copies[index], index) < 0) { return errno; }
+    }
+    return 0;
+}
+
+static void close_files_from(unsigned first) {
+    if (syscall(SYS_close_range, first, ~0U, 0U) == 0) { return; }
     // Before Linux 5.9: this program's files are close-on-exec, and inherited descriptors have low numbers.
-    for (int descriptor = 3; descriptor < 1024; descriptor++) { close(descriptor); }
+    for (int descriptor = (int)first; descriptor < 1024; descriptor++) { close(descriptor); }
 }
 
 static void limit_files(rlim_t soft) {
@@ -67,6 +81,8 @@ static void execute(const cprocess_start *start, volatile struct failure *failur
 }
 
 int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
+    *failed = -1;
+    if (start->descriptors != NULL && start->descriptor_count > CPROCESS_MAX_DESCRIPTORS) { return -EINVAL; }
     volatile struct failure failure = { .error = 0, .file = -1 };
     sigset_t all, before;
     sigfillset(&all);
@@ -74,7 +90,12 @@ int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
     const pid_t child = vfork();
     if (child == 0) {
         if (start->has_own_group) { setpgid(0, 0); }
-        close_other_files();
+        const int32_t count = start->descriptors != NULL ? start->descriptor_count : 3;
+        if (start->descriptors != NULL) {
+            failure.error = take_descriptors(start->descriptors, count);
+            if (failure.error != 0) { _exit(127); }
+        }
+        close_files_from((unsigned)count);
         limit_files(start->open_files);
         reset_signals();
         execute(start, &failure);

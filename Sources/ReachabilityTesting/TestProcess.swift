@@ -170,14 +170,14 @@ private struct ProcessStore: JobStore {
         return try await disk.start(tickets, by: worker)
     }
 
-    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try check(worker)
         return try await disk.finish(results, by: worker)
     }
 
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try check(worker)
-        try await disk.giveBack(tickets, by: worker)
+        return try await disk.giveBack(tickets, by: worker)
     }
 
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {

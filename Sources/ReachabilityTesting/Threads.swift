@@ -54,15 +54,22 @@ final class ThreadGroup: Sendable {
 
 /// Runs each job of a task on a thread of its own.
 ///
-/// For tests that block in system calls: the default pool has one thread per processor, and a test that blocks one of them may wait
-/// for a task that needs it.
+/// For tests that block in system calls, or compute for seconds: the default pool has one thread per processor, and a test that
+/// keeps one of them may wait for a task that needs it.
 package final class ThreadPerJobExecutor: TaskExecutor {
-    package init() {}
+    private let niceness: Int32
+
+    /// Creates an executor.
+    ///
+    /// - Parameter niceness: The value of its threads (sched(7)); those with a higher one leave the processor to the others.
+    package init(niceness: Int32 = 0) { self.niceness = niceness }
 
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let executor = asUnownedTaskExecutor()
         let thread = startThread { [self] in
+            // On Linux, niceness is a property of a thread (setpriority(2)).
+            if niceness > 0 { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness) }
             withExtendedLifetime(self) { job.runSynchronously(on: executor) }
         }
         if let thread { pthread_detach(thread) } else { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }

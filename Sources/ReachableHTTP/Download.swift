@@ -94,7 +94,8 @@ extension Download {
         defer { keep(receiver.partial) }
         var request = request
         request.resume(&receiver.partial, options)
-        return try await TaskSession.companion(of: session).run(&receiver, for: session) { $0.dataTask(with: request) }
+        let companion = TaskSession.companion(of: session, for: &request, mayRepeat: options.idempotency == .assured)
+        return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
     }
 
     /// A receiver that writes the body to the file.

@@ -128,7 +128,7 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
     /// Makes one attempt.
     ///
     /// - Throws: A ``ClassifiedError`` if the exchange failed, and the adapter's own error.
-    private func perform<Body>(
+    func perform<Body>(
         _ attempt: Attempt, _ transfer: HTTPTransfer<Request, Body>
     ) async throws -> (Body, Response) {
         let sent = try await options.adapt?(request, attempt) ?? request
@@ -161,43 +161,49 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
     // MARK: - Classification
 
     /// Wraps an error with its report and with those of the bus's own cuts.
-    ///
-    /// To the server, a cut by the bus looks like one by the client.
     private func classified(_ error: any Error, _ own: FailureReport?, of sent: Request) -> ClassifiedError {
-        ClassifiedError(error) { error in
-            switch error as? RetryError {
-            case RetryError.attemptTimedOut?: report(ConnectionFault(URLError.Code.timedOut.rawValue), of: sent)
-            case RetryError.attemptInterrupted?: report(ConnectionFault(URLError.Code.networkConnectionLost.rawValue), of: sent)
-            default: own
-            }
-        }
+        ClassifiedError(error) { error in ConnectionFault(cut: error as? RetryError).map { report($0, of: sent) } ?? own }
     }
 
     private func report(_ fault: ConnectionFault, _ error: (any Error)? = nil, of sent: Request) -> FailureReport {
-        classify(
-            HTTPFailure(
-                method: sent.methodName, isIdempotent: isIdempotent(sent), errorCode: fault.errorCode,
-                systemError: fault.systemError, wasSent: fault.wasSent, error: error, time: Self.now))
+        options.classifier.report(
+            on: HTTPFailure(fault, method: sent.methodName, isIdempotent: isIdempotent(sent), error: error))
     }
 
     private func report(_ errorResponse: StatusError, of sent: Request) -> FailureReport {
-        classify(
-            HTTPFailure(
-                method: sent.methodName, isIdempotent: isIdempotent(sent), status: errorResponse.status,
-                headers: errorResponse.headers, time: Self.now))
+        options.classifier.report(
+            on: HTTPFailure(errorResponse, method: sent.methodName, isIdempotent: isIdempotent(sent)))
     }
 
     private func isIdempotent(_ sent: Request) -> Bool { options.idempotency == .assured || sent.hasIdempotencyKey }
+}
+
+extension HTTPFailure {
+    /// Creates a failure without a response, at this moment.
+    init(_ fault: ConnectionFault, method: String, isIdempotent: Bool, error: (any Error)? = nil) {
+        self.init(
+            method: method, isIdempotent: isIdempotent, errorCode: fault.errorCode, systemError: fault.systemError,
+            wasSent: fault.wasSent, error: error, time: Self.now)
+    }
+
+    /// Creates the failure of a response with an error status, at this moment.
+    init(_ response: some ErrorResponse, method: String, isIdempotent: Bool) {
+        self.init(
+            method: method, isIdempotent: isIdempotent, status: response.status, headers: response.headers, time: Self.now)
+    }
 
     private static var now: Duration { .seconds(Date().timeIntervalSince1970) }
+}
 
-    private func classify(_ failure: HTTPFailure) -> FailureReport {
-        switch options.classifier.decision(for: failure) {
-        // A request that may be repeated is not to blame.
-        case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
-        case .retryAs(let fault): FailureReport(.classified(fault))
-        case .retryAsSystemError(let number): FailureReport(systemError: number)
-        case .doNotRetry, .undecided: FailureReport(failure.evidence, mayRetry: false)
+extension ConnectionFault {
+    /// Creates the fault of an attempt that the bus cut; `nil` for other errors.
+    ///
+    /// To the server, such a cut looks like one by the client.
+    init?(cut error: RetryError?) {
+        switch error {
+        case RetryError.attemptTimedOut?: self.init(URLError.Code.timedOut.rawValue)
+        case RetryError.attemptInterrupted?: self.init(URLError.Code.networkConnectionLost.rawValue)
+        default: return nil
         }
     }
 }

@@ -76,6 +76,17 @@ public struct HTTPRetryClassifier: Sendable {
 
     /// Decides about a failure.
     public func decision(for failure: HTTPFailure) -> HTTPRetryDecision { decide(failure) }
+
+    /// Returns the evidence of a failure with the decision about it.
+    func report(on failure: HTTPFailure) -> FailureReport {
+        switch decision(for: failure) {
+        // A request that may be repeated is not to blame.
+        case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
+        case .retryAs(let fault): FailureReport(.classified(fault))
+        case .retryAsSystemError(let number): FailureReport(systemError: number)
+        case .doNotRetry, .undecided: FailureReport(failure.evidence, mayRetry: false)
+        }
+    }
 }
 
 /// The decision of a classifier about a failure.

@@ -90,6 +90,9 @@ public struct HTTPIdempotency: Hashable, Sendable {
     let kind: Kind
 
     /// The request's method, or an `Idempotency-Key` that the request already has.
+    ///
+    /// `URLSession` sends a request without either on a connection of its own: on one that it reuses, libcurl would send the
+    /// request twice if the connection ends without an answer.
     public static let method = HTTPIdempotency(kind: .method)
     /// The caller's word; nothing is added to the request.
     public static let assured = HTTPIdempotency(kind: .assured)

@@ -70,12 +70,35 @@ final class TaskSession: Sendable {
 }
 
 extension TaskSession {
+    private struct Key: Hashable {
+        let original: ObjectIdentifier
+        let usesFreshConnections: Bool
+    }
+
     private struct Companion {
         weak var original: URLSession?
         let session: TaskSession
     }
 
-    private static let companions = Mutex<[ObjectIdentifier: Companion]>([:])
+    private static let companions = Mutex<[Key: Companion]>([:])
+
+    /// Returns the session that sends a request, and prepares the request.
+    ///
+    /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
+    /// (`Curl_retry_request`). A request that must not be sent twice gets `Connection: close`, and such requests have a companion
+    /// of their own, without connections of others.
+    ///
+    /// - Parameters:
+    ///   - original: The session.
+    ///   - request: The request.
+    ///   - mayRepeat: True if the caller knows that it may be sent twice, whatever its method.
+    static func companion(of original: URLSession, for request: inout URLRequest, mayRepeat: Bool) -> TaskSession {
+        let isSingle =
+            !mayRepeat && !request.hasIdempotencyKey
+            && !HTTPRetryClassifier.idempotentMethods.contains(request.methodName)
+        if isSingle { request.setHeader("Connection", "close") }
+        return companion(of: original, usesFreshConnections: isSingle)
+    }
 
     /// Returns the session that runs the tasks of another one, with the same configuration: cookies, cache and credentials.
     ///
@@ -83,9 +106,9 @@ extension TaskSession {
     /// because a delegate cannot be added to it. A companion per configuration would not do: configurations have no equality, and
     /// each `.ephemeral` one has its own cookies. The address of a deallocated session may be reused: an entry counts only while
     /// its weak reference leads to the same session.
-    static func companion(of original: URLSession) -> TaskSession {
-        let key = ObjectIdentifier(original)
-        func find(_ companions: borrowing [ObjectIdentifier: Companion]) -> TaskSession? {
+    static func companion(of original: URLSession, usesFreshConnections: Bool = false) -> TaskSession {
+        let key = Key(original: ObjectIdentifier(original), usesFreshConnections: usesFreshConnections)
+        func find(_ companions: borrowing [Key: Companion]) -> TaskSession? {
             companions[key].flatMap { $0.original === original ? $0.session : nil }
         }
         if let known = companions.withLock({ find($0) }) { return known }

@@ -33,7 +33,7 @@ extension URLSession {
     public func data(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.none, policy), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.none, policy, options.idempotency), on: bus)
     }
 
     /// Uploads data, and tries again until that succeeds; each attempt sends all of it.
@@ -51,7 +51,7 @@ extension URLSession {
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.data(data), policy), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.data(data), policy, options.idempotency), on: bus)
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -69,7 +69,7 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.file(file), policy), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.file(file), policy, options.idempotency), on: bus)
     }
 
     /// Downloads to a file, and tries again until that succeeds; continues after the bytes of earlier attempts if the server allows
@@ -108,19 +108,23 @@ extension URLSession {
         case file(URL)
     }
 
+    /// Returns the task of a request with its body.
+    func task(for request: URLRequest, _ upload: Upload) -> URLSessionTask {
+        switch upload {
+        case .none: dataTask(with: request)
+        case .data(let data): uploadTask(with: request, from: data)
+        case .file(let file): uploadTask(with: request, fromFile: file)
+        }
+    }
+
     /// Returns a transfer whose response is kept in memory.
-    func loading(_ upload: Upload, _ policy: RetryPolicy) -> HTTPTransfer<URLRequest, Data> {
+    func loading(_ upload: Upload, _ policy: RetryPolicy, _ idempotency: HTTPIdempotency) -> HTTPTransfer<URLRequest, Data> {
         timed(policy) { [self] request in
             // Foundation does not report a file that it cannot open: the request would be silent until it times out.
             if case .file(let file) = upload { try openUpload(file).close() }
-            var receiver = DataReceiver()
-            return try await TaskSession.companion(of: self).run(&receiver, for: self) { session in
-                switch upload {
-                case .none: session.dataTask(with: request)
-                case .data(let data): session.uploadTask(with: request, from: data)
-                case .file(let file): session.uploadTask(with: request, fromFile: file)
-                }
-            }
+            var (request, receiver) = (request, DataReceiver())
+            let companion = TaskSession.companion(of: self, for: &request, mayRepeat: idempotency == .assured)
+            return try await companion.run(&receiver, for: self) { [request] in $0.task(for: request, upload) }
         } body: {
             $0.data
         }

@@ -14,7 +14,7 @@ public import ReachableRetry
 ///
 /// The parameters are kept as JSON, so their coded form must stay readable as long as jobs are stored. Change ``jobVersion`` with
 /// the form, and register the kind with `upgrading:` closures
-/// (``JobQueue/registerJob(parameters:policy:conditions:maxConcurrent:upgrading:handler:)``).
+/// (``JobQueue/registerJob(parameters:policy:conditions:maxConcurrent:upgrading:jobPolicy:handler:)``).
 public protocol JobParameters: Codable, Sendable {
     /// The name of the kind, unique in its queue and the same in every release.
     static var jobName: String { get }
@@ -57,7 +57,8 @@ public struct DurableOptions: Hashable, Sendable {
     public var serialKey: String?
     /// True if jobs with the same serial key run although this one failed; by default they wait until it is retried or cancelled.
     public var continuesAfterFailure: Bool
-    /// False if an attempt that may have been carried out must not be repeated: after a crash the job fails with `outcomeUnknown`.
+    /// False if an attempt that may have been carried out must not be repeated: a job whose attempt was cut, by a crash, a
+    /// reboot, the end of its worker, a time limit or a lost path, fails with the reason `outcomeUnknown`.
     public var isRepeatable: Bool
 
     /// Creates options.

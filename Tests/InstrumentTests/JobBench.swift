@@ -86,10 +86,14 @@ final class FlakyStore: JobStore {
     let store: MemoryStore
     private let failure = Mutex<JobStoreError?>(nil)
     private let readings = Mutex(0)
+    private let isSilent = Mutex(false)
 
     init(_ store: MemoryStore) { self.store = store }
 
     func fail(_ error: JobStoreError?) { failure.withLock { $0 = error } }
+
+    /// Gives no more hints.
+    func silence() { isSilent.withLock { $0 = true } }
 
     var countReadings: Int { readings.withLock { $0 } }
 
@@ -135,14 +139,14 @@ final class FlakyStore: JobStore {
         return try await store.start(tickets, by: worker)
     }
 
-    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try check()
         return try await store.finish(results, by: worker)
     }
 
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try check()
-        try await store.giveBack(tickets, by: worker)
+        return try await store.giveBack(tickets, by: worker)
     }
 
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await store.cancel(ids) }
@@ -166,5 +170,5 @@ final class FlakyStore: JobStore {
         try await store.prune(retention, limit: limit)
     }
 
-    func changes() -> AsyncStream<Void> { store.changes() }
+    func changes() -> AsyncStream<Void> { isSilent.withLock { $0 } ? AsyncStream { _ in } : store.changes() }
 }

@@ -43,6 +43,19 @@ import Testing
         }
     }
 
+    /// The store decides: the worker has not heard of the request when it gives the job back.
+    @Test func cancellationsOfReturnedJobsAreCounted() async throws {
+        try await JobBench.run { bench in
+            bench.store.silence()
+            let id = try await bench.queue.push(Send("sleep")).id
+            try await bench.working {
+                let outcome = try await bench.queue.cancel(id)
+                #expect(outcome == .requested)
+            }
+            #expect(try bench.count("jobs.finished", ("state", "cancelled"), ("kind", "send")) == 1)
+        }
+    }
+
     /// The number of labels is bounded whatever is in the store.
     @Test func unregisteredKindsShareALabel() async throws {
         try await JobBench.run { bench in

@@ -247,23 +247,29 @@ private final class Connection {
     /// Reads the next request's head, without its empty line; `nil` if the client is gone.
     func readHead() -> String? {
         let end: [UInt8] = [13, 10, 13, 10]
+        var searched = 0
         while true {
-            if let start = pending.indices.first(where: { pending[$0...].starts(with: end) }) {
+            if let start = (searched..<max(searched, pending.count - 3)).first(where: { pending[$0..<$0 + 4].elementsEqual(end) }) {
                 defer { pending.removeSubrange(..<(start + end.count)) }
                 return String(decoding: pending[..<start], as: UTF8.self)
             }
-            guard let bytes = read(), !bytes.isEmpty else { return nil }
+            searched = max(0, pending.count - 3)
+            guard let bytes = receive(), !bytes.isEmpty else { return nil }
             pending += bytes
         }
     }
 
     /// Reads some bytes: none at the end, `nil` after an error.
     func read() -> [UInt8]? {
-        if !pending.isEmpty {
+        guard pending.isEmpty else {
             defer { pending = [] }
             return pending
         }
-        return withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { buffer in
+        return receive()
+    }
+
+    private func receive() -> [UInt8]? {
+        withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 1) { buffer in
             let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
             return count < 0 ? nil : Array(buffer[..<count])
         }

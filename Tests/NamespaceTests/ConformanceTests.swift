@@ -7,7 +7,7 @@ import Testing
 struct ConformanceTests {
     @Test(arguments: [true, false])
     func kernelConformsToNetworkSource(usesFilter: Bool) async throws {
-        let conformance = NetworkSourceConformance(patience: .seconds(60)) {
+        let conformance = NetworkSourceConformance {
             let network = try await CabledNetwork()
             // Automatic addresses would be changes outside the test.
             for name in ["all", "default", "cable0", "cable1"] {

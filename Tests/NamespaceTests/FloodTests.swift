@@ -26,12 +26,15 @@ struct FloodTests {
         try await network.near.ip("route del default")
         #expect(watcher.path.status == .satisfied)
 
-        let loss = try await watcher.expect(.unsatisfied, .noRoute) { source.isHeldUp.store(false, ordering: .releasing) }
+        // A resync reads more than 60 000 routes.
+        let loss = try await watcher.expect(.unsatisfied, .noRoute, delay: .seconds(2)) {
+            source.isHeldUp.store(false, ordering: .releasing)
+        }
         #expect(loss?.kinds.contains(.resynced) == true)
         #expect(monitor.health.losses >= 1 && monitor.health.resyncs >= 1 && monitor.health.mode == .live)
         #expect(monitor.health.drops > 10_000 && monitor.health.reopens == 0)
         try await watcher.expect(.satisfied) { try await network.near.ip("route add default via 192.0.2.1 dev cable0") }
-        try await watcher.expect(.unsatisfied, .adminDown) {
+        try await watcher.expect(.unsatisfied, .adminDown, delay: .seconds(2)) {
             try await network.near.ip("link set cable0 down")
             try await network.near.ip((0..<150).map { "link del flood\($0)" }.joined(separator: "\n"))
         }

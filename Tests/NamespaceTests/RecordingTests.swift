@@ -129,11 +129,19 @@ struct RecordingTests {
         let file = "/tmp/\(network.near.name).rtmon"
         defer { unlink(file) }
         let rtmon = try Child(["ip", "netns", "exec", network.near.name, "rtmon", "file", file])
-        // It writes the links before it listens, and flushes after each message.
-        while try await network.eventPorts().isEmpty {}
+        func hasWritten(_ name: String) -> Bool {
+            (try? Data(contentsOf: URL(fileURLWithPath: file)))?.range(of: Data(name.utf8)) != nil
+        }
+        // It writes the links first, and drops the events that come meanwhile; it flushes after each message.
+        var (probes, name) = (0, "cable1")
+        repeat {
+            probes += 1
+            try await network.near.ip("link set \(name) name probe\(probes)")
+            name = "probe\(probes)"
+        } while !hasWritten("probe")
         try await network.addIPv4()
-        try await network.near.ip("link set cable1 name marker0")
-        while (try? Data(contentsOf: URL(fileURLWithPath: file)))?.range(of: Data("marker0".utf8)) == nil {}
+        try await network.near.ip("link set \(name) name marker0")
+        while !hasWritten("marker0") {}
         // It may have inherited a mask that blocks any other signal.
         rtmon.signal(SIGKILL)
         _ = await rtmon.exitCode()

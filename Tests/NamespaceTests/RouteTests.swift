@@ -156,8 +156,11 @@ struct RouteTests {
         let network = try await CabledNetwork()
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
-        try await network.watching { watcher in
+        let source = KernelTap(KernelNetwork(networkNamespace: network.near.path))
+        try await network.watching(on: source) { watcher in
             try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
+            // Otherwise a re-evaluation of the pulled cable may find the change before its own event.
+            try await source.untilSettled()
             // The kernel now ignores routes without carrier.
             let back = try await watcher.expect(.satisfied) {
                 try await network.near.sysctl("net.ipv4.conf.all.ignore_routes_with_linkdown", "1")

@@ -3,6 +3,7 @@ import Glibc
 import Reachability
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// `run` on the real kernel, with real commands.

@@ -33,13 +33,14 @@ struct RunDescendantTests {
         let network = try await CabledNetwork.online()
         let script = script.replacing("exec sleep 0.2", with: "exec sleep 100")
         let child = try network.run(
-            "--attempt-timeout", "1s", "--attempts", "2", "--backoff", "immediate", "--", "sh", "-c",
-            "pgrep -P $PPID | grep -vx $$ >&2 && exit 77; \(script)")
+            "--attempt-timeout", "3s", "--attempts", "2", "--backoff", "immediate", "--", "sh", "-c",
+            // A zombie is about to be reaped.
+            "pgrep -r D,R,S,T,t -P $PPID | grep -vx $$ >&2 && exit 77; \(script)")
         var ups = 0
         for await line in child.lines where line == "up" { ups += 1 }
         // The second attempt found no process of the first one.
-        #expect(ups == 2)
-        #expect(await child.exitCode() == 124)
+        let code = await child.exitCode()
+        #expect(ups == 2 && code == 124)
     }
 
     @Test func aHandlerMayStartProcesses() async throws {

@@ -2,6 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 struct ArgumentTests {
@@ -88,7 +89,7 @@ struct DurationArgumentTests {
     ])
     func rejectsOtherDurationsWithExamples(_ text: String) {
         let error = #expect(throws: InvalidArgument.self) { try DurationArgument(text) }
-        #expect(error?.description.contains("250ms, 2s, 1.5s, 5m or 1h") == true)
+        #expect(error?.description.contains("250ms, 2s, 1.5s, 5m, 1h or 3d") == true)
     }
 
     @Test(arguments: ["99999999999999999999h", "9223372036854775807s", "9223372036854775807.999h", "876001h", "1000000h"])

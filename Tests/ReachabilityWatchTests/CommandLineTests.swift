@@ -2,6 +2,7 @@ import ArgumentParser
 import Reachability
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 struct CommandLineTests {

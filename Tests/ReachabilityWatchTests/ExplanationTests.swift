@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import CommandKit
 @testable import Reachability
 @testable import reachability_watch
 

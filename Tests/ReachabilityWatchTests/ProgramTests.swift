@@ -1,6 +1,8 @@
 import Glibc
+import TestTraits
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// The built command, run from a shell.

@@ -1,6 +1,8 @@
 import Glibc
+import TestTraits
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// `record` and `replay`, run from a shell.

@@ -3,6 +3,7 @@ import ReachabilityTesting
 import Synchronization
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 @Suite(.timeLimit(.minutes(10)))

@@ -3,6 +3,7 @@ import ReachabilityTesting
 import ReachableRetry
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// The options of a retry policy on the command line.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// The figures of `run --summary`.

@@ -6,6 +6,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// The session of `run`, with closures as commands.

@@ -5,6 +5,7 @@ import ReachableRetry
 import Synchronization
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// `run` while its command cannot start for lack of a resource.

@@ -1,6 +1,8 @@
 import Glibc
+import TestTraits
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// The signals for a command and its descendants.

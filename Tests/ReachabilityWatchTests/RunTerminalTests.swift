@@ -1,4 +1,5 @@
 import Glibc
+import TestTraits
 import Testing
 
 /// `run` on a terminal.

@@ -1,7 +1,9 @@
 import Glibc
 import Reachability
+import TestTraits
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 struct DescriptorOutputTests {

@@ -1,6 +1,7 @@
 import Reachability
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 struct TransitionTextTests {

@@ -2,6 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Testing
 
+@testable import CommandKit
 @testable import reachability_watch
 
 @Suite(.timeLimit(.minutes(10)))

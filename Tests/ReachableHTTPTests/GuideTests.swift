@@ -15,6 +15,7 @@ import Testing
 
     @Test(arguments: [
         ("ReachableHTTP", "StorePhoto"), ("RepeatingRequests", "PhotoService"), ("HTTPClientRequests", "Backup"),
+        ("DurableRequests", "OrderService"),
     ])
     func pageShowsCompiledFile(page: String, example: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

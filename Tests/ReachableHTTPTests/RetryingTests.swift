@@ -57,6 +57,26 @@ import Testing
         }
     }
 
+    /// libcurl would send it a second time on a connection that it reuses.
+    @Test(arguments: [nil, Data("pay".utf8)]) func unkeyedRequestIsSentOnceOnAnyConnection(body: Data?) async throws {
+        try await Exchange.run {
+            $0.number == 3 ? .reset : .respond(200)
+        } _: { exchange in
+            func send(_ method: String) async throws {
+                let request = try exchange.request(method)
+                if let body, method == "POST" {
+                    _ = try await exchange.session.upload(for: request, from: body, retrying: .steady, on: exchange.bus)
+                } else {
+                    _ = try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus)
+                }
+            }
+            try await send("POST")
+            try await send("GET")
+            await #expect(throws: URLError.self) { try await send("POST") }
+            #expect(exchange.server.requests.count == 3)
+        }
+    }
+
     @Test func permanentStatusIsReturnedOrThrown() async throws {
         try await Exchange.run { _ in
             .respond(404, [:], "not here")

@@ -1,9 +1,10 @@
 import ReachabilityTesting
 import ReachableRetry
+import TestTraits
 import Testing
 
 /// Jittered delays: 20 000 draws each.
-struct JitterStatisticsTests {
+@Suite(.computing) struct JitterStatisticsTests {
     private static let count = 20_000
     private static let seeds: [UInt64] = [1, 2, 20_260_131]
 

@@ -1,4 +1,4 @@
-import Foundation
+import ReachableHTTP
 import ReachableJobs
 import ReachableRetry
 
@@ -18,12 +18,6 @@ protocol NoteServer: Sendable {
     func put(_ note: SendNote, key: String) async throws
 }
 
-/// The error of a request that the server refused.
-struct Refusal: Error {
-    var status: Int
-    var retryAfter: Duration?
-}
-
 extension JobQueue {
     /// Registers the handlers of all kinds of jobs.
     func registerNotes(_ server: some NoteServer, delivered: @escaping @Sendable (SendNote) throws -> Void) {
@@ -40,20 +34,5 @@ extension RetryPolicy {
         .giveUpAfter(maxAttempts: nil)
         .attemptTimeout(.seconds(60))
         .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
-        .classify { error in
-            guard let refusal = error as? Refusal else { return nil }
-            switch refusal.status {
-            case 429, 503: return .overload(retryAfter: refusal.retryAfter)
-            case 408, 500...: return .server
-            default: return .request
-            }
-        }
-        .errno { error in
-            switch error {
-            case URLError.cannotFindHost: EAI_AGAIN
-            case URLError.cannotConnectToHost: ECONNREFUSED
-            case URLError.timedOut: ETIMEDOUT
-            default: nil
-            }
-        }
+        .classifyingHTTP()
 }

@@ -33,10 +33,7 @@ struct Uploader {
         var request = URLRequest(url: server.appendingPathComponent(parcel.name))
         request.httpMethod = "PUT"
         request.setValue(key, forHTTPHeaderField: "Idempotency-Key")
-        let (data, response) = try await session.upload(for: request, fromFile: outbox.file(of: parcel))
-        guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
-        // A redirection without a target is no error, but nothing was stored.
-        guard 200...299 ~= response.statusCode else { throw HTTPStatusError(response: response, data: data) }
+        _ = try await session.attempt(request, fromFile: outbox.file(of: parcel))
         try outbox.markSent(parcel)
         return true
     }
@@ -49,23 +46,5 @@ extension RetryPolicy {
     static let upload = RetryPolicy(.exponential(initial: .milliseconds(500), maximum: .seconds(300)).jitter(.full))
         .giveUpAfter(maxAttempts: nil)
         .interruptsAttempt(.whenUnsatisfied(grace: .seconds(2)))
-        .classify { error in
-            guard let error = error as? HTTPStatusError else { return nil }
-            let delay = error.response.value(forHTTPHeaderField: "Retry-After")
-            switch error.status {
-            case 429, 503:
-                return .overload(
-                    retryAfter: delay.flatMap { RetryAfter.delay($0, now: .seconds(Date().timeIntervalSince1970)) })
-            case 408, 500...: return .server
-            default: return .request
-            }
-        }
-        .errno { error in
-            switch error {
-            case URLError.cannotFindHost: EAI_AGAIN
-            case URLError.cannotConnectToHost: ECONNREFUSED
-            case URLError.timedOut: ETIMEDOUT
-            default: nil
-            }
-        }
+        .classifyingHTTP()
 }

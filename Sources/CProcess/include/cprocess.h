@@ -1,4 +1,5 @@
-// Child processes: calls that Swift cannot make, because they are variadic (prctl) or run code between fork and exec.
+// Child processes: calls that Swift cannot make, because they are variadic (prctl), hidden (fallocate) or run code between fork and
+// exec.
 #ifndef CPROCESS_H
 #define CPROCESS_H
 
@@ -10,6 +11,9 @@
 #define _Nullable
 #endif
 
+/// The most descriptors of `cprocess_start.descriptors`.
+#define CPROCESS_MAX_DESCRIPTORS 8
+
 /// The start of a child.
 typedef struct {
     /// The candidate files, ended by NULL: the first executable one is used.
@@ -20,9 +24,13 @@ typedef struct {
     bool has_own_group;
     /// The child's soft limit of open files (RLIMIT_NOFILE).
     uint64_t open_files;
+    /// The caller's descriptors that the child gets as 0, 1, 2 and so on; NULL leaves it the standard ones.
+    const int32_t *_Nullable descriptors;
+    /// Their number.
+    int32_t descriptor_count;
 } cprocess_start;
 
-/// Starts a child with the caller's environment and standard descriptors and no other open file. It has an empty signal mask;
+/// Starts a child with the caller's environment and the given descriptors and no other open file. It has an empty signal mask;
 /// signals that the caller handles, and SIGCHLD, SIGPIPE and SIGXFSZ, have their default action; the others are unchanged.
 ///
 /// Returns its process number, or a negative errno: of the fork or, selected as in execvp(3), of the exec. `failed` is then the
@@ -31,5 +39,9 @@ int32_t cprocess_spawn(const cprocess_start *_Nonnull start, int32_t *_Nonnull f
 
 /// Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns 0 or a negative errno.
 int32_t cprocess_become_subreaper(void);
+
+/// Frees the first bytes of a file: they read as zeros, and the size stays. Returns 0 or a negative errno; EOPNOTSUPP on a file
+/// system without holes.
+int32_t cprocess_free_beginning(int32_t descriptor, int64_t length);
 
 #endif

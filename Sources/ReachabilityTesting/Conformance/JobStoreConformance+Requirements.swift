@@ -51,6 +51,9 @@ extension JobStoreConformance {
         public static let edges = Requirement(rawValue: "edges")
         /// Backoff of a network failure binds the worker's node only, until another node fails within it; then it binds all.
         public static let nodes = Requirement(rawValue: "nodes")
+        /// A worker does not claim a job again that it could not decode, at no time and after no reconnect, until its payload is
+        /// replaced; other and later workers claim it at once.
+        public static let undecodable = Requirement(rawValue: "undecodable")
         /// A delay that a server ordered holds a job back, also after a reconnect.
         public static let hardDelays = Requirement(rawValue: "hardDelays")
         /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
@@ -76,6 +79,8 @@ extension JobStoreConformance {
         public static let uniqueSuccessors = Requirement(rawValue: "uniqueSuccessors")
         /// `.append` adds a job that waits for the others with its key.
         public static let uniqueAppend = Requirement(rawValue: "uniqueAppend")
+        /// The jobs of one `push` see each other's unique keys, in their order.
+        public static let uniqueBatches = Requirement(rawValue: "uniqueBatches")
 
         // MARK: Attempts
 
@@ -106,8 +111,8 @@ extension JobStoreConformance {
 
         /// `cancel` ends a waiting job, and tells of one that has ended or does not exist.
         public static let cancellation = Requirement(rawValue: "cancellation")
-        /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, and
-        /// success stands.
+        /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, which
+        /// `finish` and `giveBack` tell, and success stands.
         public static let cancellationRequests = Requirement(rawValue: "cancellationRequests")
         /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job.
         public static let retries = Requirement(rawValue: "retries")
@@ -123,12 +128,18 @@ extension JobStoreConformance {
         public static let explainedHolds = Requirement(rawValue: "explainedHolds")
         /// `explain` names the worker of a running job, and tells if its attempt has started.
         public static let explainedClaims = Requirement(rawValue: "explainedClaims")
+        /// `explain` names the node that the backoff of a network failure binds, as long as it does, and the workers that could not
+        /// decode a job.
+        public static let explainedBindings = Requirement(rawValue: "explainedBindings")
         /// `count` returns the number of jobs of a queue per state, kind and destination.
         public static let counts = Requirement(rawValue: "counts")
         /// `prune` deletes jobs that ended long enough ago, at most as many as it may, and no unfinished ones.
         public static let pruning = Requirement(rawValue: "pruning")
         /// `prune` keeps a failed job while it blocks others.
         public static let pruningHeads = Requirement(rawValue: "pruningHeads")
+        /// `prune` deletes lanes without jobs, and keeps those whose destination a server's order holds; claims name deleted lanes,
+        /// and a later push to one gets a new lane, also if it comes at the same time.
+        public static let pruningLanes = Requirement(rawValue: "pruningLanes")
         /// Every stream of `changes` gives a hint after a change that lets a job run or asks one to end.
         public static let hints = Requirement(rawValue: "hints")
 
@@ -157,6 +168,7 @@ extension StoreSession {
         (.softDelays, { try await $0.checkSoftDelays() }),
         (.edges, { try await $0.checkEdges() }),
         (.nodes, { try await $0.checkNodes() }),
+        (.undecodable, { try await $0.checkUndecodable() }),
         (.hardDelays, { try await $0.checkHardDelays() }),
         (.destinationHolds, { try await $0.checkDestinationHolds() }),
         (.deadlines, { try await $0.checkDeadlines() }),
@@ -168,6 +180,7 @@ extension StoreSession {
         (.uniqueReplace, { try await $0.checkUniqueReplace() }),
         (.uniqueSuccessors, { try await $0.checkUniqueSuccessors() }),
         (.uniqueAppend, { try await $0.checkUniqueAppend() }),
+        (.uniqueBatches, { try await $0.checkUniqueBatches() }),
         (.fencing, { try await $0.checkFencing() }),
         (.starts, { try await $0.checkStarts() }),
         (.results, { try await $0.checkResults() }),
@@ -186,9 +199,11 @@ extension StoreSession {
         (.explainedBlockers, { try await $0.checkExplainedBlockers() }),
         (.explainedHolds, { try await $0.checkExplainedHolds() }),
         (.explainedClaims, { try await $0.checkExplainedClaims() }),
+        (.explainedBindings, { try await $0.checkExplainedBindings() }),
         (.counts, { try await $0.checkCounts() }),
         (.pruning, { try await $0.checkPruning() }),
         (.pruningHeads, { try await $0.checkPruningHeads() }),
+        (.pruningLanes, { try await $0.checkPruningLanes() }),
         (.hints, { try await $0.checkHints() }),
     ]
 }

@@ -92,7 +92,7 @@ public struct JobStoreConformance: Sendable {
     ///   - clock: The clock of the patience; real time by default, also for a store with its own clock.
     ///   - makeCandidate: Makes a new store; called once for each requirement.
     public init(
-        exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(10),
+        exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(60),
         clock: some Clock<Duration> = ContinuousClock(),
         makeCandidate: @escaping @Sendable () async throws -> Candidate
     ) {

@@ -15,7 +15,8 @@ extension NetworkSourceConformance {
                 guard number <= first + 1 else { return nil }
                 source.wake()
                 let threads = ThreadGroup(3) { source.wake() }
-                Self.giveWay { threads.isFinished && probe.batches.count > number + 1 }
+                Self.giveWay(until: threads)
+                for _ in 0..<Self.yields where probe.batches.count <= number + 1 { sched_yield() }
                 return nil
             }
             source.wake()
@@ -60,7 +61,7 @@ extension NetworkSourceConformance {
             probe.react { number in
                 guard number == aside else { return nil }
                 let threads = ThreadGroup(1) { source.wake() }
-                Self.giveWay { threads.isFinished }
+                Self.giveWay(until: threads)
                 return nil
             }
             source.wake()
@@ -99,9 +100,10 @@ extension NetworkSourceConformance {
         }
     }
 
-    /// Yields to other threads until a condition holds, for a limited time.
-    private static func giveWay(until hasHappened: () -> Bool) {
-        for _ in 0..<yields where !hasHappened() { sched_yield() }
+    /// Yields until threads have finished; 5 s at most, because a source may hold up `wake()` while it delivers.
+    private static func giveWay(until threads: ThreadGroup) {
+        let end = ContinuousClock.now + .seconds(5)
+        while !threads.isFinished, ContinuousClock.now < end { sched_yield() }
     }
 }
 

@@ -62,7 +62,7 @@ public struct NetworkSourceConformance: Sendable {
     ///   - clock: The clock of the patience; real time by default, also for a source with its own clock.
     ///   - makeCandidate: Makes a new source that has never run; called about ten times, once for each session.
     public init(
-        exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(10),
+        exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(60),
         clock: some Clock<Duration> = ContinuousClock(),
         makeCandidate: @escaping @Sendable () async throws -> Candidate
     ) {

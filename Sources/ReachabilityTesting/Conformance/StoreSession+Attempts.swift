@@ -10,14 +10,15 @@ extension StoreSession {
         try expect(try await finish(old, by: second, .succeeded), is: false, "the answer to `finish` by another worker")
         try await store.giveBack([old.ticket], by: second)
         try expect(try await state(id), is: .running, "the state after `giveBack` by another worker")
-        try await store.giveBack([old.ticket], by: first)
+        try expect(try await store.giveBack([old.ticket], by: first), is: [.recorded], "the answer to `giveBack`")
         let new = try await claimOne(first)
         try expect(new.claim > old.claim, "the number of the second claim, \(new.claim), is not above \(old.claim)")
         try expect(try await start(old, by: first), is: false, "the answer to `start` with an old number")
         try expect(
             try await finish(old, by: first, .succeeded, hold: .seconds(60)), is: false, "the answer to `finish` with an old number"
         )
-        try await store.giveBack([old.ticket], by: first)
+        try expect(
+            try await store.giveBack([old.ticket], by: first), is: [.refused], "the answer to `giveBack` with an old number")
         try expect(try await state(id), is: .running, "the state after calls with an old number")
         try await push("b")
         try expect(try await names(second), is: ["b"], "the jobs claimed after a refused result with a hold")
@@ -26,7 +27,7 @@ extension StoreSession {
             AttemptResult(new.ticket, .again(soft: .zero, isNetwork: false, hard: nil), counters: .init()),
             AttemptResult(JobTicket(id: DurableJobID(), claim: 1), .succeeded, counters: .init()),
         ]
-        try expect(try await store.finish(results, by: first), is: [false, true, false], "the answers to three results")
+        try expect(try await store.finish(results, by: first), is: [.refused, .recorded, .refused], "the answers to three results")
         try expect(try await finish(new, by: first, .succeeded), is: false, "the answer to a second result of a claim")
         let last = try await claimOne(second)
         try expect(last.claim > new.claim, "the number of the third claim, \(last.claim), is not above \(new.claim)")

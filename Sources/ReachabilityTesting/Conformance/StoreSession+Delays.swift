@@ -78,6 +78,41 @@ extension StoreSession {
         try expect(try await names(third), is: ["a"], "the jobs claimed after the backoff")
     }
 
+    func checkUndecodable() async throws {
+        let (first, second) = (try await register(), try await register())
+        let id = try await push("a").id
+        let before = try await found(id).counters
+        try await finish(try await claimOne(first), by: first, .undecodable, error: "text")
+        let job = try await found(id)
+        try expect(job.state, is: .available, "the state of an undecodable job")
+        try expect(job.counters, is: before, "the counters of an undecodable job")
+        try expect(job.lastError, is: "text", "the text of the error")
+        try expect(job.softDelay, is: nil, "the backoff of an undecodable job")
+        try await push("b") { $0.delay = .seconds(7000) }
+        let claims = try await claim(first)
+        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed by the worker that could not decode a")
+        try expect(claims.hasMore, is: false, "`hasMore` of that claim")
+        try expect(claims.nextDue.map { claims.now.duration(to: $0) > .seconds(6000) }, is: true, "that b is due next")
+        try await pass(.seconds(7100), first, second)
+        let edge = try await claim(first, 0).now
+        try await pass(.seconds(1), first, second)
+        try expect(try await names(first, edge: edge), is: ["b"], "the jobs claimed by that worker after 7100 s and an edge")
+        try await finish(try await claimOne(second), by: second, .undecodable)
+        try expect(try await names(first), is: [], "the jobs claimed by the first worker after the second could not decode a")
+        try expect(try await names(second), is: [], "the jobs claimed by the second worker after it could not decode a")
+        let third = try await register()
+        let claimed = try await claimOne(third)
+        try expect(claimed.job.name, is: "a", "the job claimed by a worker that was registered later")
+        try await finish(claimed, by: third, .again(soft: .seconds(5), isNetwork: false, hard: nil))
+        try await pass(.seconds(6), first, second, third)
+        try expect(try await names(first), is: [], "the jobs claimed by the first worker after the third one's attempt failed")
+        try expect(try await names(third), is: ["a"], "the jobs claimed by the third worker after its attempt failed")
+        try await push("old") { $0.unique = .replace("key") }
+        try await finish(try await claimOne(first), by: first, .undecodable)
+        try await push("new") { $0.unique = .replace("key") }
+        try expect(try await names(first), is: ["new"], "the jobs claimed after the payload was replaced")
+    }
+
     func checkHardDelays() async throws {
         let worker = try await register()
         let id = try await push("a").id

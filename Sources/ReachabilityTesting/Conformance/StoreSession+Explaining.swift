@@ -102,6 +102,35 @@ extension StoreSession {
         try expect(try await store.explain([same]).map { $0?.holdUntil }, is: [nil], "`holdUntil` after its end")
     }
 
+    func checkExplainedBindings() async throws {
+        let (first, second) = (try await register(node: "first"), try await register(node: "second"))
+        let (lost, broken) = (try await push("lost").id, try await push("broken").id)
+        func standings() async throws -> [JobStanding] {
+            let found = try await store.explain([lost, broken]).compactMap(\.self)
+            try expect(found.count, is: 2, "the number of answers for 2 jobs")
+            return found
+        }
+        let failure = AttemptResult.Outcome.again(soft: .seconds(60), isNetwork: true, hard: nil)
+        for job in try await claim(first).jobs { try await finish(job, by: first, job.job.name == "lost" ? failure : .undecodable) }
+        var found = try await standings()
+        try expect(found.map(\.boundNode), is: ["first", nil], "the bound nodes after one node's network failed")
+        try expect(found.map(\.undecodableBy), is: [[], [first]], "the workers that could not decode a job")
+        for job in try await claim(second).jobs {
+            try await finish(job, by: second, job.job.name == "lost" ? failure : .undecodable)
+        }
+        found = try await standings()
+        try expect(found.map(\.boundNode), is: [nil, nil], "the bound nodes after a second node's network failed")
+        try expect(found.map(\.undecodableBy), is: [[], [first, second]], "the workers after a second one could not decode it")
+        try await pass(.seconds(61), first, second)
+        for job in try await claim(first).jobs { try await finish(job, by: first, failure) }
+        try expect(try await standings().map(\.boundNode), is: ["first", nil], "the bound nodes after another failure")
+        try await store.unregister(second)
+        try await pass(.seconds(61), first)
+        found = try await standings()
+        try expect(found.map(\.boundNode), is: [nil, nil], "the bound nodes after the backoff")
+        try expect(found.map(\.undecodableBy), is: [[], [first]], "the workers after one of them has ended")
+    }
+
     func checkExplainedClaims() async throws {
         let (first, second) = (try await register(), try await register())
         let ids = [try await push("a").id, try await push("b").id, try await push("c").id]

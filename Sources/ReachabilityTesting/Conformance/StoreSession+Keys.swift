@@ -196,4 +196,26 @@ extension StoreSession {
         for job in claimed { try await finish(job, by: worker, .failed(reason: "attempts")) }
         try expect(try await names(worker), is: ["third"], "the jobs claimed after the first one has failed")
     }
+
+    func checkUniqueBatches() async throws {
+        let worker = try await register()
+        try await push("running") { $0.unique = .keep("running") }
+        _ = try await claimOne(worker)
+        let there = try await push("there") { $0.unique = .keep("there") }.id
+        let rules: [(String, NewJob.Unique?)] = [
+            ("1", .keep("new")), ("2", .keep("new")), ("3", .replace("new")), ("4", .append("new")), ("5", .replace("new")),
+            ("6", .replace("there")), ("7", nil), ("8", .replace("running")), ("9", .replace("running")),
+        ]
+        let jobs = rules.map { name, unique in job(name) { $0.unique = unique } }
+        let receipts = try await store.push(jobs, limit: nil)
+        try expect(
+            receipts.map(\.outcome), is: [.added, .kept, .replaced, .appended, .replaced, .replaced, .added, .appended, .replaced],
+            "the outcomes of a push of nine jobs")
+        let ids = jobs.map(\.id)
+        try expect(
+            receipts.map(\.id), is: [ids[0], ids[0], ids[0], ids[3], ids[3], there, ids[6], ids[7], ids[7]],
+            "the identities in the receipts")
+        try expect(
+            try await find().map(\.name), is: ["running", "6", "3", "5", "7", "9"], "the payloads after a push of nine jobs")
+    }
 }

@@ -22,27 +22,34 @@ extension StoreSession {
 
     func checkCancellationRequests() async throws {
         let worker = try await register()
-        let names = ["again", "done", "cancelled", "given back", "other"]
+        let names = ["again", "done", "cancelled", "undecodable", "given back", "other"]
         for name in names { try await push(name) }
         let claimed = try await claim(worker).jobs
-        try expect(claimed.count, is: 5, "the number of claimed jobs")
+        try expect(claimed.count, is: 6, "the number of claimed jobs")
         try expect(try await store.extend(worker).cancelled, is: [], "the requests before a cancellation")
-        let ids = claimed.prefix(4).map(\.job.id)
-        try expect(try await store.cancel(ids), is: Array(repeating: .requested, count: 4), "the answers for running jobs")
+        let ids = claimed.prefix(5).map(\.job.id)
+        try expect(try await store.cancel(ids), is: Array(repeating: .requested, count: 5), "the answers for running jobs")
         try expect(try await cancel(ids[0]), is: .requested, "the answer to a repeated request")
-        try expect(try await find().map(\.isCancelRequested), is: [true, true, true, true, false], "`isCancelRequested`")
-        try expect(try await find().map(\.state), is: Array(repeating: .running, count: 5), "the states after the requests")
+        try expect(try await find().map(\.isCancelRequested), is: [true, true, true, true, true, false], "`isCancelRequested`")
+        try expect(try await find().map(\.state), is: Array(repeating: .running, count: 6), "the states after the requests")
         let told = try await store.extend(worker).cancelled
-        try expect(Set(told), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `extend` tells")
+        try expect(Set(told), is: Set(claimed.prefix(5).map(\.ticket)), "the requests that `extend` tells")
         let seen = try await store.status(of: worker).cancelled
-        try expect(Set(seen), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `status` tells")
-        try await finish(claimed[0], by: worker, .again(soft: .seconds(5), isNetwork: false, hard: nil))
-        try await finish(claimed[1], by: worker, .succeeded)
-        try await finish(claimed[2], by: worker, .cancelled)
-        try await store.giveBack([claimed[3].ticket], by: worker)
+        try expect(Set(seen), is: Set(claimed.prefix(5).map(\.ticket)), "the requests that `status` tells")
+        let outcomes: [AttemptResult.Outcome] = [
+            .again(soft: .seconds(5), isNetwork: false, hard: nil), .succeeded, .cancelled, .undecodable,
+        ]
+        let results = zip(claimed, outcomes).map { AttemptResult($0.ticket, $1, counters: $0.job.counters) }
         try expect(
-            try await find().map(\.state), is: [.cancelled, .succeeded, .cancelled, .cancelled, .running],
-            "the states after the results `again`, `succeeded`, `cancelled` and a `giveBack`")
+            try await store.finish(results, by: worker), is: [.cancelled, .recorded, .recorded, .cancelled],
+            "the answers to the results `again`, `succeeded`, `cancelled` and `undecodable`")
+        try expect(
+            try await store.giveBack([claimed[4], claimed[5]].map(\.ticket), by: worker), is: [.cancelled, .recorded],
+            "the answers to `giveBack` of a job whose cancellation was requested, and of another one")
+        try expect(
+            try await find().map(\.state), is: [.cancelled, .succeeded, .cancelled, .cancelled, .cancelled, .available],
+            "the states after four results and two `giveBack`")
+        _ = try await claim(worker)
         try await push("lost")
         let lost = try await claimOne(worker)
         _ = try await cancel(lost.job.id)
@@ -188,6 +195,58 @@ extension StoreSession {
         try expect(try await find { $0.idPrefix = head.description }.map(\.name), is: [], "the head without followers")
     }
 
+    func checkPruningLanes() async throws {
+        let worker = try await register()
+        let all = Retention(succeeded: .zero, failed: .zero)
+        func destinations() async throws -> [String] {
+            let request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)
+            return try await store.claim(request).newLanes.map { $0.destination ?? "" }
+        }
+        for number in 0..<50 { try await push("\(number)") { $0.destination = "once \(number)" } }
+        try await push("held") { $0.destination = "held" }
+        try await push("ended") { $0.destination = "ended" }
+        try await push("delayed") { ($0.destination, $0.delay) = ("delayed", .seconds(100_000)) }
+        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        for job in try await claim(worker).jobs {
+            try await finish(job, by: worker, .succeeded, hold: job.job.name == "held" ? .seconds(1000) : nil)
+        }
+        _ = try await store.prune(Retention(succeeded: .seconds(1000), failed: .zero), limit: 1000)
+        try expect(try await destinations().count, is: 53, "the number of lanes while their jobs are kept")
+        try expect(try await store.prune(all, limit: 20), is: 20, "the pruned jobs with a limit of 20")
+        try expect(try await store.prune(all, limit: 1000), is: 32, "the pruned jobs after that")
+        try expect(try await destinations(), is: ["held", "delayed"], "the destinations of the lanes after pruning")
+        try await push("held again") { $0.destination = "held" }
+        try expect(try await names(worker), is: [], "the jobs claimed while a server's order holds their destination")
+        try await push("again") { $0.destination = "once 7" }
+        let request = ClaimRequest(
+            worker: worker, limit: 9, lanes: lanes.map { .init(lane: $0.id) }, lastKnownLane: lanes.last?.id ?? 0)
+        let claims = try await store.claim(request)
+        let gone = lanes.filter { !["held", "delayed"].contains($0.destination) }.map(\.id)
+        try expect(claims.goneLanes, is: Set(gone), "`goneLanes` of a claim that names all lanes")
+        try expect(claims.newLanes.map(\.destination), is: ["once 7"], "the destinations of the new lanes")
+        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed from deleted lanes")
+        try expect(try await names(worker), is: ["again"], "the jobs claimed from the new lane")
+        try await checkPushesWhilePruning(worker, all)
+        try await pass(.seconds(1001), worker)
+        for job in try await claim(worker).jobs { try await finish(job, by: worker, .succeeded) }
+        _ = try await store.prune(all, limit: 1000)
+        try expect(try await destinations(), is: ["delayed", "once 7"], "the destinations of the lanes after the server's order")
+    }
+
+    /// Jobs that are pushed to lanes without jobs while these are pruned.
+    private func checkPushesWhilePruning(_ worker: WorkerID, _ all: Retention) async throws {
+        for round in 0..<5 {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<10 { group.addTask { try await self.push("\(number)") { $0.destination = "race \(number)" } } }
+                for _ in 0..<10 { group.addTask { _ = try await self.store.prune(all, limit: 1000) } }
+                try await group.waitForAll()
+            }
+            let jobs = try await claim(worker).jobs
+            try expect(jobs.count, is: 10, "the jobs claimed in round \(round) after ten pushes while lanes were pruned")
+            for job in jobs { try await finish(job, by: worker, .succeeded) }
+        }
+    }
+
     func checkHints() async throws {
         let worker = try await register()
         try await expectHints(after: "push") { try await push("1") { $0.serialKey = "a" } }
@@ -210,5 +269,10 @@ extension StoreSession {
         try await expectHints(after: "a result `again`") { try await finish(last, by: worker, again) }
         _ = try await claimOne(worker)
         try await expectHints(after: "unregister") { try await store.unregister(worker) }
+        guard candidate.passTime != nil else { return }
+        let (lost, other) = (try await register(), try await register())
+        _ = try await claimOne(lost)
+        try await pass(.seconds(25), other)
+        try await expectHints(after: "a heartbeat that finds the end of another lease") { try await pass(.seconds(10), other) }
     }
 }

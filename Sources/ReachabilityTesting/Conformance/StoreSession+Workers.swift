@@ -14,6 +14,7 @@ extension StoreSession {
         try expect(new.claim > old.claim, "the number of the new claim, \(new.claim), is not above \(old.claim)")
         try expect(new.job.counters.crashes, is: 0, "the crashes after a lease has ended")
         try expect(new.job.counters.charged, is: 0, "the charged attempts after a lease has ended")
+        try expect(new.job.hasUnknownOutcome, is: true, "`hasUnknownOutcome` after a lease has ended")
         try expect(try await finish(old, by: lost, .succeeded), is: false, "the answer to a late result")
         try expect(try await start(old, by: lost), is: false, "the answer to a late start")
         try await expect(.unknownWorker, from: "`extend` after the lease has ended") { try await store.extend(lost) }
@@ -44,6 +45,7 @@ extension StoreSession {
         try expect(new.map(\.job.name), is: ["a", "b"], "the jobs claimed after `unregister`")
         try expect(new.map(\.job.counters.charged), is: [0, 0], "the charged attempts after `unregister`")
         try expect(new.map(\.job.counters.crashes), is: [0, 0], "the crashes after `unregister`")
+        try expect(new.map(\.job.hasUnknownOutcome), is: [false, false], "`hasUnknownOutcome` after `unregister`")
         for job in old { try expect(try await finish(job, by: leaving, .succeeded), is: false, "the answer to a late result") }
     }
 
@@ -58,13 +60,16 @@ extension StoreSession {
         let new = try await claim(other).jobs
         try expect(new.map(\.job.name), is: ["started", "claimed"], "the jobs claimed after a crash")
         try expect(new.map(\.job.counters.crashes), is: [1, 0], "the crashes")
+        try expect(new.map(\.job.hasUnknownOutcome), is: [true, false], "`hasUnknownOutcome` after a crash")
         try expect(new.map(\.job.counters.started), is: [1, 0], "the attempts that have started")
         try expect(new.map(\.job.counters.charged), is: [0, 0], "the charged attempts")
         try expect(try await finish(first, by: crashing, .succeeded), is: false, "the answer to a result after the crash")
         for job in new {
             try await finish(job, by: other, .again(soft: .zero, isNetwork: false, hard: nil)) { $0.crashes = 0 }
         }
-        try expect(try await find().map(\.counters.crashes), is: [1, 0], "the crashes after another result")
+        let left = try await find()
+        try expect(left.map(\.counters.crashes), is: [1, 0], "the crashes after another result")
+        try expect(left.map(\.hasUnknownOutcome), is: [true, false], "`hasUnknownOutcome` after another result")
     }
 
     func checkReboots() async throws {
@@ -82,6 +87,7 @@ extension StoreSession {
         let claimed = try await claim(worker).jobs
         try expect(claimed.map(\.job.name), is: ["a", "b", "c"], "the jobs claimed after a reboot")
         try expect(claimed.map(\.job.counters.crashes), is: [0, 0, 0], "the crashes after a reboot")
+        try expect(claimed.map(\.job.hasUnknownOutcome), is: [true, true, false], "`hasUnknownOutcome` after a reboot")
         try expect(claimed.map(\.job.counters.charged), is: [0, 0, 0], "the charged attempts after a reboot")
     }
 }

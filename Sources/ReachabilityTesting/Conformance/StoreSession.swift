@@ -110,7 +110,7 @@ final class StoreSession: Sendable {
         var counters = claimed.job.counters
         change(&counters)
         let result = AttemptResult(claimed.ticket, outcome, counters: counters, error: error, holdsDestination: hold)
-        return try one(try await store.finish([result], by: worker), "finish")
+        return try one(try await store.finish([result], by: worker), "finish") != .refused
     }
 
     func cancel(_ id: DurableJobID) async throws -> CancelOutcome { try one(try await store.cancel([id]), "cancel") }

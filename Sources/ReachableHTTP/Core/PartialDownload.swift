@@ -21,12 +21,19 @@ package struct PartialDownload: Hashable, Sendable {
     /// The number of bytes in all; `nil` if unknown.
     package private(set) var total: Int64?
     /// The server's name of the representation; `nil` if nothing can be joined to it.
-    private var validator: String?
+    package private(set) var validator: String?
     /// `true` if the running attempt asked for the rest only.
     private var isResuming = false
+    /// The position behind the last byte that the running response may have; `nil` if unknown.
+    private var end: Int64?
 
     /// Creates a download of which nothing has arrived.
     package init() {}
+
+    /// Creates a download from what an earlier process has kept of it.
+    package init(received: Int64, total: Int64?, validator: String?) {
+        (self.received, self.total, self.validator) = (received, total, validator)
+    }
 
     /// Returns the headers of the next request: none if it has to start at the first byte.
     ///
@@ -58,10 +65,14 @@ package struct PartialDownload: Hashable, Sendable {
             // Without a range of ours, a part is the whole of the caller's own range.
             total = Self.isIdentity(header) ? length : nil
             validator = status == 200 ? Self.validator(header) : nil
+            end = total
             return .restart
         default: return .errorResponse
         }
     }
+
+    /// Returns `true` if the running response may have so many more bytes.
+    package func accepts(_ count: Int) -> Bool { end.map { Int64(count) <= $0 - received } ?? true }
 
     /// Counts bytes of the body that have arrived.
     package mutating func receive(_ count: Int) {
@@ -85,6 +96,7 @@ package struct PartialDownload: Hashable, Sendable {
             return .mismatch
         }
         total = total ?? range.total
+        end = range.last + 1
         return .append
     }
 
@@ -110,6 +122,8 @@ package struct PartialDownload: Hashable, Sendable {
 private struct ContentRange {
     /// The position of the part's first byte, from 0.
     var first: Int64
+    /// The position of its last byte.
+    var last: Int64
     /// The size of the whole; `nil` if the server does not know it.
     var total: Int64?
 
@@ -120,12 +134,13 @@ private struct ContentRange {
         let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard sides.count == 2 else { return nil }
         let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last else { return nil }
+        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last, last < .max
+        else { return nil }
         if sides[1] != "*" {
             guard let total = Self.number(sides[1]), last < total else { return nil }
             self.total = total
         }
-        self.first = first
+        (self.first, self.last) = (first, last)
     }
 
     /// Reads digits only: `Int64` alone accepts a sign.

@@ -10,7 +10,7 @@ internal import ReachableRetry
 /// available ──claim──▶ waiting ──start──▶ starting ──permit──▶ running ──result──▶ written
 ///                         └──────── lane closed, lease lost, shutdown ────────▶ given back
 /// ```
-struct QueueCore: Hashable, Sendable {
+struct QueueCore: Sendable {
     /// The rules of a registered kind that decisions depend on.
     struct Kind: Hashable, Sendable {
         /// The versions of payloads that this worker can read.
@@ -40,7 +40,7 @@ struct QueueCore: Hashable, Sendable {
         case wantsStart(JobTicket)
         /// An attempt ended with a result.
         case ended(AttemptResult)
-        /// A job's task ended without a result, because it was cancelled here.
+        /// A job's task ended without a result: it was cancelled here, or the bus cut an attempt that must not be repeated.
         case withdrawn(JobTicket)
         case turnEnded(StoreTurn.Reply)
         case turnFailed(JobStoreError, StoreTurn.Reply)
@@ -62,7 +62,7 @@ struct QueueCore: Hashable, Sendable {
         case follow(Reach)
         /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
         case wake(at: BusTime)
-        /// A job ended without an attempt of this worker.
+        /// A job ended for a reason of the queue.
         case gaveUp(DurableJob, reason: String)
         /// A result came too late: others had the job.
         case refused(JobTicket)
@@ -72,14 +72,14 @@ struct QueueCore: Hashable, Sendable {
         case ended(cut: [DurableJobID])
     }
 
-    private enum Stage: Hashable {
+    enum Stage: Equatable {
         case running
         /// No claims; running attempts are cancelled at the time.
         case draining(until: BusTime)
         case ended
     }
 
-    private struct Held: Hashable {
+    struct Held {
         enum Phase {
             /// Waits until no other job is held.
             case lonely
@@ -105,44 +105,47 @@ struct QueueCore: Hashable, Sendable {
     private let window: Int
     /// The most claimed jobs that wait on the bus.
     private let readAhead: Int
+    /// True if the caller ends the worker when it is idle: see ``isIdle``.
+    var endsWhenIdle = false
     private var kinds: [String: Kind] = [:]
-    private var lanes: [Lane] = []
-    private var lastKnownLane: Lane.ID = 0
-    private var open: Set<Reach> = []
+    private(set) var lanes: [Lane] = []
+    private(set) var lastKnownLane: Lane.ID = 0
+    private(set) var open: Set<Reach> = []
     /// The times of the last edges.
-    private var edges: [Reach: BusTime] = [:]
-    private var followed: Set<Reach> = []
-    private var held: [DurableJobID: Held] = [:]
+    private(set) var edges: [Reach: BusTime] = [:]
+    /// The kinds and scopes of its lanes.
+    private(set) var followed: Set<Reach> = []
+    private(set) var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
-    private var leaving: Set<JobTicket> = []
+    private(set) var leaving: Set<JobTicket> = []
     /// The jobs whose attempts the shutdown cut.
     private var cut: [DurableJobID] = []
     private var waitingCount = 0
-    private var worker: WorkerID?
+    private(set) var worker: WorkerID?
     /// The start of the last successful extension of the lease.
-    private var leaseBegan = BusTime.past
-    private var stage = Stage.running
+    private(set) var leaseBegan = BusTime.past
+    private(set) var stage = Stage.running
     /// The changes that the next turn writes.
-    private var outbox = StoreTurn.Writes()
-    private var turn: StoreTurn?
-    private var turnBegan = BusTime.past
-    private var wantsClaim = true
+    private(set) var outbox = StoreTurn.Writes()
+    private(set) var turn: StoreTurn?
+    private(set) var turnBegan = BusTime.past
+    private(set) var wantsClaim = true
     /// True since a hint until the next claim: it may have been a push to a lane that is not known yet.
-    private var mayHaveNewLanes = true
+    private(set) var mayHaveNewLanes = true
     /// True if the last claim left jobs behind.
-    private var hasMore = false
-    private var wantsExpiry = true
-    private var wantsStatus = false
-    private var nextDue = BusTime.never
-    private var nextDeadline = BusTime.never
-    private var nextPrune = BusTime.past
-    private var failures = 0
-    private var retryAt = BusTime.past
+    private(set) var hasMore = false
+    private(set) var wantsExpiry = true
+    private(set) var wantsStatus = false
+    private(set) var nextDue = BusTime.never
+    private(set) var nextDeadline = BusTime.never
+    private(set) var nextPrune = BusTime.past
+    private(set) var failures = 0
+    private(set) var retryAt = BusTime.past
     private var effects: [Effect] = []
     /// The last time that was asked for.
-    private var wakeAt = BusTime.never
+    private(set) var wakeAt = BusTime.never
     /// The store's time less the worker's; `nil` before the store has told it.
-    private var offset: Int64?
+    private(set) var offset: Int64?
 
     init(window: Int = 1000, readAhead: Int = 64) {
         (self.window, self.readAhead) = (max(1, window), max(1, readAhead))
@@ -232,14 +235,26 @@ struct QueueCore: Hashable, Sendable {
     }
 
     private mutating func withdraw(_ ticket: JobTicket) {
-        guard let job = job(ticket) else { return _ = leaving.remove(ticket) }
+        guard let held = job(ticket) else { return _ = leaving.remove(ticket) }
         remove(ticket)
-        if job.isUnwanted {
-            outbox.results.append(AttemptResult(ticket, .cancelled, counters: job.claimed.job.counters))
+        let (job, isCut) = (held.claimed.job, held.phase == .running)
+        var counters = job.counters
+        if isCut { counters.started += 1 }
+        if isCut, isDraining, !held.isUnwanted { cut.append(ticket.id) }
+        if held.isUnwanted {
+            outbox.results.append(AttemptResult(ticket, .cancelled, counters: counters))
+        } else if isCut, !job.isRepeatable {
+            fail(held.claimed, Crashes.unknownOutcome, counters)
         } else {
-            if isDraining, job.phase == .running { cut.append(ticket.id) }
             outbox.givenBack.append(ticket)
         }
+    }
+
+    /// Ends a claimed job that must not have another attempt.
+    private mutating func fail(_ claimed: Claims.Claimed, _ reason: String, _ counters: DurableJob.Counters) {
+        outbox.results.append(
+            AttemptResult(claimed.ticket, .failed(reason: reason), counters: counters, error: claimed.job.lastError))
+        effects.append(.gaveUp(claimed.job, reason: reason))
     }
 
     /// Runs the first of the jobs that must run alone, when no other job runs.
@@ -268,6 +283,8 @@ struct QueueCore: Hashable, Sendable {
         guard isOpen else {
             guard open.remove(reach) != nil else { return }
             for job in held.values where self.reach(of: job.claimed.job) == reach && job.hasNotAsked { cancel(job) }
+            // The next due job may be one of this reach, for which the worker does not wait.
+            if endsWhenIdle { wantsClaim = true }
             return
         }
         if isEdge { edges[reach] = now }
@@ -421,14 +438,14 @@ struct QueueCore: Hashable, Sendable {
             nextDeadline = localTime(expired.next)
             if expired.hasMore { wantsExpiry = true }
         }
-        if let claims = reply.claims { take(claims, at: now) }
+        if let claims = reply.claims, let request = done.claim { take(claims, of: request, at: now) }
         if let pruned = reply.pruned { nextPrune = pruned < StoreTurn.pruneBatch ? now + Self.pruneInterval : now }
     }
 
     /// The interval at which ended jobs are deleted.
     private static let pruneInterval = Duration.seconds(600)
 
-    private mutating func take(_ claims: Claims, at now: BusTime) {
+    private mutating func take(_ claims: Claims, of request: ClaimRequest, at now: BusTime) {
         for lane in claims.newLanes {
             lastKnownLane = max(lastKnownLane, lane.id)
             lanes.append(lane)
@@ -437,20 +454,30 @@ struct QueueCore: Hashable, Sendable {
             if followed.insert(reach).inserted { effects.append(.follow(reach)) }
             if open.contains(reach) { wantsClaim = true }
         }
+        if !claims.goneLanes.isEmpty { forget(claims.goneLanes) }
         mayHaveNewLanes = false
         nextDue = localTime(claims.nextDue)
         hasMore = claims.hasMore
         for claimed in claims.jobs { take(claimed, at: claims.now) }
-        if claims.hasMore, !claims.jobs.isEmpty { wantsClaim = true }
+        // A request without room was only for new lanes; room that came meanwhile is seen here alone.
+        if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
+    }
+
+    /// Forgets lanes that the store has deleted, and the kinds and scopes that no lane has any more.
+    private mutating func forget(_ gone: Set<Lane.ID>) {
+        lanes.removeAll { gone.contains($0.id) }
+        for reach in followed.subtracting(lanes.map { Reach(kind: $0.kind, scope: $0.scope) }) {
+            followed.remove(reach)
+            open.remove(reach)
+            edges[reach] = nil
+        }
     }
 
     /// Decides about a claimed job: run it, or end it without an attempt.
     private mutating func take(_ claimed: Claims.Claimed, at now: StoreInstant) {
         let job = claimed.job
         if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadlineReason(job, at: now) {
-            outbox.results.append(
-                AttemptResult(claimed.ticket, .failed(reason: reason), counters: job.counters, error: job.lastError))
-            return effects.append(.gaveUp(job, reason: reason))
+            return fail(claimed, reason, job.counters)
         }
         let isLate = isDraining || !open.contains(reach(of: job))
         let limit = kinds[job.kind]?.limit ?? .max
@@ -462,6 +489,16 @@ struct QueueCore: Hashable, Sendable {
 
     private func deadlineReason(_ job: DurableJob, at now: StoreInstant) -> String? {
         job.deadline.map { $0 <= now } == true ? "deadline" : nil
+    }
+
+    /// True if the worker has no job, and no time will come at which it could claim one: what is left waits for a change.
+    var isIdle: Bool {
+        guard case .running = stage, let worker, turn == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
+            !wantsExpiry, !mayHaveNewLanes
+        else { return false }
+        // Without an open lane there is no request.
+        guard claimRequest(worker) != nil else { return true }
+        return !wantsClaim && nextDue.isNever
     }
 
     private mutating func endWorker() {
@@ -511,6 +548,12 @@ struct QueueCore: Hashable, Sendable {
             let (sum, overflow) = time.nanoseconds.addingReportingOverflow(offset)
             return StoreInstant(nanoseconds: overflow ? .max : sum)
         }
+    }
+
+    /// True if a reconnect came since a job's last failure.
+    func hasReconnected(_ job: DurableJob) -> Bool {
+        guard let failed = job.softDelay?.since, let edge = edges[reach(of: job)].flatMap(storeTime) else { return false }
+        return failed < edge
     }
 
     private func localTime(_ time: StoreInstant?) -> BusTime {

@@ -15,6 +15,8 @@ struct StoreTurn: Hashable, Sendable {
     struct Reply: Sendable {
         var worker: WorkerID?
         var results: [Bool]?
+        /// The claims whose jobs were cancelled as requested, though their results or their return say otherwise.
+        var cancelledAtEnd: Set<JobTicket> = []
         var hasGivenBack = false
         var starts: [Bool]?
         var isExtended = false
@@ -65,8 +67,14 @@ extension StoreTurn {
         if registers { reply.worker = try await store.register(queue: queue, node: node) }
         guard let worker else { return }
         // Results first: they release jobs that the claim may take.
-        if !writes.results.isEmpty { reply.results = try await store.finish(writes.results, by: worker) }
-        if !writes.givenBack.isEmpty { try await store.giveBack(writes.givenBack, by: worker) }
+        if !writes.results.isEmpty {
+            let outcomes = try await store.finish(writes.results, by: worker)
+            reply.results = outcomes.map { $0 != .refused }
+            reply.note(outcomes, of: writes.results.map(\.ticket))
+        }
+        if !writes.givenBack.isEmpty {
+            reply.note(try await store.giveBack(writes.givenBack, by: worker), of: writes.givenBack)
+        }
         reply.hasGivenBack = true
         if !writes.starts.isEmpty { reply.starts = try await store.start(writes.starts, by: worker) }
         if extends {
@@ -91,6 +99,25 @@ extension StoreTurn {
     static let pruneBatch = 1000
 }
 
+extension StoreTurn.Reply {
+    fileprivate mutating func note(_ outcomes: [FinishOutcome], of tickets: [JobTicket]) {
+        for (outcome, ticket) in zip(outcomes, tickets) where outcome == .cancelled { cancelledAtEnd.insert(ticket) }
+    }
+}
+
+extension StoreTurn {
+    /// The results that the store has, in the place of which a requested cancellation may be.
+    func writtenResults(_ reply: Reply) -> [AttemptResult] {
+        var written = zip(writes.results, reply.results ?? []).filter(\.1).map(\.0)
+        for index in written.indices where reply.cancelledAtEnd.contains(written[index].ticket) {
+            written[index].outcome = .cancelled
+        }
+        // A claim has one end: no ticket is in both.
+        let givenBack = writes.givenBack.filter(reply.cancelledAtEnd.contains)
+        return written + givenBack.map { AttemptResult($0, .cancelled, counters: .init()) }
+    }
+}
+
 /// The consequences of attempts whose process ended while the machine stayed up.
 ///
 /// A job that ends its process each time must not do so for ever, nor take other jobs with it.
@@ -106,10 +133,13 @@ enum Crashes {
     /// True if no other job runs beside it in its worker.
     static func runsAlone(_ counters: DurableJob.Counters) -> Bool { counters.crashes > free }
 
+    /// The reason why a job failed that must not be repeated, and may have been carried out.
+    static let unknownOutcome = "outcomeUnknown"
+
     /// Returns the reason to start no attempt of a job; `nil` if it may run.
     static func reasonToStop(_ job: DurableJob, maxAttempts: Int?) -> String? {
+        if !job.isRepeatable, job.hasUnknownOutcome { return unknownOutcome }
         guard job.counters.crashes > 0 else { return nil }
-        if !job.isRepeatable { return "outcomeUnknown" }
         guard let maxAttempts else { return job.counters.crashes >= most ? "crashes" : nil }
         return job.counters.charged + charged(job.counters) >= maxAttempts ? "attempts" : nil
     }

@@ -19,7 +19,28 @@ struct MemoryLane: Sendable {
         }
     }
 
-    /// Jobs whose delay after a network failure binds the same node.
+    /// The workers that do not claim a job.
+    private struct Binding: Hashable, Sendable {
+        /// The nodes that a network delay binds.
+        enum Nodes: Hashable {
+            case all
+            case one(String)
+        }
+
+        /// Until the network delay ends.
+        var nodes: Nodes?
+        /// The workers that could not decode it.
+        var workers: Set<WorkerID>
+
+        /// Returns the time before which failures do not bind a worker; `nil` if the binding does not end.
+        func end(edge: StoreInstant?, node: String, worker: WorkerID) -> StoreInstant? {
+            if workers.contains(worker) { return nil }
+            // A failure of another node's network says nothing about this one's.
+            return nodes == .all || nodes == .one(node) ? edge : StoreInstant(nanoseconds: .max)
+        }
+    }
+
+    /// Jobs that bind the same workers.
     private struct Outage: Sendable {
         /// The jobs by priority and position.
         var voidable = LazyHeap()
@@ -55,6 +76,8 @@ struct MemoryLane: Sendable {
     /// The index of its destination's hold.
     let hold: Int32
     var clock = LaneClock()
+    /// The number of its jobs, ended ones included.
+    var jobs = 0
     /// The number of the last claim that named the lane.
     var lastRequest: Int64 = 0
 
@@ -66,8 +89,8 @@ struct MemoryLane: Sendable {
     private var delayed = LazyHeap()
     /// Jobs with a delay that a reconnect voids, by its end.
     private var network = LazyHeap()
-    /// The same jobs by the node that the delay binds; `nil` for all nodes.
-    private var outages: [String?: Outage] = [:]
+    /// The same jobs, and those that some workers cannot decode, by the workers that they bind.
+    private var outages: [Binding: Outage] = [:]
 
     init(_ lane: Lane, queue: Int32, hold: Int32) { (self.lane, self.queue, self.hold) = (lane, queue, hold) }
 
@@ -87,7 +110,12 @@ struct MemoryLane: Sendable {
         } else if let networkUntil, networkUntil > now {
             jobs[position].place = .network
             network.insert(networkUntil.nanoseconds, position, stamp: stamp, jobs)
-            outages[history.boundNode, default: Outage()].insert(position, stamp: stamp, jobs)
+            let binding = Binding(nodes: history.boundNode.map(Binding.Nodes.one) ?? .all, workers: history.undecodableBy)
+            outages[binding, default: Outage()].insert(position, stamp: stamp, jobs)
+        } else if !history.undecodableBy.isEmpty {
+            jobs[position].place = .withheld
+            let binding = Binding(workers: history.undecodableBy)
+            outages[binding, default: Outage()].insert(position, stamp: stamp, jobs)
         } else {
             let reading = clock.reading(now)
             let priority = Self.effective(job.priority, runnable: job.runnable)
@@ -121,17 +149,21 @@ struct MemoryLane: Sendable {
     /// - Parameters:
     ///   - edge: The node's last reconnect.
     ///   - node: The node that claims.
-    mutating func first(edge: StoreInstant?, node: String, index: Int32, _ jobs: StoredJobTable) -> Candidate? {
+    ///   - worker: The worker that claims.
+    mutating func first(edge: StoreInstant?, node: String, worker: WorkerID, index: Int32, _ jobs: StoredJobTable) -> Candidate? {
         var best: Candidate?
         for priority in JobPriority.allCases.reversed() where best == nil {
             guard let entry = ready[priority.rawValue].first(jobs) else { continue }
             best = Candidate(priority: priority, position: entry.position, lane: index)
         }
-        for owner in outages.keys {
-            // A failure of another node's network says nothing about this one's.
-            guard let edge = owner == nil || owner == node ? edge : StoreInstant(nanoseconds: .max) else { continue }
-            outages[owner]?.refresh(edge: edge, jobs)
-            guard let entry = outages[owner]?.first(before: edge, jobs) else { continue }
+        for binding in outages.keys {
+            guard let end = binding.end(edge: edge, node: node, worker: worker) else { continue }
+            outages[binding]?.refresh(edge: end, jobs)
+            guard let entry = outages[binding]?.first(before: end, jobs) else {
+                // Unlike nodes, workers come and go.
+                if binding.nodes == nil { outages[binding] = nil }
+                continue
+            }
             let candidate = Candidate(priority: Self.priority(ofKey: entry.key), position: entry.position, lane: index)
             best = min(best ?? candidate, candidate)
         }

@@ -54,7 +54,7 @@ public final class MemoryStore: JobStore {
 
     /// Removes a worker; jobs that it has claimed are available again, uncharged.
     public func unregister(_ worker: WorkerID) async throws(JobStoreError) {
-        change { $0.end(worker, countsCrashes: false) }
+        change { $0.end(worker, .unregistered) }
     }
 
     /// Extends a worker's lease.
@@ -85,14 +85,15 @@ public final class MemoryStore: JobStore {
         change { state in tickets.map { state.start($0, by: worker) } }
     }
 
-    /// Records results of attempts; for each, whether the claim was still valid.
-    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
-        change { state in results.map { state.finish($0, by: worker) } }
+    /// Records results of attempts.
+    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        change { state in results.map { state.outcome(of: $0, by: worker) } }
     }
 
     /// Makes claimed jobs available again, uncharged.
-    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
-        change { state in for ticket in tickets { state.giveBack(ticket, by: worker) } }
+    @discardableResult
+    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        change { state in tickets.map { state.giveBack($0, by: worker) } }
     }
 
     /// Cancels waiting jobs and failed ones that block others; requests the cancellation of running ones.
@@ -137,7 +138,7 @@ public final class MemoryStore: JobStore {
 
     /// Ends a worker as if its process had crashed: its jobs are available again, and each started attempt counts as a crash.
     public func crash(_ worker: WorkerID) {
-        change { $0.end(worker, countsCrashes: true) }
+        change { $0.end(worker, .crashed) }
     }
 
     /// Ends all workers as if the machine had restarted: their jobs are available again, and no attempt counts as a crash.

@@ -8,6 +8,7 @@ extension MemoryStoreState {
         var remaining: Int
         var edge: StoreInstant?
         var node: String
+        var worker: WorkerID
     }
 
     /// Claims jobs; `nil` if the worker's lease has ended.
@@ -17,7 +18,7 @@ extension MemoryStoreState {
         var claims = Claims(
             jobs: [], newLanes: newLanes(of: queue, after: request.lastKnownLane), isPaused: queues[Int(queue)].isPaused,
             hasMore: false, nextDue: nil, now: now)
-        var opened = claims.isPaused ? [] : openedLanes(request, queue, node: worker.node)
+        var opened = claims.isPaused ? [] : openedLanes(request, queue, node: worker.node, &claims.goneLanes)
         openLanes(opened.map(\.lane), of: request.worker, at: now)
         var candidates = Heap<MemoryLane.Candidate>()
         // The place of each candidate's lane in the request.
@@ -42,19 +43,24 @@ extension MemoryStoreState {
     private func newLanes(of queue: Int32, after last: Lane.ID) -> [Lane] {
         let numbers = queues[Int(queue)].lanes
         // Most requests know all lanes but the last few.
-        let known = numbers.lastIndex { Lane.ID($0) + 1 <= last }.map { $0 + 1 } ?? 0
+        let known = numbers.lastIndex { lanes[Int($0)].lane.id <= last }.map { $0 + 1 } ?? 0
         return numbers[known...].map { lanes[Int($0)].lane }
     }
 
     /// Returns the lanes of a request that are the queue's, each once.
-    private mutating func openedLanes(_ request: ClaimRequest, _ queue: Int32, node: String) -> [Opened] {
+    private mutating func openedLanes(
+        _ request: ClaimRequest, _ queue: Int32, node: String, _ gone: inout Set<Lane.ID>
+    ) -> [Opened] {
         lastRequest += 1
         var opened: [Opened] = []
-        for open in request.lanes where open.lane > 0 && open.lane <= Lane.ID(lanes.count) {
-            let number = Int(open.lane - 1)
-            guard lanes[number].queue == queue, lanes[number].lastRequest != lastRequest else { continue }
-            lanes[number].lastRequest = lastRequest
-            opened.append(Opened(lane: Int32(number), remaining: open.limit, edge: open.edge, node: node))
+        for open in request.lanes {
+            guard let index = laneNumbers.index(of: open.lane), lanes[Int(index)].queue == queue else {
+                gone.insert(open.lane)
+                continue
+            }
+            guard lanes[Int(index)].lastRequest != lastRequest else { continue }
+            lanes[Int(index)].lastRequest = lastRequest
+            opened.append(Opened(lane: index, remaining: open.limit, edge: open.edge, node: node, worker: request.worker))
         }
         return opened
     }
@@ -62,7 +68,7 @@ extension MemoryStoreState {
     private func isHeld(_ lane: Int32) -> Bool { holds[Int(lanes[Int(lane)].hold)].until > now }
 
     private mutating func first(of open: Opened) -> MemoryLane.Candidate? {
-        lanes[Int(open.lane)].first(edge: open.edge, node: open.node, index: open.lane, jobs)
+        lanes[Int(open.lane)].first(edge: open.edge, node: open.node, worker: open.worker, index: open.lane, jobs)
     }
 
     /// Returns the time at which a lane's next job may run that may not run now.
@@ -92,6 +98,17 @@ extension MemoryStoreState {
         return true
     }
 
+    /// Records a result, and tells if a request to cancel has decided.
+    mutating func outcome(of result: AttemptResult, by worker: WorkerID) -> FinishOutcome {
+        guard finish(result, by: worker) else { return .refused }
+        return switch result.outcome {
+        case .succeeded, .failed, .cancelled: .recorded
+        case .again, .undecodable: state(of: result.ticket) == .cancelled ? .cancelled : .recorded
+        }
+    }
+
+    private func state(of ticket: JobTicket) -> DurableJob.State? { positions[ticket.id].map { jobs[$0].state } }
+
     /// Records a result; returns false if the claim was not valid.
     mutating func finish(_ result: AttemptResult, by worker: WorkerID) -> Bool {
         guard let position = position(of: result.ticket, by: worker) else { return false }
@@ -111,23 +128,33 @@ extension MemoryStoreState {
         case .failed(let reason):
             history.failureReason = reason
             end(position, .failed, history)
-        case .again where jobs[position].isCancelRequested: end(position, .cancelled, history)
+        case .again where jobs[position].isCancelRequested, .undecodable where jobs[position].isCancelRequested:
+            end(position, .cancelled, history)
         case .again(let soft, let isNetwork, let hard):
             let time = min(result.time ?? now, now)
             if soft > .zero { history.softDelay = .init(until: time.advanced(by: soft), since: time, isNetwork: isNetwork) }
             if isNetwork, !isSecondNode { history.boundNode = node }
             history.hardUntil = hard.map { time.advanced(by: $0) }
-            jobs[position].history = history
-            setState(position, .available)
-            hint = true
+            makeAvailable(position, history)
+        case .undecodable:
+            history.undecodableBy = history.undecodableBy.filter { workers[$0] != nil }.union([worker])
+            makeAvailable(position, history)
         }
         return true
     }
 
+    private mutating func makeAvailable(_ position: Int64, _ history: StoredJob.History) {
+        jobs[position].history = history
+        setState(position, .available)
+        hint = true
+    }
+
     /// Makes a claimed job available again.
-    mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) {
-        guard let position = position(of: ticket, by: worker) else { return }
+    @discardableResult
+    mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) -> FinishOutcome {
+        guard let position = position(of: ticket, by: worker) else { return .refused }
         release(position)
+        return jobs[position].state == .cancelled ? .cancelled : .recorded
     }
 
     private mutating func end(_ position: Int64, _ state: DurableJob.State, _ history: StoredJob.History) {

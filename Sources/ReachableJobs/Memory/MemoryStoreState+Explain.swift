@@ -13,10 +13,14 @@ extension MemoryStoreState {
             let hold = holds[Int(lane.hold)].until
             var job = durable(stored)
             job.payload = Data()
+            let history = stored.history
+            let isCutOff = history.softDelay.map { $0.isNetwork && $0.until > now } ?? false
             return JobStanding(
                 job: job, isPaused: queues[Int(lane.queue)].isPaused, workers: workerCounts[lane.queue] ?? 0,
                 holdUntil: hold > now ? hold : nil, blockers: stored.state == .available ? blockers(of: stored) : [],
-                worker: stored.worker > 0 ? WorkerID(rawValue: stored.worker) : nil, isStarted: stored.isStarted, now: now)
+                worker: stored.worker > 0 ? WorkerID(rawValue: stored.worker) : nil, isStarted: stored.isStarted, now: now,
+                boundNode: isCutOff ? history.boundNode : nil,
+                undecodableBy: stored.state == .available ? history.undecodableBy.filter { workers[$0] != nil } : [])
         }
     }
 

@@ -106,7 +106,7 @@ extension MemoryStoreState {
     /// The most retained jobs that one call examines: it holds the lock.
     private static let mostExamined = 1000
 
-    /// Deletes jobs that ended long ago, and returns their number.
+    /// Deletes jobs that ended long ago and lanes without jobs, and returns the number of jobs.
     mutating func prune(_ retention: Retention, limit: Int) -> Int {
         var deleted = 0
         for _ in 0..<min(retained.count, Self.mostExamined) {
@@ -134,6 +134,7 @@ extension MemoryStoreState {
                 deleted += 1
             }
         }
+        if limit > 0 { pruneLanes() }
         return deleted
     }
 
@@ -155,6 +156,7 @@ extension MemoryStoreState {
         released.append(job.payload)
         let keys = keys(of: job)
         jobs.remove(position)
+        addJobs(-1, lane: job.lane)
         for key in keys {
             chains[key]?.update(position, key, jobs)
             if chains[key]?.first == nil { chains[key] = nil }

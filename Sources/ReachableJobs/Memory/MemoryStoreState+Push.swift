@@ -60,6 +60,7 @@ extension MemoryStoreState {
         jobs.append(StoredJob(job, position: position, lane: lane, now: now, created: date))
         positions[job.id] = position
         queues[Int(lanes[Int(lane)].queue)].unfinished += 1
+        addJobs(1, lane: lane)
         noteDeadline(of: position)
         updateChains(of: position)
         hint = true
@@ -68,7 +69,10 @@ extension MemoryStoreState {
     private mutating func replace(_ position: Int64, by job: NewJob) {
         takeOut(position)
         released.append(jobs[position].payload)
-        jobs[position].replace(by: job, lane: lane(of: job), now: now)
+        let (old, new) = (jobs[position].lane, lane(of: job))
+        jobs[position].replace(by: job, lane: new, now: now)
+        addJobs(1, lane: new)
+        addJobs(-1, lane: old)
         noteDeadline(of: position)
         settle(position)
         hint = true

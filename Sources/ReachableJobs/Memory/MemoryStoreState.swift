@@ -56,11 +56,14 @@ struct MemoryStoreState: Sendable {
     var jobs = StoredJobTable()
     var positions: [DurableJobID: Int64] = [:]
     var queues: [Queue] = []
-    private var queueNumbers: [String: Int32] = [:]
+    var queueNumbers: [String: Int32] = [:]
+    /// The lanes by their index, which a later lane takes over.
     var lanes: [MemoryLane] = []
-    private var laneNumbers: [LaneKey: Int32] = [:]
+    var laneNumbers = LaneNumbers()
     var holds: [Hold] = []
-    private var holdNumbers: [Hold.Key: Int32] = [:]
+    var holdNumbers: [Hold.Key: Int32] = [:]
+    /// The indexes of deleted holds.
+    var freeHolds: [Int32] = []
     var chains: [ChainKey: KeyChain] = [:]
     private(set) var workers: [WorkerID: Worker] = [:]
     private var lastWorker: Int64 = 0
@@ -96,7 +99,7 @@ struct MemoryStoreState: Sendable {
         self.leaseTime = max(self.leaseTime, leaseTime)
         self.date = date
         guard nextLeaseEnd <= self.leaseTime else { return }
-        for (id, worker) in workers where worker.leaseEnd <= self.leaseTime { end(id, countsCrashes: false) }
+        for (id, worker) in workers where worker.leaseEnd <= self.leaseTime { end(id, .leaseEnded) }
         nextLeaseEnd = workers.values.map(\.leaseEnd).min() ?? StoreInstant(nanoseconds: .max)
     }
 
@@ -123,23 +126,34 @@ struct MemoryStoreState: Sendable {
         return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.id, claim: $0.claim) })
     }
 
+    /// The reason why a worker ends.
+    enum WorkerEnd {
+        /// In good order.
+        case unregistered
+        /// The process ended while the machine stayed up: attempts that had started have crashed.
+        case crashed
+        /// Its lease ended, or the machine rebooted: nothing is counted.
+        case leaseEnded
+    }
+
     /// Removes a worker; its jobs are available again.
-    ///
-    /// - Parameter countsCrashes: True if the process ended while the machine stayed up.
-    mutating func end(_ id: WorkerID, countsCrashes: Bool) {
+    mutating func end(_ id: WorkerID, _ reason: WorkerEnd) {
         guard let leaseEnd = workers[id]?.leaseEnd else { return }
         // The lease may have ended a while ago.
         openLanes([], of: id, at: now.advanced(by: min(.zero, leaseTime.duration(to: leaseEnd))))
         guard let worker = workers.removeValue(forKey: id) else { return }
         for position in worker.claims.sorted() {
-            if countsCrashes, jobs[position].isStarted { jobs[position].history.counters.crashes += 1 }
+            if jobs[position].isStarted, reason != .unregistered {
+                if reason == .crashed { jobs[position].history.counters.crashes += 1 }
+                jobs[position].history.hasUnknownOutcome = true
+            }
             release(position)
         }
     }
 
     /// Removes all workers, as a reboot does.
     mutating func endAllWorkers() {
-        for id in workers.keys { end(id, countsCrashes: false) }
+        for id in workers.keys { end(id, .leaseEnded) }
     }
 
     /// Ends a claim without a result.
@@ -154,6 +168,13 @@ struct MemoryStoreState: Sendable {
         for lane in opened { lanes[Int(lane)].clock.open(time) }
         for lane in closed { lanes[Int(lane)].clock.close(time) }
         workers[id]?.openLanes = opened
+    }
+
+    /// Makes all workers forget deleted lanes.
+    mutating func forgetLanes(_ removed: Set<Int32>) {
+        for (id, worker) in workers where worker.openLanes.contains(where: removed.contains) {
+            workers[id]?.openLanes.removeAll(where: removed.contains)
+        }
     }
 
     mutating func addClaim(_ position: Int64, to id: WorkerID) { workers[id]?.claims.insert(position) }
@@ -227,45 +248,5 @@ struct MemoryStoreState: Sendable {
         let lane = lanes[Int(job.lane)]
         return DurableJob(
             job, in: lane.lane, queue: queues[Int(lane.queue)].name, isBlocked: job.state == .available && isBlocked(job))
-    }
-
-    // MARK: - Names
-
-    /// Returns the index of a queue; `nil` if it has never been named.
-    func existingNumber(ofQueue name: String) -> Int32? { queueNumbers[name] }
-
-    /// Returns the index of a queue.
-    mutating func number(ofQueue name: String) -> Int32 {
-        if let number = queueNumbers[name] { return number }
-        let number = Int32(queues.count)
-        queues.append(Queue(name: name))
-        queueNumbers[name] = number
-        return number
-    }
-
-    /// Returns the index of a job's lane: its number less one.
-    mutating func lane(of job: NewJob) -> Int32 {
-        let queue = number(ofQueue: job.queue)
-        let key = LaneKey(
-            queue: queue, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
-        if let number = laneNumbers[key] { return number }
-        let number = Int32(lanes.count)
-        let lane = Lane(
-            id: Lane.ID(number) + 1, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
-        let hold = holdNumber(Hold.Key(queue: queue, scope: job.scope, destination: job.destination))
-        holds[Int(hold)].lanes.append(number)
-        lanes.append(MemoryLane(lane, queue: queue, hold: hold))
-        if holds[Int(hold)].until > now { lanes[Int(number)].clock.hold(until: holds[Int(hold)].until, now) }
-        queues[Int(queue)].lanes.append(number)
-        laneNumbers[key] = number
-        return number
-    }
-
-    private mutating func holdNumber(_ key: Hold.Key) -> Int32 {
-        if let number = holdNumbers[key] { return number }
-        let number = Int32(holds.count)
-        holds.append(Hold())
-        holdNumbers[key] = number
-        return number
     }
 }

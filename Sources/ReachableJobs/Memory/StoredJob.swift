@@ -15,6 +15,8 @@ struct StoredJob: Sendable {
         case delayed
         /// Those of jobs with a delay that a reconnect voids.
         case network
+        /// The heap of jobs that some workers cannot decode.
+        case withheld
         /// The row was deleted.
         case vacant
     }
@@ -22,9 +24,12 @@ struct StoredJob: Sendable {
     /// The properties of a job that has started or ended.
     struct History: Sendable {
         var counters = DurableJob.Counters()
+        var hasUnknownOutcome = false
         var softDelay: DurableJob.SoftDelay?
         /// The node that the soft delay of a network failure binds; `nil` for all nodes.
         var boundNode: String?
+        /// The workers that could not decode the payload.
+        var undecodableBy: Set<WorkerID> = []
         var hardUntil: StoreInstant?
         var lastError: String?
         var failureReason: String?
@@ -80,6 +85,7 @@ struct StoredJob: Sendable {
     /// Takes over what a replacement changes.
     mutating func replace(by job: NewJob, lane: Int32, now: StoreInstant) {
         (self.lane, payload, traceContext) = (lane, job.payload, job.traceContext)
+        if !history.undecodableBy.isEmpty { history.undecodableBy = [] }
         setTimes(of: job, now)
         idempotencyKey = job.idempotencyKey
     }
@@ -123,7 +129,7 @@ extension DurableJob {
         (continuesAfterFailure, isRepeatable) = (stored.continuesAfterFailure, stored.isRepeatable)
         (idempotencyKey, traceContext) = (stored.idempotencyKey, stored.traceContext)
         (state, isCancelRequested, counters) = (stored.state, stored.isCancelRequested, history.counters)
-        (softDelay, hardUntil) = (history.softDelay, history.hardUntil)
+        (hasUnknownOutcome, softDelay, hardUntil) = (history.hasUnknownOutcome, history.softDelay, history.hardUntil)
         (lastError, failureReason) = (history.lastError, history.failureReason)
         (created, finished) = (stored.created, history.finished)
         self.isBlocked = isBlocked

@@ -3,7 +3,7 @@ internal import Reachability
 internal import ReachableRetry
 
 extension AttemptResult {
-    /// Creates the result of an attempt; `nil` if the job goes back as if it had not been claimed.
+    /// Creates the result of an attempt; `nil` if it has none, because it was cut.
     ///
     /// - Parameters:
     ///   - end: The end on the bus.
@@ -15,6 +15,8 @@ extension AttemptResult {
         case .succeeded(_, let started):
             counters.started = started
             self.init(claimed.ticket, .succeeded, counters: counters, time: time)
+        // It may have been carried out.
+        case .handedBack(_, let error as RetryError) where error.isCut && !claimed.job.isRepeatable: return nil
         case .handedBack(let back, let error):
             counters.set(back.past)
             var holds: Duration?
@@ -40,6 +42,7 @@ extension DurableJob {
     var past: JobPast {
         var past = counters.past
         past.previousDelay = softDelay.map { $0.since.duration(to: $0.until) }
+        past.isNetworkFailure = softDelay?.isNetwork ?? false
         return past
     }
 }

@@ -15,7 +15,15 @@ struct JobKind: Sendable {
     let conditions: [Condition]
     let maxConcurrent: Int?
     /// Decodes a payload; returns the work of an attempt.
-    let work: @Sendable (DurableJob) throws(Unreadable) -> @Sendable (DurableAttempt) async throws -> Void
+    let work: @Sendable (DurableJob) throws(Unreadable) -> Work
+
+    /// The work of one job.
+    struct Work: Sendable {
+        /// The policy, but for the deadline.
+        let policy: RetryPolicy
+        /// Makes one attempt.
+        let perform: @Sendable (DurableAttempt) async throws -> Void
+    }
 
     /// The rules for the core.
     var rules: QueueCore.Kind {
@@ -24,7 +32,7 @@ struct JobKind: Sendable {
 
     init<Parameters: JobParameters>(
         _ parameters: Parameters.Type, policy: RetryPolicy, conditions: [Condition], maxConcurrent: Int?,
-        upgrading: [Int: @Sendable (Data) throws -> Parameters],
+        upgrading: [Int: @Sendable (Data) throws -> Parameters], jobPolicy: (@Sendable (Parameters) -> RetryPolicy)?,
         handler: @escaping @Sendable (Parameters, DurableAttempt) async throws -> Void
     ) {
         name = Parameters.jobName
@@ -39,18 +47,15 @@ struct JobKind: Sendable {
                 // The error may quote the payload.
                 throw Unreadable(text: Self.unreadable(version: job.version))
             }
-            return { attempt in try await handler(parameters, attempt) }
+            // The kind decides what its jobs wait for, before a job is read.
+            let own = jobPolicy?(parameters).connectivity(policy.rules.connectivity)
+            return Work(policy: own ?? policy) { attempt in try await handler(parameters, attempt) }
         }
     }
 
-    /// The error of a job whose payload cannot be decoded, by which such jobs are known.
+    /// The error of a job whose payload cannot be decoded.
     static func unreadable(version: Int) -> String {
         "the payload of version \(version) cannot be decoded; next: register a handler that can"
-    }
-
-    /// The policy of one attempt: the deadline is the stored job's.
-    func policy(remaining: Duration?) -> RetryPolicy {
-        policy.giveUpAfter(elapsed: remaining)
     }
 
     /// True if the kind's jobs wait for the network.

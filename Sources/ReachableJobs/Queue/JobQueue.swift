@@ -21,10 +21,11 @@ internal import Synchronization
 /// ## Topics
 /// ### Adding jobs
 /// - ``push(_:unique:)``
-/// - ``push(_:)``
+/// - ``push(_:uniqueBy:)``
 /// ### Running jobs
-/// - ``registerJob(parameters:policy:conditions:maxConcurrent:upgrading:handler:)``
+/// - ``registerJob(parameters:policy:conditions:maxConcurrent:upgrading:jobPolicy:handler:)``
 /// - ``run()``
+/// - ``runUntilEmpty()``
 /// - ``shutdown(drain:)``
 /// ### Managing jobs
 /// - ``jobs(matching:)``
@@ -90,7 +91,8 @@ public final class JobQueue: Sendable {
     /// Registers the handler of a kind of jobs.
     ///
     /// A worker runs only kinds and versions that were registered before ``run()``; the log has a warning for later ones. Jobs of
-    /// other kinds wait. So do jobs whose payload cannot be decoded; ``DurableJob/lastError`` says so.
+    /// other kinds wait. A job whose payload this worker cannot decode waits for another one, such as that of the next release:
+    /// each worker tries it once, and ``DurableJob/lastError`` tells.
     ///
     /// - Parameters:
     ///   - parameters: The type of the parameters.
@@ -98,15 +100,17 @@ public final class JobQueue: Sendable {
     ///   - conditions: Conditions besides the scope.
     ///   - maxConcurrent: The most jobs of the kind that this worker holds at a time; `nil` sets no limit.
     ///   - upgrading: Decoders of older versions' payloads.
+    ///   - jobPolicy: Returns the policy of one job instead of `policy`. The behaviour while offline is that of `policy`: a worker
+    ///     claims jobs by it before it reads them. So is the number of crashes after which a job fails.
     ///   - handler: The work of an attempt. It should end soon after its task is cancelled.
     public func registerJob<Parameters: JobParameters>(
         parameters: Parameters.Type, policy: RetryPolicy = .default, conditions: [Condition] = [], maxConcurrent: Int? = nil,
-        upgrading: [Int: @Sendable (Data) throws -> Parameters] = [:],
+        upgrading: [Int: @Sendable (Data) throws -> Parameters] = [:], jobPolicy: (@Sendable (Parameters) -> RetryPolicy)? = nil,
         handler: @escaping @Sendable (Parameters, DurableAttempt) async throws -> Void
     ) {
         let kind = JobKind(
             parameters, policy: policy, conditions: conditions, maxConcurrent: maxConcurrent, upgrading: upgrading,
-            handler: handler)
+            jobPolicy: jobPolicy, handler: handler)
         // Released outside of the lock: the handler may own anything.
         let (isLate, old) = state.withLock { state in
             if case .idle = state.stage { (false, state.kinds.updateValue(kind, forKey: kind.name)) } else { (true, nil) }
@@ -129,22 +133,37 @@ public final class JobQueue: Sendable {
         try await push([makeJob(parameters, unique: unique)])[0]
     }
 
-    /// Adds jobs of one kind in this order, all or none.
+    /// Adds jobs of one kind in this order and in one transaction, all or none.
+    ///
+    /// ```swift
+    /// try await queue.push(uploads, uniqueBy: { .replace($0.file) })
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - parameters: The jobs.
+    ///   - unique: Returns the rule for each job if an unfinished job of the same kind has the key already, also an earlier one of
+    ///     this call; `nil` allows duplicates.
+    /// - Returns: For each job, in this order, the one that is there now and what happened.
+    /// - Throws: The errors of ``push(_:unique:)``, for the first job that has one.
     @discardableResult
-    public func push(_ parameters: [some JobParameters]) async throws -> [PushReceipt] {
-        try await push(parameters.map { try makeJob($0, unique: nil) })
+    public func push<Parameters: JobParameters>(
+        _ parameters: [Parameters], uniqueBy unique: @Sendable (Parameters) -> NewJob.Unique? = { _ in nil }
+    ) async throws -> [PushReceipt] {
+        try await push(parameters.map { try makeJob($0, unique: unique($0)) })
     }
 
     private func push(_ jobs: [NewJob]) async throws(JobStoreError) -> [PushReceipt] {
         let receipts = try await store.push(jobs, limit: configuration.maxJobs)
-        for receipt in receipts { notePush(receipt) }
+        notePushes(receipts)
         return receipts
     }
 
-    /// Reports a push of this process.
-    func notePush(_ receipt: PushReceipt) {
-        instruments?.pushed(receipt.outcome)
-        listeners.yield(JobQueueEvent(.pushed(receipt.outcome), receipt.id))
+    /// Reports pushes of this process.
+    func notePushes(_ receipts: [PushReceipt]) {
+        for receipt in receipts {
+            instruments?.pushed(receipt.outcome)
+            listeners.yield(JobQueueEvent(.pushed(receipt.outcome), receipt.id))
+        }
     }
 
     /// Encodes a job.
@@ -166,15 +185,32 @@ public final class JobQueue: Sendable {
     ///
     /// A cancelled task cancels running attempts, which run again later and are not charged. A queue runs once: another call
     /// returns at once. ``events`` finish at the end.
-    public func run() async {
+    public func run() async { _ = await work(endsWhenIdle: false) }
+
+    /// Runs jobs until none is left that this worker can run, then returns.
+    ///
+    /// It waits for backoff, for the begin of a job's life, for delays that a server ordered, and for jobs of the registered kinds
+    /// that other workers run. It does not wait for blocked jobs: those without a network, with an unmet condition, of a paused
+    /// queue, of a kind or version that is not registered here, with a payload that this worker cannot decode, and those behind a
+    /// blocked or failed job with the same key. When only blocked jobs are left it returns them.
+    ///
+    /// The end of a job of another worker is noticed within ``StoreLease/heartbeat``. As ``run()``, it also ends on cancellation
+    /// and on ``shutdown(drain:)``, and a queue runs once.
+    ///
+    /// - Returns: The jobs that are left.
+    public func runUntilEmpty() async -> QueueRest { await work(endsWhenIdle: true) }
+
+    private func work(endsWhenIdle: Bool) async -> QueueRest {
         let worker = state.withLock { state -> JobWorker? in
             guard case .idle = state.stage else { return nil }
-            let worker = JobWorker(store, bus, configuration, state.kinds, instruments) { [listeners] in listeners.yield($0) }
+            let worker = JobWorker(store, bus, configuration, state.kinds, instruments, endsWhenIdle: endsWhenIdle) { [listeners] in
+                listeners.yield($0)
+            }
             state.stage = .running(worker)
             return worker
         }
         // A second call must not end what the first one does.
-        guard let worker else { return }
+        guard let worker else { return .stopped }
         #if ServiceLifecycle
         await withGracefulShutdownHandler {
             await worker.run()
@@ -186,6 +222,7 @@ public final class JobQueue: Sendable {
         #endif
         state.withLock { $0.stage = .ended }
         listeners.finish()
+        return worker.rest
     }
 
     /// Ends ``run()``: starts no more attempts, and returns when running ones have ended.

@@ -16,6 +16,11 @@ final class JobWorker: Sendable {
         var observers: [ConditionStorage.ID] = []
         var epoch: UInt64?
         var isOpen = false
+
+        /// Removes its observers.
+        func stop() {
+            for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
+        }
     }
 
     fileprivate struct State {
@@ -27,6 +32,7 @@ final class JobWorker: Sendable {
         var ways: [QueueCore.Reach: Way] = [:]
         var cancelTimer: (@Sendable () -> Void)?
         var end = End.ahead([])
+        var idling = Idling()
         /// The memory of the reports to instruments.
         var report = Report()
     }
@@ -35,6 +41,17 @@ final class JobWorker: Sendable {
     fileprivate enum End {
         case ahead([UnsafeContinuation<[DurableJobID], Never>])
         case over(cut: [DurableJobID])
+    }
+
+    /// The search for the end of a worker that ends when nothing is left to wait for.
+    fileprivate struct Idling {
+        var isIdle = false
+        /// The number of times that the worker became idle.
+        var number = 0
+        /// True if the jobs that are left have to be looked at.
+        var needsLook = false
+        /// The jobs that are left at the end.
+        var rest: QueueRest?
     }
 
     /// The state of the reports to instruments.
@@ -60,11 +77,12 @@ final class JobWorker: Sendable {
 
     init(
         _ store: any JobStore, _ bus: RetryBus, _ configuration: JobQueue.Configuration, _ kinds: [String: JobKind],
-        _ instruments: QueueInstruments?, publish: @escaping @Sendable (JobQueueEvent) -> Void
+        _ instruments: QueueInstruments?, endsWhenIdle: Bool, publish: @escaping @Sendable (JobQueueEvent) -> Void
     ) {
         (self.store, self.bus, self.configuration, self.kinds) = (store, bus, configuration, kinds)
         (self.instruments, self.publish) = (instruments, publish)
         var core = QueueCore(window: configuration.window)
+        core.endsWhenIdle = endsWhenIdle
         for kind in kinds.values { core.register(kind.rules, name: kind.name) }
         state = Mutex(State(core: core))
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -129,6 +147,7 @@ final class JobWorker: Sendable {
                         perform(effect)
                     }
                 }
+                if let number = state.withLock({ $0.takeLook() }) { group.addTask { [self] in await endIfIdle(number) } }
             }
             group.cancelAll()
         }
@@ -137,9 +156,7 @@ final class JobWorker: Sendable {
         let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
         instruments?.workerEnded(worker)
-        for way in ways.values {
-            for (condition, observer) in zip(way.conditions, way.observers) { condition.storage.removeObserver(observer) }
-        }
+        for way in ways.values { way.stop() }
         end(cut: cut)
     }
 
@@ -147,7 +164,7 @@ final class JobWorker: Sendable {
         let reading = bus.clock.now()
         let hasEffects = state.withLock { state in
             state.handle(event, at: reading)
-            return !state.outbox.isEmpty
+            return !state.outbox.isEmpty || state.idling.needsLook
         }
         // While a turn is under way most events have none, and a wake-up costs more than they do.
         if hasEffects { signal.yield() }
@@ -184,10 +201,11 @@ final class JobWorker: Sendable {
         let (reply, error) = await turn.run(
             on: store, queue: configuration.name, node: configuration.node, retention: configuration.retention)
         // Refused results are the core's to report.
-        let written = zip(turn.writes.results, reply.results ?? []).filter(\.1).map(\.0)
+        let written = turn.writtenResults(reply)
         for result in written { publish(JobQueueEvent(result)) }
         if let instruments { report(written, turn, reply, to: instruments) }
         send(error.map { .turnFailed($0, reply) } ?? .turnEnded(reply))
+        if reply.claims?.goneLanes.isEmpty == false { unfollow() }
         if reply.worker != nil || reply.isExtended, let instruments, instruments.isMeasured { await measure(instruments) }
     }
 
@@ -204,26 +222,27 @@ final class JobWorker: Sendable {
         let (job, ticket) = (claimed.job, claimed.ticket)
         defer { state.withLock { $0.tasks[ticket] = nil } }
         guard let kind = kinds[job.kind], let scope = ScopeText.scope(from: job.scope) else { return send(.withdrawn(ticket)) }
-        let work: @Sendable (DurableAttempt) async throws -> Void
+        let work: JobKind.Work
         do {
             work = try kind.work(job)
         } catch {
             instruments?.undecodable(job)
-            let outcome = AttemptResult.Outcome.again(soft: Self.unreadableDelay, isNetwork: false, hard: nil)
-            return send(.ended(AttemptResult(ticket, outcome, counters: job.counters, error: error.text, time: storeTime)))
+            return send(.ended(AttemptResult(ticket, .undecodable, counters: job.counters, error: error.text, time: storeTime)))
         }
         let options = JobOptions(
             destination: job.destination, when: kind.conditions, priority: job.priority, id: JobID(job.id.description))
+        var past = job.past
+        past.hasReconnected = state.withLock { $0.core.hasReconnected(job) }
         let remaining = storeTime.flatMap { now in job.deadline.map { now.duration(to: $0) } }
         let end: AttemptEnd<Void>
         do throws(RetryError) {
             end = try await TraceContext.propagate(job.traceContext, bus) { () async throws(RetryError) in
                 try await bus.runAttempt(
-                    kind.policy(remaining: remaining), to: scope, options: options, past: job.past
+                    work.policy.giveUpAfter(elapsed: remaining), to: scope, options: options, past: past
                 ) { [self] attempt in
                     guard await mayStart(ticket) else { throw StaleClaim() }
                     publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))
-                    try await work(
+                    try await work.perform(
                         DurableAttempt(
                             id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
                 }
@@ -236,9 +255,6 @@ final class JobWorker: Sendable {
         let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed, at: storeTime)
         send(result.map { .ended($0) } ?? .withdrawn(ticket))
     }
-
-    /// The delay of a job whose payload cannot be decoded by this program.
-    private static let unreadableDelay = Duration.seconds(3600)
 
     private var storeTime: StoreInstant? {
         let now = bus.clock.now()
@@ -299,6 +315,53 @@ final class JobWorker: Sendable {
         instruments.record(counts, at: configuration.date())
     }
 
+    // MARK: - Ending by itself
+
+    /// The jobs that are left; ``QueueRest/stopped`` unless the worker has ended by itself.
+    var rest: QueueRest { state.withLock { $0.idling.rest } ?? .stopped }
+
+    /// Ends the worker if nothing is left that it could wait for, and nothing has changed meanwhile.
+    ///
+    /// Otherwise the next hint or heartbeat makes it look again.
+    private func endIfIdle(_ number: Int) async {
+        guard let rest = try? await findRest() else { return }
+        let now = bus.clock.now()
+        state.withLock { state in
+            guard state.idling.isIdle, state.idling.number == number else { return }
+            state.idling.rest = rest
+            state.handle(.shutDown(drainEnd: now), at: now)
+        }
+        signal.yield()
+    }
+
+    /// Returns the jobs that are left; `nil` if there is one to wait for.
+    private func findRest() async throws(JobStoreError) -> QueueRest? {
+        let queue = configuration.name
+        for job in try await store.find(JobFilter(queue: queue, states: [.running])) {
+            if try await isAwaited(job) { return nil }
+        }
+        let left = JobFilter(queue: queue, states: [.available, .running], limit: QueueRest.mostJobs)
+        let ids = try await store.find(left).map(\.id)
+        if ids.isEmpty { return .empty }
+        let outlook = outlook { _ in false }
+        let pending = try await store.explain(ids).compactMap(\.self).map {
+            PendingDurableJob($0, seenBy: outlook, on: configuration.node)
+        }
+        // One that was pushed just now, of which a hint tells.
+        guard pending.allSatisfy(\.isBlocked) else { return nil }
+        let count = try await store.count(queue: queue).reduce(0) { $1.state.isFinal ? $0 : $0 + $1.count }
+        return .blocked(pending, count: count)
+    }
+
+    /// True if the end of a job that another worker runs may bring this one something to do.
+    private func isAwaited(_ job: DurableJob) async throws(JobStoreError) -> Bool {
+        if kinds[job.kind] != nil { return true }
+        guard let key = job.serialKey else { return false }
+        let followers = JobFilter(
+            queue: configuration.name, states: [.available], kinds: Set(kinds.keys), serialKey: key, limit: 1)
+        return try await !store.find(followers).isEmpty
+    }
+
     // MARK: - Outlook
 
     /// Returns this worker's part of why jobs do not run.
@@ -330,10 +393,28 @@ final class JobWorker: Sendable {
     private func follow(_ reach: QueueCore.Reach) {
         guard let kind = kinds[reach.kind], let scope = ScopeText.scope(from: reach.scope) else { return }
         let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
-        state.withLock { $0.ways[reach] = Way(conditions: conditions) }
+        let old = state.withLock { $0.ways.updateValue(Way(conditions: conditions), forKey: reach) }
+        old?.stop()
         let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: reach) } }
-        state.withLock { $0.ways[reach]?.observers = observers }
+        let unused = state.withLock { state -> Way? in
+            guard state.ways[reach] == nil else {
+                state.ways[reach]?.observers = observers
+                return nil
+            }
+            return Way(conditions: conditions, observers: observers)
+        }
+        unused?.stop()
         look(at: reach)
+    }
+
+    /// Stops following the conditions of kinds and scopes whose lanes are gone.
+    private func unfollow() {
+        let gone = state.withLock { state in
+            let gone = state.ways.filter { !state.core.followed.contains($0.key) }
+            for reach in gone.keys { state.ways[reach] = nil }
+            return gone
+        }
+        for way in gone.values { way.stop() }
     }
 
     /// Reports a change of the conditions to the core.
@@ -360,6 +441,16 @@ extension JobWorker.State {
         // Readings of several threads may overtake each other.
         now = max(now, reading)
         outbox += core.handle(event, at: now)
+        let isIdle = core.endsWhenIdle && core.isIdle
+        guard isIdle != idling.isIdle else { return }
+        (idling.isIdle, idling.needsLook) = (isIdle, isIdle)
+        if isIdle { idling.number += 1 }
+    }
+
+    /// Returns the number of an idle period that has just begun; `nil` if there is none.
+    fileprivate mutating func takeLook() -> Int? {
+        defer { idling.needsLook = false }
+        return idling.needsLook ? idling.number : nil
     }
 }
 
@@ -385,7 +476,7 @@ extension AttemptResult.Outcome {
         case .succeeded: (.succeeded, nil)
         case .failed(let reason): (.failed, reason)
         case .cancelled: (.cancelled, nil)
-        case .again: nil
+        case .again, .undecodable: nil
         }
     }
 }

@@ -15,15 +15,17 @@ public struct PendingDurableJob: Sendable, Identifiable {
 
             /// The queue is paused.
             public static let paused = Kind(rawValue: "paused")
-            /// No worker runs the queue, or only one of another process.
+            /// No worker runs the queue.
             public static let worker = Kind(rawValue: "worker")
+            /// A worker of another process runs the queue, and only that one knows more.
+            public static let otherWorker = Kind(rawValue: "otherWorker")
             /// Another worker has claimed the job, and has not started it.
             public static let claimed = Kind(rawValue: "claimed")
             /// Waits for ``Reason/job``, which has the same key.
             public static let blocked = Kind(rawValue: "blocked")
             /// This process's worker has not registered the kind or the version, or cannot read the scope.
             public static let unregistered = Kind(rawValue: "unregistered")
-            /// The payload cannot be decoded.
+            /// This process's worker cannot decode the payload.
             public static let undecodable = Kind(rawValue: "undecodable")
             /// The job's life has not begun.
             public static let notDue = Kind(rawValue: "notDue")
@@ -69,9 +71,12 @@ public struct PendingDurableJob: Sendable, Identifiable {
     /// The job may wait longer, for reasons without a time.
     public var startsIn: Duration? { reasons.compactMap(\.delay).max() }
 
-    init(_ standing: JobStanding, seenBy outlook: WorkerOutlook?) {
-        job = standing.job
-        reasons = WaitReason.reasons(for: standing, seenBy: outlook).map(\.reason)
+    /// The store's time of the snapshot.
+    package let now: StoreInstant
+
+    init(_ standing: JobStanding, seenBy outlook: WorkerOutlook?, on node: String? = nil) {
+        (job, now) = (standing.job, standing.now)
+        reasons = WaitReason.reasons(for: standing, seenBy: outlook, on: node).map(\.reason)
     }
 }
 
@@ -100,7 +105,9 @@ extension JobQueue {
         let standings = try await store.explain(ids).compactMap(\.self)
         // The bus's words cost more with each of its jobs.
         let outlook = worker?.outlook { outlook in standings.contains { $0.worker == outlook.worker && !$0.isStarted } }
-        return standings.map { PendingDurableJob($0, seenBy: $0.job.queue == configuration.name ? outlook : nil) }
+        return standings.map {
+            PendingDurableJob($0, seenBy: $0.job.queue == configuration.name ? outlook : nil, on: configuration.node)
+        }
     }
 
     /// Returns why a job is not running, as text: an empty array if it is running, has ended or is unknown.

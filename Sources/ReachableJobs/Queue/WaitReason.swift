@@ -16,8 +16,8 @@ enum WaitReason: Hashable, Sendable {
     case unknownKind(String)
     case unknownVersion(Int, kind: String, known: [Int])
     case unknownScope(String)
-    /// A payload that cannot be decoded is tried again after a time.
-    case undecodable(version: Int, Duration)
+    /// Workers that could not decode a payload do not claim it again.
+    case undecodable(version: Int, kind: String)
     case notDue(Duration)
     case backoff(Duration, isNetwork: Bool, error: String?)
     case serverDelay(Duration)
@@ -45,11 +45,12 @@ enum WaitReason: Hashable, Sendable {
     /// - Parameters:
     ///   - standing: The store's part.
     ///   - outlook: The part of this process's worker; `nil` if it has none.
-    static func reasons(for standing: JobStanding, seenBy outlook: WorkerOutlook?) -> [WaitReason] {
+    ///   - node: The node of this process; `nil` if it is not known.
+    static func reasons(for standing: JobStanding, seenBy outlook: WorkerOutlook?, on node: String? = nil) -> [WaitReason] {
         switch standing.job.state {
         case .succeeded, .failed, .cancelled: []
         case .running: standing.isStarted ? [] : reasonsOfClaimed(standing, outlook)
-        case .available: reasonsOfAvailable(standing, outlook)
+        case .available: reasonsOfAvailable(standing, outlook, node)
         }
     }
 
@@ -60,7 +61,9 @@ enum WaitReason: Hashable, Sendable {
         return job.state == .running ? [] : [.bus(job.reason)]
     }
 
-    private static func reasonsOfAvailable(_ standing: JobStanding, _ outlook: WorkerOutlook?) -> [WaitReason] {
+    private static func reasonsOfAvailable(
+        _ standing: JobStanding, _ outlook: WorkerOutlook?, _ node: String?
+    ) -> [WaitReason] {
         var reasons: [WaitReason] = standing.isPaused ? [.paused] : []
         if standing.workers == 0 { reasons.append(.noWorker) }
         reasons += standing.blockers.map(WaitReason.blocked)
@@ -68,7 +71,10 @@ enum WaitReason: Hashable, Sendable {
         let outlook = outlook.flatMap { $0.isEnding ? nil : $0 }
         let unknown = outlook.flatMap { unregistered(standing.job, $0) }
         if let unknown { reasons.append(unknown) }
-        reasons += delays(standing, outlook)
+        // A worker that has not tried to decode it will.
+        let isRefused = outlook.map { $0.worker.map(standing.undecodableBy.contains) ?? false } ?? !standing.undecodableBy.isEmpty
+        if isRefused { reasons.append(.undecodable(version: standing.job.version, kind: standing.job.kind)) }
+        reasons += delays(standing, outlook, node)
         if let outlook, unknown == nil { reasons += way(standing.job, outlook) }
         guard reasons.isEmpty else { return reasons }
         guard let outlook else { return [.otherWorker] }
@@ -84,16 +90,16 @@ enum WaitReason: Hashable, Sendable {
         return ScopeText.scope(from: job.scope) == nil ? .unknownScope(job.scope) : nil
     }
 
-    private static func delays(_ standing: JobStanding, _ outlook: WorkerOutlook?) -> [WaitReason] {
+    private static func delays(_ standing: JobStanding, _ outlook: WorkerOutlook?, _ node: String?) -> [WaitReason] {
         let job = standing.job
         func left(_ end: StoreInstant?) -> Duration? { end.flatMap { $0 > standing.now ? standing.now.duration(to: $0) : nil } }
         var reasons: [WaitReason] = []
         if let time = left(job.notBefore) { reasons.append(.notDue(time)) }
         if let soft = job.softDelay, let time = left(soft.until) {
             let edge = outlook?.edges[QueueCore.Reach(kind: job.kind, scope: job.scope)]
-            if job.lastError == JobKind.unreadable(version: job.version) {
-                reasons.append(.undecodable(version: job.version, time))
-            } else if !soft.isNetwork || edge.map({ soft.since >= $0 }) ?? true {
+            // The failure of another node's network delays nothing here.
+            let isElsewhere = node.map { node in standing.boundNode.map { $0 != node } ?? false } ?? false
+            if !soft.isNetwork || !isElsewhere && edge.map({ soft.since >= $0 }) ?? true {
                 reasons.append(.backoff(time, isNetwork: soft.isNetwork, error: job.lastError))
             }
         }
@@ -134,8 +140,7 @@ enum WaitReason: Hashable, Sendable {
             "waits for a worker with version \(version) of the kind '\(kind)': "
                 + "registered here is \(known.map { "\($0)" }.joined(separator: ", "))"
         case .unknownScope(let text): "waits for a worker that can read its scope '\(text)'"
-        case .undecodable(let version, let time):
-            "its payload of version \(version) cannot be decoded here: the next try is in \(time.words)"
+        case .undecodable(let version, let kind): "waits for a worker that can decode version \(version) of the kind '\(kind)'"
         case .notDue(let time): WaitWords.due(in: time)
         case .backoff(let time, true, _): WaitWords.backoff(time, after: " after a network failure")
         case .backoff(let time, false, let error): WaitWords.backoff(time, after: error.map { " after the error \($0)" } ?? "")
@@ -157,7 +162,7 @@ enum WaitReason: Hashable, Sendable {
     var reason: PendingDurableJob.Reason {
         var reason = PendingDurableJob.Reason(kind: kind, words: words)
         switch self {
-        case .undecodable(_, let time), .notDue(let time), .backoff(let time, _, _), .serverDelay(let time), .hold(let time, _):
+        case .notDue(let time), .backoff(let time, _, _), .serverDelay(let time), .hold(let time, _):
             reason.delay = time
         case .blocked(let blocker): reason.job = blocker.id
         case .behind(let id): reason.job = id
@@ -169,7 +174,8 @@ enum WaitReason: Hashable, Sendable {
     private var kind: PendingDurableJob.Reason.Kind {
         switch self {
         case .paused: .paused
-        case .noWorker, .otherWorker: .worker
+        case .noWorker: .worker
+        case .otherWorker: .otherWorker
         case .claimed: .claimed
         case .blocked: .blocked
         case .unknownKind, .unknownVersion, .unknownScope: .unregistered

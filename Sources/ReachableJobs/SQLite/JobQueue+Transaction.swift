@@ -24,19 +24,39 @@ extension JobQueue {
     public func push(
         _ parameters: some JobParameters, unique: NewJob.Unique? = nil, in db: Database
     ) throws -> PushReceipt {
+        try push([makeJob(parameters, unique: unique)], in: db)[0]
+    }
+
+    /// Adds jobs of one kind in this order within a transaction of the caller's; see ``push(_:unique:in:)``.
+    ///
+    /// - Parameters:
+    ///   - parameters: The jobs.
+    ///   - unique: Returns the rule for each job if an unfinished job of the same kind has the key already, also an earlier one of
+    ///     this call; `nil` allows duplicates.
+    ///   - db: The connection of the writer that the queue's ``SQLiteStore`` was made with, within a write.
+    /// - Returns: For each job, in this order, the one that is there now and what happened.
+    /// - Throws: The errors of ``push(_:unique:in:)``.
+    @discardableResult
+    public func push<Parameters: JobParameters>(
+        _ parameters: [Parameters], uniqueBy unique: (Parameters) -> NewJob.Unique? = { _ in nil }, in db: Database
+    ) throws -> [PushReceipt] {
+        try push(parameters.map { try makeJob($0, unique: unique($0)) }, in: db)
+    }
+
+    private func push(_ jobs: [NewJob], in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard let store = store as? SQLiteStore else {
             throw JobStoreError(
                 .otherDatabase, "the queue's store is not a SQLite database",
                 next: "create the queue with a SQLiteStore of this database")
         }
-        let receipt = try store.push([makeJob(parameters, unique: unique)], limit: configuration.maxJobs, in: db)[0]
+        let receipts = try store.push(jobs, limit: configuration.maxJobs, in: db)
         // In a task: no metrics are recorded on the writer's queue.
         if db.isInsideTransaction {
-            db.afterNextTransaction { [self] _ in Task { notePush(receipt) } }
+            db.afterNextTransaction { [self] _ in Task { notePushes(receipts) } }
         } else {
-            Task { notePush(receipt) }
+            Task { notePushes(receipts) }
         }
-        return receipt
+        return receipts
     }
 }
 #endif

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Reachability
 
-/// The clocks and mounts of the machine, which tests replace.
+/// The clocks, mounts and disk of the machine, which tests replace.
 package struct SQLiteMachine: Sendable {
     /// Reads the clocks that decide about delays.
     package var reading: @Sendable () -> StoreClock.Reading
@@ -11,13 +11,16 @@ package struct SQLiteMachine: Sendable {
     package var monotonic: @Sendable () -> Int64
     /// Reads /proc/self/mountinfo.
     package var mounts: @Sendable () -> String
+    /// Writes the names in a directory to the disk; returns 0 or an errno.
+    package var synchronize: @Sendable (_ directory: String) -> Int32
 
     /// Creates a machine.
     package init(
         reading: @escaping @Sendable () -> StoreClock.Reading, monotonic: @escaping @Sendable () -> Int64,
-        mounts: @escaping @Sendable () -> String
+        mounts: @escaping @Sendable () -> String,
+        synchronize: @escaping @Sendable (_ directory: String) -> Int32 = { SQLiteMachine.synchronizeDirectory($0) }
     ) {
-        (self.reading, self.monotonic, self.mounts) = (reading, monotonic, mounts)
+        (self.reading, self.monotonic, self.mounts, self.synchronize) = (reading, monotonic, mounts, synchronize)
     }
 
     /// This machine.
@@ -39,6 +42,14 @@ package struct SQLiteMachine: Sendable {
         var time = timespec()
         clock_gettime(clock, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Calls fsync(2) for a directory; returns 0 or an errno.
+    package static func synchronizeDirectory(_ path: String) -> Int32 {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        return fsync(descriptor) == 0 ? 0 : errno
     }
 
     private static func text(of path: String) -> String {
@@ -64,6 +75,25 @@ struct SQLiteFile {
     ///
     /// - Returns: True if the file is new or empty.
     func prepare(_ machine: SQLiteMachine) throws(JobStoreError) -> Bool {
+        let isNew = try create(machine)
+        if isNew { try synchronizeParent(machine) }
+        return isNew
+    }
+
+    /// Writes the name of the directory to the disk, because it may be as new as the file.
+    ///
+    /// SQLite does so with the names in the directory.
+    private func synchronizeParent(_ machine: SQLiteMachine) throws(JobStoreError) {
+        let parent = SQLiteFile(path: directory).directory
+        let error = machine.synchronize(parent)
+        // A directory that this user may not list, and file systems without this call (fsync(2)).
+        guard ![0, EACCES, EINVAL].contains(error) else { return }
+        throw JobStoreError(
+            .inputOutput, "the directory \(parent) cannot be written to the disk: \(String(cString: strerror(error)))",
+            next: "check the disk and the kernel's log")
+    }
+
+    private func create(_ machine: SQLiteMachine) throws(JobStoreError) -> Bool {
         let directory = self.directory
         var info = stat()
         if stat(directory, &info) != 0 {
@@ -94,7 +124,9 @@ struct SQLiteFile {
     /// The directory of the file.
     var directory: String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
+        // A path may have several slashes in a row.
+        guard let end = path[..<slash].lastIndex(where: { $0 != "/" }) else { return "/" }
+        return String(path[...end])
     }
 
     /// The last part of the path.

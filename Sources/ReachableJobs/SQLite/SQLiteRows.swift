@@ -9,10 +9,11 @@ enum SQLiteRows {
     static let columns = """
         reachable_jobs.id, position, priority, not_before, deadline, unique_key, serial_key, continues, is_repeatable,
         idempotency_key, trace, state, is_cancel_requested, started, charged, network_failures, failure_index, crashes,
-        soft_until, soft_since, soft_network, hard_until, last_error, failure_reason, created, finished, is_blocked
+        soft_until, soft_since, soft_network, hard_until, last_error, failure_reason, created, finished, is_blocked,
+        has_unknown_outcome
         """
     /// The number of these columns.
-    static let count = 27
+    static let count = 28
 
     /// Creates a lane from the columns id, kind, version, scope and destination, the first of which is given.
     static func lane(_ row: SQLiteRow, from column: Int) -> Lane {
@@ -49,7 +50,7 @@ enum SQLiteRows {
         job.hardUntil = instant(row[21])
         (job.lastError, job.failureReason) = ((row[22] as String?).map(loaded), (row[23] as String?).map(loaded))
         job.finished = (row[25] as Int64?).map(date)
-        job.isBlocked = row[26]
+        (job.isBlocked, job.hasUnknownOutcome) = (row[26], row[27])
         return job
     }
 

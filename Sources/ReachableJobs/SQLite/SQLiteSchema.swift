@@ -30,12 +30,13 @@ enum SQLiteSchema {
     /// The end of the delays that no reconnect voids; 0 if there is none.
     static let firmDelay = "max(ifnull(not_before, 0), ifnull(hard_until, 0), iif(soft_network, 0, ifnull(soft_until, 0)))"
 
-    /// The new value of `outage` of a job that no worker has: null unless it is ready, or only a network failure holds it back.
+    /// The new value of `outage` of a job that no worker has: null unless it is ready, or held back only by a network failure or
+    /// from the workers that cannot decode it.
     ///
     /// `?1` is the store's time.
     static let outage = """
         CASE WHEN state <> 0 OR is_blocked OR \(firmDelay) > ?1 THEN NULL
-        WHEN soft_network AND soft_until > ?1 THEN soft_outage ELSE 0 END
+        WHEN soft_network AND soft_until > ?1 THEN soft_outage ELSE ifnull(undecodable, 0) END
         """
 
     /// The new value of `due`: the time at which to look at `outage` again.
@@ -74,19 +75,22 @@ enum SQLiteSchema {
             unfinished INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         -- open_since is the time from which the worker open_by has named the lane in its claims; open_time is the time before.
+        -- jobs is the number of its jobs, ended ones included.
         CREATE TABLE reachable_lanes (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             queue INTEGER NOT NULL,
             kind TEXT NOT NULL, version INTEGER NOT NULL, scope TEXT NOT NULL, destination TEXT,
             hold_until INTEGER,
-            open_time INTEGER NOT NULL DEFAULT 0, open_since INTEGER, open_by INTEGER
+            open_time INTEGER NOT NULL DEFAULT 0, open_since INTEGER, open_by INTEGER,
+            jobs INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         -- Network failures of one lane and node between two reconnects: a reconnect voids the delays of a whole group, without
-        -- a write to its jobs. A group without a node binds all nodes.
+        -- a write to its jobs. A group without a node binds all nodes, and one with workers, by their numbers, also these, which
+        -- could not decode its jobs. Only these are bound by a group without a first failure.
         CREATE TABLE reachable_outages (
             lane INTEGER NOT NULL, number INTEGER NOT NULL,
-            node TEXT,
-            first INTEGER NOT NULL, last INTEGER NOT NULL, last_until INTEGER NOT NULL,
+            node TEXT, workers TEXT,
+            first INTEGER, last INTEGER, last_until INTEGER NOT NULL,
             is_closed INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (lane, number)
         ) STRICT, WITHOUT ROWID;
@@ -97,14 +101,15 @@ enum SQLiteSchema {
             boot_id TEXT NOT NULL, heartbeat INTEGER NOT NULL, seen INTEGER NOT NULL
         ) STRICT;
         -- rank is 0 for interactive jobs, 1 for normal and 2 for bulk ones; it changes when a job has waited for long.
-        -- outage is 0 for ready jobs, the group for those that only a network failure delays, and null for all others.
+        -- outage is 0 for ready jobs, the group for those that only a network failure delays or that some workers cannot decode,
+        -- and null for all others. undecodable is the group of the workers that could not decode the job.
         CREATE TABLE reachable_jobs (
             position INTEGER PRIMARY KEY,
             id TEXT NOT NULL UNIQUE,
             queue INTEGER NOT NULL, lane INTEGER NOT NULL, kind TEXT NOT NULL,
             state INTEGER NOT NULL DEFAULT 0,
             priority INTEGER NOT NULL, rank INTEGER NOT NULL,
-            outage INTEGER, due INTEGER, age INTEGER NOT NULL DEFAULT 0,
+            outage INTEGER, undecodable INTEGER, due INTEGER, age INTEGER NOT NULL DEFAULT 0,
             is_blocked INTEGER NOT NULL DEFAULT 0,
             worker INTEGER, claim INTEGER NOT NULL DEFAULT 0,
             is_started INTEGER NOT NULL DEFAULT 0, is_cancel_requested INTEGER NOT NULL DEFAULT 0,
@@ -116,7 +121,7 @@ enum SQLiteSchema {
             idempotency_key TEXT, trace TEXT,
             started INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 0,
             network_failures INTEGER NOT NULL DEFAULT 0, failure_index INTEGER NOT NULL DEFAULT 0,
-            crashes INTEGER NOT NULL DEFAULT 0,
+            crashes INTEGER NOT NULL DEFAULT 0, has_unknown_outcome INTEGER NOT NULL DEFAULT 0,
             last_error TEXT, failure_reason TEXT,
             created INTEGER NOT NULL, ended INTEGER, finished INTEGER
         ) STRICT;
@@ -132,9 +137,11 @@ enum SQLiteSchema {
     private static let indexes = """
         CREATE INDEX reachable_lanes_name ON reachable_lanes (queue, kind, version, scope, destination);
         CREATE INDEX reachable_lanes_open ON reachable_lanes (open_by) WHERE open_by IS NOT NULL;
+        CREATE INDEX reachable_lanes_empty ON reachable_lanes (ifnull(hold_until, 0)) WHERE jobs = 0;
         CREATE INDEX reachable_ready ON reachable_jobs (lane, outage, rank, position) WHERE outage IS NOT NULL;
         CREATE INDEX reachable_delayed ON reachable_jobs (lane, rank, due) WHERE due IS NOT NULL AND outage IS NULL;
         CREATE INDEX reachable_cut_off ON reachable_jobs (lane, outage, due) WHERE outage <> 0;
+        CREATE INDEX reachable_undecodable ON reachable_jobs (lane, undecodable) WHERE undecodable IS NOT NULL AND state < 2;
         CREATE INDEX reachable_bulk ON reachable_jobs (lane, age) WHERE rank = 2 AND outage = 0;
         CREATE INDEX reachable_running ON reachable_jobs (worker) WHERE worker IS NOT NULL;
         CREATE INDEX reachable_serial ON reachable_jobs (queue, serial_key, position) WHERE \(holdsSerial);

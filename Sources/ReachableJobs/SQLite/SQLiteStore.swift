@@ -123,6 +123,11 @@ public final class SQLiteStore: JobStore {
         feed.finish()
     }
 
+    /// The descriptor whose locks prove that this process's workers live.
+    ///
+    /// A child process that inherits it proves so, too, until it ends: for work that outlives a killed worker for a moment.
+    package var workerLock: Int32 { locks.descriptor }
+
     // MARK: Jobs
 
     /// Adds jobs; see ``JobStore/push(_:limit:)``.
@@ -175,7 +180,7 @@ public final class SQLiteStore: JobStore {
     }
 
     /// Records results; see ``JobStore/finish(_:by:)``.
-    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if results.isEmpty { return [] }
         return try await perform(.full) { try $0.finish(results, by: worker) }
     }
@@ -250,9 +255,10 @@ public final class SQLiteStore: JobStore {
     }
 
     /// Gives jobs back; see ``JobStore/giveBack(_:by:)``.
-    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
-        if tickets.isEmpty { return }
-        try await perform(.normal) { try $0.giveBack(tickets, by: worker) }
+    @discardableResult
+    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        if tickets.isEmpty { return [] }
+        return try await perform(.normal) { try $0.giveBack(tickets, by: worker) }
     }
 
     private func unknown(_ worker: WorkerID) -> JobStoreError {

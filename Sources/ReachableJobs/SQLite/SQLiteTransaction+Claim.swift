@@ -21,10 +21,10 @@ extension SQLiteTransaction {
             request.lastKnownLane, worker.queue
         ).map { SQLiteRows.lane($0, from: 0) }
         var claims = Claims(jobs: [], newLanes: newLanes, isPaused: found[1], hasMore: false, nextDue: nil, now: now)
-        let lanes = try claims.isPaused ? [] : openLanes(request.lanes, by: worker)
+        let lanes = try claims.isPaused ? [] : openLanes(request.lanes, by: worker, &claims.goneLanes)
         var sources: [ClaimSource] = []
         for lane in lanes {
-            let groups = try groups(of: lane, node: worker.node)
+            let groups = try groups(of: lane, for: worker)
             if lane.holdUntil == nil {
                 try promote(lane, groups, &claims)
                 try lift(lane)
@@ -53,7 +53,7 @@ extension SQLiteTransaction {
         /// The sources of its jobs: those that are ready, and the groups of delays that do not bind this worker.
         func sources(_ groups: [OutageGroup], limit: Int) -> [ClaimSource] {
             let limit = min(limit, self.limit)
-            let voided = groups.filter { $0.binding != .binds }
+            let voided = groups.filter { $0.binding == .voided || $0.binding == .voidedBefore }
             return [ClaimSource(lane: self, group: 0, edge: nil, limit: limit)]
                 + voided.map { group in
                     let edge = group.binding == .voidedBefore ? self.edge : nil
@@ -63,7 +63,9 @@ extension SQLiteTransaction {
     }
 
     /// Reads the lanes that a claim names, and keeps account of the time for which lanes are open.
-    private func openLanes(_ requested: [ClaimRequest.Open], by worker: Worker) throws -> [OpenLane] {
+    private func openLanes(
+        _ requested: [ClaimRequest.Open], by worker: Worker, _ gone: inout Set<Lane.ID>
+    ) throws -> [OpenLane] {
         var lanes: [OpenLane] = []
         var open: Set<Int64> = []
         for request in requested {
@@ -72,7 +74,10 @@ extension SQLiteTransaction {
                 SELECT id, kind, version, scope, destination, hold_until, open_time, open_since, open_by FROM reachable_lanes
                 WHERE id = ? AND queue = ?
                 """, request.lane, worker.queue)
-            guard let found else { continue }
+            guard let found else {
+                gone.insert(request.lane)
+                continue
+            }
             let hold = (found[5] as Int64?).flatMap { $0 > now.nanoseconds ? $0 : nil }
             var lane = OpenLane(
                 lane: SQLiteRows.lane(found, from: 0),
@@ -113,15 +118,17 @@ extension SQLiteTransaction {
 
     // MARK: Delays
 
-    /// A group of delays after network failures.
+    /// A group of jobs that only some workers may claim: of delays after network failures, or with undecodable payloads.
     struct OutageGroup {
         enum Binding: Equatable {
             /// No reconnect came after its failures.
             case binds
             /// A reconnect came after some of its failures.
             case voidedBefore
-            /// It binds another node only.
+            /// It binds another node or other workers only.
             case voided
+            /// This worker cannot decode the jobs.
+            case withheld
         }
 
         var number: Int64
@@ -131,12 +138,16 @@ extension SQLiteTransaction {
     }
 
     /// Reads the groups of a lane; closes those that this claim's reconnect ended, and deletes those whose delays are all over.
-    private func groups(of lane: OpenLane, node: String) throws -> [OutageGroup] {
-        let sql = "SELECT number, node, first, last, last_until, is_closed FROM reachable_outages WHERE lane = ?"
+    private func groups(of lane: OpenLane, for worker: Worker) throws -> [OutageGroup] {
+        let sql = "SELECT number, node, first, last, last_until, is_closed, workers FROM reachable_outages WHERE lane = ?"
         var groups: [OutageGroup] = []
         for row in try rows(sql, lane.lane.id) {
             var group = OutageGroup(number: row[0], binding: .binds, last: row[3])
-            if let owner = row[1] as String?, owner != node {
+            if let workers = row[6] as String?, Self.numbers(workers).contains(worker.number) {
+                group.binding = .withheld
+            } else if row[2] as Int64? == nil {
+                group.binding = .voided
+            } else if let owner = row[1] as String?, owner != worker.node {
                 group.binding = .voided
             } else if let edge = lane.edge, row[2] <= edge {
                 group.binding = .voidedBefore
@@ -149,8 +160,10 @@ extension SQLiteTransaction {
             guard row[5], row[4] <= now.nanoseconds else { continue }
             try execute(
                 """
-                DELETE FROM reachable_outages WHERE lane = ?1 AND number = ?2 AND NOT EXISTS
-                (SELECT 1 FROM reachable_jobs WHERE lane = ?1 AND outage = ?2)
+                DELETE FROM reachable_outages WHERE lane = ?1 AND number = ?2
+                AND NOT EXISTS (SELECT 1 FROM reachable_jobs WHERE lane = ?1 AND outage = ?2)
+                AND NOT EXISTS (SELECT 1 FROM reachable_jobs
+                    WHERE lane = ?1 AND undecodable = ?2 AND undecodable IS NOT NULL AND state < 2)
                 """, lane.lane.id, group.number)
         }
         return groups
@@ -209,7 +222,7 @@ extension SQLiteTransaction {
                 }
             }
         }
-        for group in groups where group.binding != .voided {
+        for group in groups where group.binding == .binds || group.binding == .voidedBefore {
             if group.binding == .voidedBefore, let edge = lane.edge, group.last <= edge { continue }
             let bound = try rows(
                 """

@@ -61,9 +61,10 @@ extension SQLiteTransaction {
         let found = try row(
             """
             UPDATE reachable_jobs SET state = 0, rank = 2 - priority, age = 0, is_blocked = 0, is_cancel_requested = 0,
-            started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, soft_until = NULL, soft_since = NULL,
-            soft_network = 0, soft_outage = NULL, hard_until = NULL, failure_reason = NULL, ended = NULL, finished = NULL,
-            deadline = iif(deadline <= ?1, NULL, deadline) WHERE id = ?2 AND state IN (2, 4) RETURNING \(Keys.columns)
+            started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, has_unknown_outcome = 0,
+            soft_until = NULL, soft_since = NULL, soft_network = 0, soft_outage = NULL, undecodable = NULL, hard_until = NULL,
+            failure_reason = NULL, ended = NULL, finished = NULL, deadline = iif(deadline <= ?1, NULL, deadline)
+            WHERE id = ?2 AND state IN (2, 4) RETURNING \(Keys.columns)
             """, now.nanoseconds, id.description)
         guard let keys = found.map(Keys.init) else { return false }
         try addUnfinished(1, queue: keys.queue)
@@ -79,9 +80,9 @@ extension SQLiteTransaction {
         wakesWorkers = true
     }
 
-    /// Deletes jobs that ended long ago; returns their number.
-    func prune(_ retention: Retention, limit: Int) throws -> Int {
-        var positions: [Int64] = []
+    /// Deletes jobs that ended long ago and lanes without jobs; returns the number of jobs.
+    mutating func prune(_ retention: Retention, limit: Int) throws -> Int {
+        var positions: [(job: Int64, lane: Int64)] = []
         for (state, kept) in [
             (DurableJob.State.succeeded, retention.succeeded), (.cancelled, retention.failed), (.failed, retention.failed),
         ] where positions.count < limit {
@@ -90,20 +91,35 @@ extension SQLiteTransaction {
             // The first term is the index's own. A failed job with followers stays: they wait for it.
             positions += try rows(
                 """
-                SELECT position FROM reachable_jobs AS old WHERE state > 1 AND state = ?1 AND ended <= ?2
+                SELECT position, lane FROM reachable_jobs AS old WHERE state > 1 AND state = ?1 AND ended <= ?2
                 AND NOT (state = 2 AND continues = 0 AND serial_key IS NOT NULL AND EXISTS (
                     SELECT 1 FROM reachable_jobs WHERE queue = old.queue AND serial_key = old.serial_key
                     AND serial_key IS NOT NULL AND (state < 2 OR (state = 2 AND continues = 0)) AND state < 2
                     AND position > old.position))
                 ORDER BY ended LIMIT ?3
                 """, SQLiteSchema.number(of: state), before, limit - positions.count
-            ).map { $0[0] }
+            ).map { ($0[0], $0[1]) }
         }
-        for position in positions {
+        for (position, lane) in positions {
             try execute("DELETE FROM reachable_jobs WHERE position = ?", position)
             try execute("DELETE FROM reachable_payloads WHERE position = ?", position)
+            addJobs(-1, lane: lane)
         }
+        try pruneLanes(limit: limit)
         return positions.count
+    }
+
+    /// Deletes lanes without jobs, unless a server's order holds their destination.
+    private mutating func pruneLanes(limit: Int) throws {
+        try writeLaneChanges()
+        let empty = try rows(
+            """
+            SELECT id FROM reachable_lanes INDEXED BY reachable_lanes_empty WHERE jobs = 0 AND ifnull(hold_until, 0) <= ? LIMIT ?
+            """, now.nanoseconds, limit)
+        for row in empty {
+            try execute("DELETE FROM reachable_outages WHERE lane = ?", row[0] as Int64)
+            try execute("DELETE FROM reachable_lanes WHERE id = ?", row[0] as Int64)
+        }
     }
 }
 #endif

@@ -8,13 +8,16 @@ extension SQLiteTransaction {
     /// Only reads.
     func explain(_ ids: [DurableJobID]) throws -> [JobStanding?] {
         var workerCounts: [Int64: Int] = [:]
+        var present: Set<WorkerID> = []
         for worker in try rows("SELECT \(Worker.columns) FROM reachable_workers").map(Worker.init)
         where lease(of: worker) == .valid {
             workerCounts[worker.queue, default: 0] += 1
+            present.insert(WorkerID(rawValue: worker.number))
         }
         let sql = """
             SELECT \(SQLiteRows.columns), reachable_queues.name, reachable_lanes.id, reachable_lanes.kind, reachable_lanes.version,
-            reachable_lanes.scope, reachable_lanes.destination, is_paused, hold_until, worker, is_started, reachable_jobs.queue
+            reachable_lanes.scope, reachable_lanes.destination, is_paused, hold_until, worker, is_started,
+            reachable_jobs.queue, soft_outage, undecodable
             FROM reachable_jobs JOIN reachable_lanes ON reachable_lanes.id = lane
             JOIN reachable_queues ON reachable_queues.id = reachable_jobs.queue WHERE reachable_jobs.id = ?
             """
@@ -25,12 +28,21 @@ extension SQLiteTransaction {
                 row, queue: SQLiteRows.loaded(row[next]), lane: SQLiteRows.lane(row, from: next + 1), payload: Data())
             let (hold, worker): (Int64?, Int64?) = (row[next + 7], row[next + 8])
             let queue: Int64 = row[next + 10]
+            let isCutOff = job.softDelay.map { $0.isNetwork && $0.until > now } ?? false
+            let outage = isCutOff ? try group(row[next + 11], row[next + 1])?[0] as String? : nil
+            let undecodable = job.state == .available ? try group(row[next + 12], row[next + 1])?[1] as String? : nil
             return JobStanding(
                 job: job, isPaused: row[next + 6], workers: workerCounts[queue] ?? 0,
                 holdUntil: SQLiteRows.instant(hold.flatMap { $0 > now.nanoseconds ? $0 : nil }),
                 blockers: job.isBlocked ? try blockers(of: job, queue) : [], worker: worker.map(WorkerID.init),
-                isStarted: row[next + 9], now: now)
+                isStarted: row[next + 9], now: now, boundNode: outage.map(SQLiteRows.loaded),
+                undecodableBy: present.intersection(Self.numbers(undecodable ?? "").map(WorkerID.init)))
         }
+    }
+
+    /// Returns the node and the workers that a group binds; `nil` without a group.
+    private func group(_ number: Int64?, _ lane: Int64) throws -> SQLiteRow? {
+        try number.flatMap { try row("SELECT node, workers FROM reachable_outages WHERE lane = ? AND number = ?", lane, $0) }
     }
 
     /// Returns the first job that holds each of a job's keys, or a later one that runs with it.

@@ -104,6 +104,7 @@ extension SQLiteTransaction {
         guard db.changesCount > 0 else { return PushReceipt(id: job.id, outcome: .kept) }
         try insertPayload.bind(position, job.payload)
         try insertPayload.execute()
+        addJobs(1, lane: lane)
         return PushReceipt(id: job.id, outcome: isFollower ? .appended : .added)
     }
 
@@ -115,12 +116,15 @@ extension SQLiteTransaction {
         // Its age counts on the clock of its lane: leave the old one's.
         try execute(
             """
-            UPDATE reachable_jobs SET age = iif(rank = 2 AND outage IS 0, ?1 - age, age), outage = NULL, due = NULL, lane = ?2,
+            UPDATE reachable_jobs SET age = iif(rank = 2 AND outage IS 0, ?1 - age, age), outage = NULL, due = NULL,
+            undecodable = NULL, lane = ?2,
             not_before = ?3, deadline = ?4, idempotency_key = ?5, trace = ?6 WHERE position = ?7
             """,
             laneClock(old), lane, job.delay.map { now.advanced(by: $0).nanoseconds },
             job.timeLimit.map { now.advanced(by: $0).nanoseconds }, job.idempotencyKey,
             SQLiteRows.text(of: job.traceContext), position)
+        addJobs(-1, lane: old)
+        addJobs(1, lane: lane)
         try schedule(position, lane: lane)
     }
 }

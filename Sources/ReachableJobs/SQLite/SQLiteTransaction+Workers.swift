@@ -60,6 +60,8 @@ extension SQLiteTransaction {
         }
         try execute(
             "UPDATE reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", monotonic, now.nanoseconds, found.number)
+        // No write tells idle workers of the end of another process.
+        try sweep(but: found.number)
         return try status(of: worker)
     }
 
@@ -110,18 +112,21 @@ extension SQLiteTransaction {
         }
     }
 
-    /// Makes a running job available again, or ends it if its cancellation was requested.
-    mutating func free(_ keys: Keys, _ release: Release) throws {
+    /// Makes a running job available again, or ends it if its cancellation was requested: then it returns false.
+    @discardableResult
+    mutating func free(_ keys: Keys, _ release: Release) throws -> Bool {
         try execute(
             """
             UPDATE reachable_jobs SET state = iif(is_cancel_requested, 4, 0), worker = NULL, is_started = 0,
-            is_cancel_requested = 0, crashes = crashes + iif(?1, is_started, 0), ended = iif(is_cancel_requested, ?2, NULL),
-            finished = iif(is_cancel_requested, ?3, NULL) WHERE position = ?4
-            """, release == .crashed, now.nanoseconds, reading.wall, keys.position)
+            is_cancel_requested = 0, crashes = crashes + iif(?1, is_started, 0),
+            has_unknown_outcome = has_unknown_outcome OR is_started AND ?2,
+            ended = iif(is_cancel_requested, ?3, NULL), finished = iif(is_cancel_requested, ?4, NULL) WHERE position = ?5
+            """, release == .crashed, release != .givenBack, now.nanoseconds, reading.wall, keys.position)
         let isAvailable = try exists("SELECT 1 FROM reachable_jobs WHERE position = ? AND state = 0", keys.position)
         if isAvailable { try schedule(keys.position, lane: keys.lane) } else { try addUnfinished(-1, queue: keys.queue) }
         try settle(keys)
         wakesWorkers = true
+        return isAvailable
     }
 }
 #endif

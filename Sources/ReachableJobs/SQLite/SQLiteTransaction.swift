@@ -23,6 +23,8 @@ struct SQLiteTransaction {
     var wakesWorkers = false
     private var lanes: [LaneKey: Int64] = [:]
     private var queues: [String: Int64] = [:]
+    /// The changes of the lanes' numbers of jobs.
+    private var laneChanges: [Int64: Int] = [:]
     /// The statements of a new job, and of its payload.
     var insertStatements: (Statement, Statement)?
 
@@ -52,7 +54,8 @@ struct SQLiteTransaction {
     /// Writes the clock and the numbers before the commit.
     ///
     /// The first transaction of a boot always writes the clock: until then, a step of the wall clock would move the store's time.
-    func close(writesClock: Bool) throws {
+    mutating func close(writesClock: Bool) throws {
+        try writeLaneChanges()
         guard writesClock || isNewBoot || oldNumbers != [lastPosition, lastWorker] else { return }
         try execute(
             "UPDATE reachable_meta SET boot_id = ?, boot = ?, newest_wall = ?, instant = ?, last_position = ?, last_worker = ?",
@@ -148,6 +151,17 @@ struct SQLiteTransaction {
         }
         lanes[key] = id
         return id
+    }
+
+    /// Changes the number of a lane's jobs, at the end of the transaction.
+    mutating func addJobs(_ number: Int, lane: Int64) { laneChanges[lane, default: 0] += number }
+
+    /// Writes the numbers of the lanes' jobs.
+    mutating func writeLaneChanges() throws {
+        for (lane, number) in laneChanges where number != 0 {
+            try execute("UPDATE reachable_lanes SET jobs = jobs + ? WHERE id = ?", number, lane)
+        }
+        laneChanges = [:]
     }
 
     /// Returns the reading of a lane's clock, which runs while the lane is open in claims.

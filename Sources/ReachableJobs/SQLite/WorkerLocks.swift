@@ -14,7 +14,10 @@ final class WorkerLocks: Sendable {
     private static let getLock: Int32 = 36
     private static let setLock: Int32 = 37
 
-    private let descriptor: Int32
+    /// The descriptor of the file.
+    ///
+    /// A process that inherits it keeps the workers of this one alive.
+    let descriptor: Int32
     private let held = Mutex<Set<Int64>>([])
 
     /// Opens the file, or creates it with a mode.

@@ -83,6 +83,8 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var continuesAfterFailure: Bool
     /// True if an attempt whose outcome is unknown may be repeated.
     public var isRepeatable: Bool
+    /// True if the claim of a started attempt ended without a result: by a crash, a reboot or the end of its worker's lease.
+    public var hasUnknownOutcome = false
     /// The key by which a server recognizes repeated attempts; a replaced payload gets a new one.
     public var idempotencyKey: String
     /// The trace context of the caller that pushed the job.

@@ -25,6 +25,11 @@ public struct JobStanding: Hashable, Sendable, Identifiable {
 
     /// The job with an empty payload: the answer is meant to be shown.
     public var job: DurableJob
+    /// The node that the backoff of a network failure binds; `nil` if it binds all nodes, has ended, or there is none.
+    public var boundNode: String?
+    /// The workers with a valid lease that could not decode the payload, and do not claim the job again; empty unless the job is
+    /// available.
+    public var undecodableBy: Set<WorkerID>
     /// True if the job's queue is paused.
     public var isPaused: Bool
     /// The number of workers of the job's queue whose lease is valid.
@@ -46,9 +51,10 @@ public struct JobStanding: Hashable, Sendable, Identifiable {
     /// Creates an answer.
     public init(
         job: DurableJob, isPaused: Bool, workers: Int, holdUntil: StoreInstant?, blockers: [Blocker], worker: WorkerID?,
-        isStarted: Bool, now: StoreInstant
+        isStarted: Bool, now: StoreInstant, boundNode: String? = nil, undecodableBy: Set<WorkerID> = []
     ) {
         (self.job, self.isPaused, self.workers, self.holdUntil) = (job, isPaused, workers, holdUntil)
         (self.blockers, self.worker, self.isStarted, self.now) = (blockers, worker, isStarted, now)
+        (self.boundNode, self.undecodableBy) = (boundNode, undecodableBy)
     }
 }

@@ -21,9 +21,14 @@ public import FoundationEssentials
 ///   context; the rest stays.
 /// - *Fencing*: each claim of a job has a larger number than the claims before. A result with an old number is refused.
 /// - *Leases*: claims of a worker that is known to have ended, or whose lease has ended, are free. A started attempt of a worker
-///   whose process ended while the machine stayed up counts as a crash.
+///   whose process ended while the machine stayed up counts as a crash. The job of a started attempt whose claim ended in one of
+///   these ways, or by a reboot, has ``DurableJob/hasUnknownOutcome`` until ``retry(_:)``.
+/// - *Undecodable payloads*: a worker does not claim a job again that it has given back as
+///   ``AttemptResult/Outcome/undecodable``, until the job's payload is replaced or ``retry(_:)`` makes it available again. Other
+///   workers claim it at once, also those that are registered later.
 /// - *Requests to cancel*: a job whose cancellation was requested is cancelled as soon as its claim ends without a result, or
-///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)``.
+///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)`` or ``AttemptResult/Outcome/undecodable``. The answer says so, and
+///   the worker reports the end.
 ///
 /// The worker enforces limits of attempts and the consequences of crashes; the store does not.
 public protocol JobStore: Sendable {
@@ -72,11 +77,12 @@ public protocol JobStore: Sendable {
     /// of a claim adds one to ``DurableJob/Counters/started``, so that attempts that never end count, too.
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
 
-    /// Records results of attempts; for each, whether the claim was still valid. Results of other claims change nothing.
-    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool]
+    /// Records results of attempts. Results of claims that are not valid any more change nothing.
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome]
 
     /// Makes claimed jobs available again, uncharged, as if they had not been claimed; attempts that have started stay counted.
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError)
+    @discardableResult
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome]
 
     /// Cancels waiting jobs, and failed ones that block others with their serial key; requests the cancellation of running ones.
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
@@ -99,7 +105,10 @@ public protocol JobStore: Sendable {
     /// Returns the number of jobs per state, kind and destination.
     func count(queue: String) async throws(JobStoreError) -> [JobCount]
 
-    /// Deletes jobs that ended long ago, except failed ones that block others.
+    /// Deletes jobs that ended long ago, except failed ones that block others, and lanes without jobs, except those whose
+    /// destination a server's order holds.
+    ///
+    /// A later push to a deleted lane makes a new one.
     ///
     /// - Returns: The number of deleted jobs, at most `limit`.
     func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int
@@ -228,6 +237,8 @@ public struct Claims: Sendable {
     public var jobs: [Claimed]
     /// The lanes that the worker does not know yet, by number.
     public var newLanes: [Lane]
+    /// The named lanes that the queue does not have; ``JobStore/prune(_:limit:)`` deletes lanes without jobs.
+    public var goneLanes: Set<Lane.ID> = []
     /// True if the queue is paused: then no job was claimed.
     public var isPaused: Bool
     /// True if the open lanes have more jobs that may run now, beyond the limits of the request.
@@ -286,6 +297,8 @@ public struct AttemptResult: Hashable, Sendable {
         case cancelled
         /// The job runs again: after its backoff, and after the delay that a server ordered.
         case again(soft: Duration, isNetwork: Bool, hard: Duration?)
+        /// The worker cannot decode the payload: the job is available again at once, for other workers only.
+        case undecodable
     }
 
     /// The claim.
@@ -310,6 +323,16 @@ public struct AttemptResult: Hashable, Sendable {
         (self.ticket, self.outcome, self.counters) = (ticket, outcome, counters)
         (self.error, self.holdsDestination, self.time) = (error, holdsDestination, time)
     }
+}
+
+/// The answer to the end of a claim.
+public enum FinishOutcome: String, Hashable, Sendable {
+    /// The change was made.
+    case recorded
+    /// The job does not run again: it is cancelled, as was requested while it was running.
+    case cancelled
+    /// The claim was not valid any more, and nothing has changed.
+    case refused
 }
 
 /// The state of a worker in its store.

@@ -112,8 +112,8 @@ struct EventBroadcaster: Sendable {
 
     mutating func takeForMetrics(isContinuing: Bool) -> InstrumentBatch? {
         guard let events = forMetrics.takeAll(isContinuing: isContinuing, orIf: jobs != measuredJobs) else { return nil }
-        defer { measuredJobs = jobs }
-        return InstrumentBatch(events: events, moreJobs: jobs - measuredJobs)
+        defer { (measuredJobs, forMetrics.dropped) = (jobs, 0) }
+        return InstrumentBatch(events: events, moreJobs: jobs - measuredJobs, dropped: forMetrics.dropped)
     }
 
     mutating func takeForLog(isContinuing: Bool) -> InstrumentBatch? {

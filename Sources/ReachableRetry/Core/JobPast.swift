@@ -14,6 +14,10 @@ package struct JobPast: Hashable, Sendable {
     package var elapsed: Duration
     /// The backoff after the last failure, for decorrelated jitter.
     package var previousDelay: Duration?
+    /// True if the network caused the last failure.
+    package var isNetworkFailure = false
+    /// True if a reconnect came since the last failure.
+    package var hasReconnected = false
 
     package init(
         started: Int = 0, charged: Int = 0, networkFailures: Int = 0, failureIndex: Int = 0, elapsed: Duration = .zero,
@@ -52,6 +56,7 @@ extension JobHistory {
         connectivityIndex = networkFailures
         failureIndex = Int32(clamping: past.failureIndex)
         previousDelay = past.previousDelay
+        hasReconnected = past.hasReconnected
     }
 }
 
@@ -61,7 +66,9 @@ extension RetryBusCore {
         let soft = isVoided(job) || job.history.soft <= now ? .zero : job.history.soft - now
         let hard = job.history.hard <= now ? .zero : job.history.hard - now
         if max(soft, hard) > .zero { publish(index, .backingOff(max(soft, hard))) }
-        let past = JobPast(job.history, elapsed: now - job.submitted)
+        var past = JobPast(job.history, elapsed: now - job.submitted)
+        // As the next attempt of this life would.
+        if epoch(of: job) != job.history.armedEpoch, job.resetsOnReconnect { past.failureIndex = 0 }
         effects.append(.handBack(key(index), HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure)))
         remove(index)
     }

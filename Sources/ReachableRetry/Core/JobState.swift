@@ -201,6 +201,8 @@ package struct JobHistory: Sendable {
     var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.
     var sawEdge = false
+    /// True if a reconnect came between the attempt of an earlier life and this one.
+    var hasReconnected = false
 
     /// The history of a new job.
     static let none = JobHistory()

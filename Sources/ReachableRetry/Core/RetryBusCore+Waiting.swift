@@ -161,10 +161,10 @@ extension RetryBusCore {
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
         let startReason = startReason(of: job, at: now)
-        if epoch != job.history.armedEpoch {
-            if job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
-            job.history.connectivityIndex = 0
-        }
+        // The last attempt of a job that goes on in another life was not armed here.
+        let hasReconnected = job.handsBack ? job.history.hasReconnected : epoch != job.history.armedEpoch
+        if hasReconnected, job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
+        if epoch != job.history.armedEpoch { job.history.connectivityIndex = 0 }
         job.phase = .running
         (job.history.pass, job.history.round) = (pass, gates[job.gate].round)
         job.history.started = job.history.started.saturatingIncrement()
@@ -273,7 +273,7 @@ extension JobState {
     }
 
     /// True if a reconnect resets its backoff.
-    fileprivate var resetsOnReconnect: Bool {
+    var resetsOnReconnect: Bool {
         switch rules.reconnect {
         case .automatic: lastFault == .network
         case .resetBackoff: true

@@ -111,6 +111,7 @@ package struct RetryBusCore: Sendable {
         if let past {
             jobs[Int(index)]?.handsBack = true
             jobs[Int(index)]?.history = JobHistory(past)
+            if past.isNetworkFailure { jobs[Int(index)]?.lastFault = .network }
         }
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
         if let parent { jobs[Int(index)]?.history.parent = parent }

@@ -20,6 +20,7 @@ struct BusInstruments: Sendable {
     func measure(_ batch: EventBroadcaster.InstrumentBatch) {
         metrics?.count(jobs: batch.moreJobs)
         for event in batch.events { metrics?.count(event) }
+        if batch.dropped > 0 { metrics?.countDropped(batch.dropped) }
     }
 
     /// Logs events.
@@ -90,6 +91,7 @@ struct BusMetrics: Sendable {
     private let failures: [String: Counter]
     private let succeeded: Counter
     private let cancelled: Counter
+    private let dropped: Counter
     private let gaveUp: [GiveUp.Reason: Counter]
     private let saved: Timer
     private let sinceReconnect: Timer
@@ -105,6 +107,7 @@ struct BusMetrics: Sendable {
             uniqueKeysWithValues: AttemptFailure.Fault.labels.map { ($0, counter("retry.failures", ("fault", $0))) })
         succeeded = counter("retry.succeeded")
         cancelled = counter("retry.cancelled")
+        dropped = counter("retry.metrics.dropped")
         gaveUp = Self.counters(GiveUp.Reason.all) { counter("retry.gave.up", ("reason", $0)) }
         saved = timer("retry.seconds.saved")
         sinceReconnect = timer("retry.reconnect.to.attempt")
@@ -121,6 +124,9 @@ struct BusMetrics: Sendable {
         if jobs > 0 { pending.increment(by: Double(jobs)) }
         if jobs < 0 { pending.decrement(by: Double(-jobs)) }
     }
+
+    /// Counts events that the metrics' back end was too slow for.
+    func countDropped(_ count: Int) { dropped.increment(by: count) }
 
     func count(_ event: RetryEvent) {
         if let trigger = event.trigger { attempts[trigger]?.increment() }

@@ -210,6 +210,7 @@ final class JobDriver: Sendable {
         let running = RunningAttempt(bus: ObjectIdentifier(bus), attempt: ParentAttempt(key, attempt.number))
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
+            let priority = Task.currentPriority
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
             let task = JobTrace.propagate(trace) {
                 Task.immediate(executorPreference: Self.preferredExecutor ?? bus.configuration.executor) {
@@ -221,6 +222,8 @@ final class JobDriver: Sendable {
             }
             attemptTask.keep(task)
             await withTaskPriorityEscalationHandler {
+                // The handler hears of no rise that came before it.
+                if Task.currentPriority > priority { task.escalatePriority(to: Task.currentPriority) }
                 await task.value
             } onPriorityEscalated: { _, priority in
                 task.escalatePriority(to: priority)

@@ -212,4 +212,7 @@ package struct ClassifiedError: Error {
     package init(_ error: any Error, classify: @escaping @Sendable (any Error) -> FailureReport?) {
         (self.error, self.classify) = (error, classify)
     }
+
+    /// The bare error's own report; `nil` leaves it to the bus.
+    package var report: FailureReport? { classify(error) }
 }

@@ -60,7 +60,7 @@ public struct RetryError: Error, Hashable, Sendable {
 
 extension RetryError {
     /// True for the errors of attempts that the bus cut.
-    var isCut: Bool { self == .attemptTimedOut || self == .attemptInterrupted }
+    package var isCut: Bool { self == .attemptTimedOut || self == .attemptInterrupted }
 }
 
 extension RetryError: CustomStringConvertible {

@@ -229,6 +229,11 @@ extension RetryPolicy {
         with { $0.classification.classifiers.append { error in classifier(error).map(FailureReport.init) } }
     }
 
+    /// Classifies a failure by its evidence, in the order of ``classify(_:)``.
+    package func classifyEvidence(_ classifier: @escaping @Sendable (any Error) -> FailureReport?) -> RetryPolicy {
+        with { $0.classification.classifiers.append(classifier) }
+    }
+
     /// Returns the system error number of an error: an `errno`, or a negative number of getaddrinfo(3).
     ///
     /// Called after ``classify(_:)``. Return `nil` for other errors; the first function with a result decides. The bus knows the

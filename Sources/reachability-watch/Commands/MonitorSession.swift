@@ -1,3 +1,4 @@
+import CommandKit
 import Reachability
 
 /// A running monitor for one command; ends when the command has seen enough, time is up, or the monitor ends.

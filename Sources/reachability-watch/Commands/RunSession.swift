@@ -1,3 +1,4 @@
+import CommandKit
 import Reachability
 import ReachableRetry
 import Synchronization

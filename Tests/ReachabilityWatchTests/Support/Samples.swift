@@ -2,6 +2,7 @@ import Reachability
 import ReachabilityTesting
 import Synchronization
 
+@testable import CommandKit
 @testable import reachability_watch
 
 /// Paths, transitions and addresses for tests.

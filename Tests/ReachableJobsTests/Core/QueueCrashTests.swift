@@ -10,7 +10,7 @@ struct QueueCrashTests {
         var new = NewJob(queue: "default", kind: "kind", payload: Data())
         new.isRepeatable = isRepeatable
         var job = DurableJob(new, position: 1, now: StoreInstant(nanoseconds: 0), created: .distantPast)
-        (job.counters.crashes, job.counters.charged) = (crashes, charged)
+        (job.counters.crashes, job.counters.charged, job.hasUnknownOutcome) = (crashes, charged, crashes > 0)
         return job
     }
 

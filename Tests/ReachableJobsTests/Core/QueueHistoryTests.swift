@@ -1,11 +1,12 @@
 import Glibc
 import ReachableRetry
+import TestTraits
 import Testing
 
 @testable import ReachableJobs
 
 /// Random histories of two workers with crashes, stops, shutdowns, clock steps, failing stores and lost networks.
-@Suite struct QueueHistoryTests {
+@Suite(.computing) struct QueueHistoryTests {
     /// Runs one history; throws the first broken promise with what led to it.
     private func run(seed: UInt64, steps: Int = 80) throws -> QueueWorld {
         var world = QueueWorld(workers: 2, seed: seed)
@@ -30,7 +31,9 @@ import Testing
             let key = keys.randomElement(using: &generator) ?? nil
             let unique = uniques.randomElement(using: &generator) ?? nil
             let crashes = [0, 0, 0, 2, 3].randomElement(using: &generator) ?? 0
-            try world.push(serialKey: key, unique: unique, crashes: crashes)
+            // A failure would stop the jobs behind it.
+            let isRepeatable = key != nil || Bool.random(using: &generator)
+            try world.push(serialKey: key, unique: unique, crashes: isRepeatable ? crashes : 0, isRepeatable: isRepeatable)
         case 8..<48: try world.endTurn(of: worker)
         case 48..<54: try world.endTurn(of: worker, failingAfter: Int.random(in: 0..<4, using: &generator))
         case 54..<78:
@@ -47,7 +50,7 @@ import Testing
         case 96: try world.setStopped(true, of: worker)
         case 97: try world.setStopped(false, of: worker)
         case 88: try world.shutDown(worker, drain: [0, 3].randomElement(using: &generator) ?? 0)
-        case 89: world.stepClock(by: [-1e9, 1e9].randomElement(using: &generator) ?? 0)
+        case 89: world.stepClock(by: [-1_000_000_000, 1_000_000_000].randomElement(using: &generator) ?? 0)
         case 98 where !world.ids.isEmpty: try world.cancel(Int.random(in: 0..<world.ids.count, using: &generator))
         default: try world.endTurn(of: worker)
         }
@@ -80,6 +83,23 @@ import Testing
         #expect(world.workers[0].tasks.values.map(\.isCancelled) == [true])
         try world.finish()
         #expect(world.job(world.ids[0])?.counters.started == 2)
+    }
+
+    /// A claim asked for nothing, because the worker was full; its answer comes when there is room.
+    @Test func roomThatComesDuringAClaimIsUsed() throws {
+        var world = QueueWorld(workers: 1, seed: 1)
+        for _ in 0..<QueueWorld.window { try world.push() }
+        try world.begin(0)
+        while world.workers[0].turn != nil {
+            try world.endTurn(of: 0)
+            for (ticket, task) in world.workers[0].tasks where task.stage == .waiting {
+                try world.step(ticket, of: 0, succeeds: true)
+            }
+        }
+        try world.push()
+        #expect(world.workers[0].turn?.claim?.limit == 0)
+        for ticket in world.workers[0].tasks.keys { try world.step(ticket, of: 0, succeeds: true) }
+        try world.finish()
     }
 
     /// Overlaps, crashes and refusals do occur: the histories are not all harmless.

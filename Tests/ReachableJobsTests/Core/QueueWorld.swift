@@ -12,7 +12,7 @@ struct QueueWorld {
     }
 
     /// The stage of a job's task, which the bus and the handler take part in.
-    enum TaskStage: Hashable {
+    enum TaskStage {
         /// Waits on the bus.
         case waiting
         /// Waits for the store to record the start.
@@ -21,13 +21,13 @@ struct QueueWorld {
         case running
     }
 
-    struct RunningTask: Hashable {
+    struct RunningTask {
         var claimed: Claims.Claimed
         var stage = TaskStage.waiting
         var isCancelled = false
     }
 
-    struct Worker: Hashable {
+    struct Worker {
         var core: QueueCore
         var id: WorkerID?
         var turn: StoreTurn?
@@ -42,8 +42,8 @@ struct QueueWorld {
         var hasEnded = false
         /// The store failed in its last turn.
         var isFailing = false
-        /// The time of the last reconnect.
-        var edge: Int64?
+        /// The store's time of the last reconnect.
+        var edge: StoreInstant?
         var followed: Set<QueueCore.Reach> = []
     }
 
@@ -51,21 +51,29 @@ struct QueueWorld {
     static let finalSteps = "everything goes well"
     private(set) var store = MemoryStoreState()
     /// The claims whose attempts were allowed to start.
-    private var started: [JobTicket: WorkerID] = [:]
+    private(set) var started: [JobTicket: WorkerID] = [:]
+    /// The claims whose handlers were called.
+    private(set) var ran: Set<JobTicket> = []
+    /// The claims of whose attempts the store has a result.
+    private(set) var resolved: Set<JobTicket> = []
     /// The number of crashes between the start of an attempt and the record of its result.
     private(set) var crashes: [DurableJobID: Int] = [:]
     /// The time for which the machine was suspended, in nanoseconds: leases stand still meanwhile.
-    private var suspended: Int64 = 0
-    /// The wall clock's error.
-    private var clockError = 0.0
+    private(set) var suspended: Int64 = 0
+    /// The wall clock's error, in seconds.
+    private var clockError: Int64 = 0
+    private var boots = 0
+    private var bootBegan: Int64 = 0
+    private(set) var clock = StoreClock(StoreClock.Reading(bootID: "0", boot: 0, wall: Self.firstWall))
+    /// The time in nanoseconds; workers of every boot use it.
     private(set) var now: Int64 = 0
     private(set) var workers: [Worker] = []
     private(set) var ids: [DurableJobID] = []
     /// The number of successes that the store has accepted: those whose claim was still valid.
     private(set) var done: [DurableJobID: Int] = [:]
-    private var refused: Set<JobTicket> = []
+    private(set) var refused: Set<JobTicket> = []
     /// The jobs whose cancellation was answered with `cancelled`.
-    private var cancelled: Set<DurableJobID> = []
+    private(set) var cancelled: Set<DurableJobID> = []
     private var generator: SplitMix64
     private(set) var overlaps = 0
     private(set) var trail: [String] = []
@@ -89,11 +97,18 @@ struct QueueWorld {
     }
 
     private var busTime: BusTime { BusTime(nanoseconds: now) }
-    private var date: Date { Date(timeIntervalSince1970: Double(now) / 1e9 + clockError) }
+    /// The wall-clock time of the start, after which ``StoreClock`` believes the wall clock: in 2026.
+    private static let firstWall: Int64 = 1_770_000_000_000_000_000
+    private static let second: Int64 = 1_000_000_000
+
+    /// The reading of the machine's clocks.
+    var reading: StoreClock.Reading {
+        StoreClock.Reading(bootID: "\(boots)", boot: now - bootBegan, wall: Self.firstWall + now + clockError * Self.second)
+    }
 
     private mutating func touchStore() {
-        let time = StoreInstant(nanoseconds: now)
-        store.advance(to: time, leaseTime: time.advanced(by: .nanoseconds(-suspended)), date: date)
+        let (time, reading) = (StoreInstant(nanoseconds: now), reading)
+        store.advance(to: clock.advance(to: reading), leaseTime: time.advanced(by: .nanoseconds(-suspended)), date: reading.date)
     }
 
     mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
@@ -102,15 +117,19 @@ struct QueueWorld {
         store.positions[id].map { store.durable(store.jobs[$0]) }
     }
 
+    /// The store's row of a job, which is quicker than its public form.
+    func row(_ id: DurableJobID) -> StoredJob? { store.positions[id].map { store.jobs[$0] } }
+
     // MARK: - Steps
 
     /// Adds a job, which may have crashed before.
     mutating func push(
-        serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0
+        serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0,
+        isRepeatable: Bool = true
     ) throws {
         var job = NewJob(queue: "default", kind: "kind", payload: Data())
         job.id = DurableJobID(milliseconds: UInt64(ids.count), using: &generator)
-        (job.serialKey, job.unique, job.priority) = (serialKey, unique, priority)
+        (job.serialKey, job.unique, job.priority, job.isRepeatable) = (serialKey, unique, priority, isRepeatable)
         touchStore()
         let receipt = try store.push([job], limit: nil)[0]
         if receipt.id == job.id { ids.append(job.id) }
@@ -128,34 +147,6 @@ struct QueueWorld {
         if outcome == .cancelled { cancelled.insert(ids[number]) }
         note("cancel \(number): \(outcome)")
         try hint()
-    }
-
-    /// Hashes everything that further steps depend on.
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(workers)
-        hasher.combine(now)
-        hasher.combine(suspended)
-        hasher.combine(clockError)
-        for id in ids {
-            guard let position = store.positions[id] else { continue }
-            let row = store.jobs[position]
-            var job = store.durable(row)
-            // For people only.
-            (job.created, job.finished) = (.distantPast, nil)
-            hasher.combine(job)
-            hasher.combine(row.claim)
-            hasher.combine(row.worker)
-            hasher.combine(row.isStarted)
-            hasher.combine(done[id])
-            hasher.combine(cancelled.contains(id))
-            hasher.combine(crashes[id])
-            hasher.combine(started[JobTicket(id: id, claim: row.claim)])
-        }
-        for (id, worker) in store.workers.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            hasher.combine(id)
-            hasher.combine(worker.leaseEnd)
-        }
-        hasher.combine(store.lastClaim)
     }
 
     /// Tells every worker that the store has changed.
@@ -210,6 +201,9 @@ struct QueueWorld {
             for (result, isValid) in zip(turn.writes.results, accepted) where isValid && result.outcome == .succeeded {
                 done[result.ticket.id, default: 0] += 1
             }
+            for (result, isValid) in zip(turn.writes.results, accepted) where isValid && !result.hasUnknownOutcome {
+                resolved.insert(result.ticket)
+            }
             reply.results = accepted
         }
         if !turn.writes.givenBack.isEmpty {
@@ -233,7 +227,10 @@ struct QueueWorld {
             reply.cancelled = status.cancelled
         }
         reply.hasLooked = true
-        if turn.expires { reply.expired = store.expire(queue: "default", limit: 10) }
+        if turn.expires {
+            try part()
+            reply.expired = store.expire(queue: "default", limit: 10)
+        }
         if let request = turn.claim {
             try part()
             guard let claims = store.claim(request) else { throw unknown }
@@ -241,7 +238,8 @@ struct QueueWorld {
         }
         if turn.prunes { reply.pruned = 0 }
         if turn.unregisters {
-            store.end(worker, countsCrashes: false)
+            try part()
+            store.end(worker, .unregistered)
             reply.isUnregistered = true
         }
     }
@@ -279,21 +277,26 @@ struct QueueWorld {
     mutating func setOpen(_ isOpen: Bool, of number: Int) throws {
         guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
         workers[number].isOpen = isOpen
-        if isOpen, !workers[number].followed.isEmpty { workers[number].edge = now }
+        if isOpen, !workers[number].followed.isEmpty { workers[number].edge = store.now }
         note("\(number) is \(isOpen ? "open" : "closed")")
         for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
 
     /// Suspends the machine, and resumes it.
     mutating func suspend(for seconds: Int64) throws {
-        suspended += seconds * 1_000_000_000
+        suspended += seconds * Self.second
         note("suspended")
         try advance(by: seconds)
     }
 
     mutating func advance(by seconds: Int64) throws {
-        now += seconds * 1_000_000_000
         note("\(seconds) s pass")
+        try advance(to: now + seconds * Self.second)
+    }
+
+    /// Lets time pass, and runs the timers that are due.
+    mutating func advance(to time: Int64) throws {
+        now = time
         touchStore()
         for number in workers.indices where !workers[number].isStopped && workers[number].wakeAt <= busTime {
             workers[number].wakeAt = .never
@@ -302,18 +305,24 @@ struct QueueWorld {
         try tellHints()
     }
 
+    /// The duration of a reboot in seconds, which only the wall clock tells.
+    private static let bootTime: Int64 = 2
+
     /// Kills a worker's process, and starts another one.
     mutating func crash(_ number: Int, reboots: Bool = false) throws {
         touchStore()
         note(reboots ? "reboot" : "crash of \(number)")
         if reboots {
+            now += Self.bootTime * Self.second
+            (boots, bootBegan) = (boots + 1, now)
+            touchStore()
             store.endAllWorkers()
             for other in workers.indices { workers[other] = Worker(core: Self.core()) }
             for other in workers.indices { try begin(other) }
         } else {
             if let id = workers[number].id {
                 for (ticket, worker) in started where worker == id && isValid(ticket) { crashes[ticket.id, default: 0] += 1 }
-                store.end(id, countsCrashes: true)
+                store.end(id, .crashed)
             }
             workers[number] = Worker(core: Self.core())
             try begin(number)
@@ -326,12 +335,13 @@ struct QueueWorld {
         guard !workers[number].isStopped, !workers[number].hasEnded else { return }
         note("\(number) shuts down within \(drain) s")
         workers[number].isShuttingDown = true
-        try send(.shutDown(drainEnd: BusTime(nanoseconds: now + drain * 1_000_000_000)), to: number)
+        try send(.shutDown(drainEnd: BusTime(nanoseconds: now + drain * Self.second)), to: number)
     }
 
     /// Moves the wall clock, and no other one.
-    mutating func stepClock(by seconds: Double) {
-        clockError += seconds
+    mutating func stepClock(by seconds: Int64) {
+        // Nanoseconds since 1970 have 64 bits.
+        clockError = min(max(clockError + seconds, -3_000_000_000), 3_000_000_000)
         note("the wall clock moves by \(seconds) s")
         touchStore()
     }
@@ -406,21 +416,36 @@ struct QueueWorld {
             return other.position < job.position && !other.state.isFinal
         }
         if isBehind, isValid(ticket) { throw Broken(description: "a job starts before an earlier one with its serial key") }
+        if !job.isRepeatable, hasUnresolvedRun(ticket.id) {
+            throw Broken(description: "a job that must not be repeated runs again, and its first outcome is unknown")
+        }
+        ran.insert(ticket)
         workers[number].tasks[ticket]?.stage = .running
-        let running = workers.indices.flatMap { index in
-            workers[index].tasks.values.filter { $0.stage == .running && $0.claimed.job.id == ticket.id }.map { (index, $0) }
+        for (index, worker) in workers.enumerated() {
+            for other in worker.tasks.values where other.stage == .running && other.claimed.job.id == ticket.id {
+                guard index != number || other.claimed.claim != ticket.claim else { continue }
+                if isUnderLease(other.claimed.ticket) {
+                    throw Broken(description: "two attempts of one job run under valid leases")
+                }
+                // Only a worker that was stopped beyond its lease may overlap.
+                overlaps += 1
+            }
         }
-        guard running.count > 1 else { return }
-        if running.filter({ isValid($0.1.claimed.ticket) }).count > 1 {
-            throw Broken(description: "two attempts of one job run under valid leases")
-        }
-        // Only a worker that was stopped beyond its lease may overlap.
-        overlaps += 1
     }
+
+    /// True if the handler of a job was called, and the store has no result of it.
+    func hasUnresolvedRun(_ id: DurableJobID) -> Bool { ran.contains { $0.id == id && !resolved.contains($0) } }
+
+    /// True if a claim's attempt was started under a lease that has not ended.
+    func isUnderLease(_ ticket: JobTicket) -> Bool { started[ticket].map { store.workers[$0] != nil } ?? false }
 
     /// True if a claim counts.
     func isValid(_ ticket: JobTicket) -> Bool {
         guard let position = store.positions[ticket.id] else { return false }
         return store.jobs[position].state == .running && store.jobs[position].claim == ticket.claim
     }
+}
+
+extension AttemptResult {
+    fileprivate var hasUnknownOutcome: Bool { outcome == .failed(reason: "outcomeUnknown") }
 }

@@ -62,6 +62,17 @@ extension BrokenStore {
                 standing.holdUntil = first.withLock { $0 }
             }
         },
+        BrokenStore(.explainedBindings, "names no node") { $0.changingExplanations { $0.boundNode = nil } },
+        BrokenStore(.explainedBindings, "names no worker that cannot decode") { warped in
+            warped.changingExplanations { $0.undecodableBy = [] }
+        },
+        BrokenStore(.explainedBindings, "the node stays bound") { warped in
+            let first = Mutex<String?>(nil)
+            return warped.changingExplanations { standing in
+                if let node = standing.boundNode { first.withLock { $0 = node } }
+                if standing.job.softDelay != nil { standing.boundNode = first.withLock { $0 } }
+            }
+        },
         BrokenStore(.explainedClaims, "names no worker") { $0.changingExplanations { $0.worker = nil } },
         BrokenStore(.explainedClaims, "a claim is a start") { warped in
             warped.changingExplanations { $0.isStarted = $0.worker != nil }

@@ -49,7 +49,7 @@ extension BrokenStore {
             var copy = warped
             copy.givingBack = { (tickets, worker) throws(JobStoreError) in
                 let outcome = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: false, hard: nil)
-                _ = try await warped.finish(tickets.map { AttemptResult($0, outcome, counters: .init()) }, by: worker)
+                return try await warped.finish(tickets.map { AttemptResult($0, outcome, counters: .init()) }, by: worker)
             }
             return copy
         },
@@ -83,6 +83,13 @@ extension BrokenStore {
         BrokenStore(.crashes, "results overwrite crashes") { warped in
             warped.changingClaims { claims in for index in claims.jobs.indices { claims.jobs[index].job.counters.crashes = 0 } }
         },
+        BrokenStore(.crashes, "knows the outcome of a crashed attempt") { warped in
+            warped.changingClaims { claims in for index in claims.jobs.indices { claims.jobs[index].job.hasUnknownOutcome = false }
+            }
+        },
+        BrokenStore(.unregistering, "does not know the outcome of what was given back") { warped in
+            warped.changingClaims { claims in for index in claims.jobs.indices { claims.jobs[index].job.hasUnknownOutcome = true } }
+        },
     ]
 
     static let management = [
@@ -110,6 +117,27 @@ extension BrokenStore {
                     outcomes += isRunning ? [.requested] : try await warped.cancel([id])
                 }
                 return outcomes
+            }
+            return copy
+        },
+        BrokenStore(.cancellationRequests, "ends silently") { warped in
+            var copy = warped
+            copy.finishing = { (results, worker) throws(JobStoreError) in
+                try await warped.finish(results, by: worker).map { $0 == .cancelled ? .recorded : $0 }
+            }
+            return copy
+        },
+        BrokenStore(.cancellationRequests, "gives back silently") { warped in
+            var copy = warped
+            copy.givingBack = { (tickets, worker) throws(JobStoreError) in
+                try await warped.giveBack(tickets, by: worker).map { $0 == .cancelled ? .recorded : $0 }
+            }
+            return copy
+        },
+        BrokenStore(.fencing, "accepts what was given back") { warped in
+            var copy = warped
+            copy.givingBack = { (tickets, worker) throws(JobStoreError) in
+                try await warped.giveBack(tickets, by: worker).map { $0 == .refused ? .recorded : $0 }
             }
             return copy
         },
@@ -166,6 +194,19 @@ extension BrokenStore {
             }
             return copy
         },
+        BrokenStore(.pruningLanes, "keeps lanes") { warped in
+            let known = Mutex<[Lane.ID: Lane]>([:])
+            return warped.changingClaims { claims in
+                claims.newLanes = known.withLock { known in
+                    for lane in claims.newLanes { known[lane.id] = lane }
+                    return known.values.sorted { $0.id < $1.id }
+                }
+            }
+        },
+        BrokenStore(.pruningLanes, "deletes lanes of held destinations") { warped in
+            warped.changingClaims { $0.newLanes.removeAll { $0.destination == "held" } }
+        },
+        BrokenStore(.pruningLanes, "does not tell of deleted lanes") { $0.changingClaims { $0.goneLanes = [] } },
         BrokenStore(.hints, "gives no hint") { warped in
             var copy = warped
             copy.hinting = { AsyncStream { _ in } }

@@ -173,6 +173,24 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
             return copy
         },
+        BrokenStore(.undecodable, "gives it to the same worker again") { warped in
+            warped.changingResults { result in
+                if result.outcome == .undecodable { result.outcome = .again(soft: .zero, isNetwork: false, hard: nil) }
+            }
+        },
+        BrokenStore(.undecodable, "makes all workers wait") { warped in
+            warped.changingResults { result in
+                if result.outcome == .undecodable { result.outcome = .again(soft: .seconds(7200), isNetwork: false, hard: nil) }
+            }
+        },
+        BrokenStore(.undecodable, "binds its node") { warped in
+            warped.changingResults { result in
+                if result.outcome == .undecodable { result.outcome = .again(soft: .seconds(1e6), isNetwork: true, hard: nil) }
+            }
+        },
+        BrokenStore(.undecodable, "forgets it with a new payload's arrival") { warped in
+            warped.changingPushed { if case .replace(let key) = $0.unique { $0.unique = .keep(key) } }
+        },
         BrokenStore(.hardDelays, "forgets the server's order") { warped in
             warped.changingResults { result in
                 if case .again(let soft, let isNetwork, _) = result.outcome {
@@ -269,6 +287,26 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 let isRunning = try await warped.find(JobFilter()).contains { $0.state == .running }
                 for index in jobs.indices where isRunning { jobs[index].unique = jobs[index].unique.map { .append($0.key) } }
                 return try await warped.push(jobs, limit: limit)
+            }
+            return copy
+        },
+        BrokenStore(.uniqueBatches, "looks at earlier pushes only") { warped in
+            var copy = warped
+            copy.pushing = { (jobs, limit) throws(JobStoreError) in
+                var (jobs, seen) = (jobs, Set<String>())
+                for index in jobs.indices {
+                    guard let key = jobs[index].unique?.key else { continue }
+                    if !seen.insert(key).inserted { jobs[index].unique = nil }
+                }
+                return try await warped.push(jobs, limit: limit)
+            }
+            return copy
+        },
+        BrokenStore(.uniqueBatches, "gives the identities of the pushed jobs") { warped in
+            var copy = warped
+            copy.pushing = { (jobs, limit) throws(JobStoreError) in
+                let receipts = try await warped.push(jobs, limit: limit)
+                return zip(jobs, receipts).map { PushReceipt(id: $0.id, outcome: $1.outcome) }
             }
             return copy
         },

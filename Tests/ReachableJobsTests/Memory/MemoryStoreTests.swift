@@ -75,6 +75,27 @@ struct MemoryStoreTests {
         #expect(try await desk.names() == ["urgent", "bulk", "normal"])
     }
 
+    @Test func destinationsThatComeOnceLeaveNothing() async throws {
+        let desk = try await StoreDesk()
+        let jobs = (0..<10_000).map { number in
+            var job = NewJob(queue: "q", kind: "k", payload: Data())
+            job.destination = "host \(number)"
+            return job
+        }
+        for _ in 0..<2 {
+            _ = try await desk.store.push(
+                jobs.map { job in
+                    var job = job
+                    job.id = DurableJobID()
+                    return job
+                }, limit: nil)
+            for claimed in try await desk.claim(.max).jobs { try await desk.finish(claimed, .succeeded, hold: .seconds(1)) }
+            try await desk.pass(.seconds(2))
+            while try await desk.store.prune(Retention(succeeded: .zero, failed: .zero), limit: 1000) > 0 {}
+            #expect(try await desk.claim(0).newLanes == [])
+        }
+    }
+
     @Test func leaseEndsWithoutHeartbeat() async throws {
         var desk = try await StoreDesk()
         try await desk.push("a")
@@ -87,7 +108,7 @@ struct MemoryStoreTests {
         #expect(again.claim > claimed.claim)
         #expect(again.job.counters.crashes == 0)
         let result = AttemptResult(claimed.ticket, .succeeded, counters: .init())
-        #expect(try await desk.store.finish([result], by: old) == [false])
+        #expect(try await desk.store.finish([result], by: old) == [.refused])
         await #expect(throws: JobStoreError.self) { try await desk.store.extend(old) }
     }
 

@@ -43,7 +43,7 @@ struct StoreDesk {
     @discardableResult
     func finish(_ claimed: Claims.Claimed, _ outcome: AttemptResult.Outcome, hold: Duration? = nil) async throws -> Bool {
         let result = AttemptResult(claimed.ticket, outcome, counters: claimed.job.counters, holdsDestination: hold)
-        return try await store.finish([result], by: worker)[0]
+        return try await store.finish([result], by: worker)[0] != .refused
     }
 
     /// Lets time pass in steps in which the worker extends its lease.

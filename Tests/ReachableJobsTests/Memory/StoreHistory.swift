@@ -98,11 +98,11 @@ struct StoreHistory {
             lanes.append(
                 .init(lane: entry.lane.id, limit: chance(70) ? .max : Int.random(in: 0...2, using: &generator), edge: edge))
         }
-        if chance(5) { lanes.append(.init(lane: 99)) }
+        if chance(20) { lanes.append(.init(lane: Lane.ID.random(in: 1...oracle.lastLane + 1, using: &generator))) }
         if chance(5), let first = lanes.first { lanes.append(first) }
         let request = ClaimRequest(
             worker: worker, limit: Int.random(in: 0...4, using: &generator), lanes: lanes.shuffled(using: &generator),
-            lastKnownLane: Lane.ID.random(in: 0...Lane.ID(oracle.lanes.count), using: &generator))
+            lastKnownLane: Lane.ID.random(in: 0...oracle.lastLane, using: &generator))
         let answer = try? await store.claim(request)
         calls.append("claim \(request) -> \(answer?.jobs.map(\.job.position) ?? [])")
         tickets += (answer?.jobs ?? []).map { ($0.ticket, worker) }
@@ -123,7 +123,7 @@ struct StoreHistory {
         let outcome: AttemptResult.Outcome = pick([
             .succeeded, .succeeded, .cancelled, .failed(reason: "attempts"),
             .again(soft: duration(), isNetwork: isNetwork, hard: nil), .again(soft: .zero, isNetwork: isNetwork, hard: nil),
-            .again(soft: duration(), isNetwork: isNetwork, hard: duration()),
+            .again(soft: duration(), isNetwork: isNetwork, hard: duration()), .undecodable,
         ])
         var counters = oracle.jobs.first { $0.job.id == ticket.id }?.job.counters ?? .init()
         (counters.charged, counters.crashes) = (counters.charged + 1, 77)
@@ -132,15 +132,19 @@ struct StoreHistory {
         )
         calls.append("finish \(result)")
         let (found, wanted) = (try await store.finish([result], by: worker), oracle.finish(result, worker))
-        return found == [wanted] ? nil : "finish gave \(found)"
+        return found == [wanted] ? nil : "finish gave \(found), wanted \(wanted)"
     }
 
     private mutating func giveBack() async throws -> String? {
         guard let (ticket, worker) = anyTicket() else { return nil }
         calls.append("giveBack \(ticket)")
-        try await store.giveBack([ticket], by: worker)
-        if let index = oracle.index(of: ticket, worker) { oracle.free(index) }
-        return nil
+        let found = try await store.giveBack([ticket], by: worker)
+        var wanted = FinishOutcome.refused
+        if let index = oracle.index(of: ticket, worker) {
+            oracle.free(index)
+            wanted = oracle.jobs[index].job.state == .cancelled ? .cancelled : .recorded
+        }
+        return found == [wanted] ? nil : "giveBack gave \(found), wanted \(wanted)"
     }
 
     private mutating func cancel() async throws -> String? {
@@ -196,7 +200,7 @@ struct StoreHistory {
             for id in oracle.workers.keys { oracle.end(id, isCrash: false) }
         } else if choice < 4, let id = anyWorker() {
             if choice == 1 { store.crash(id) } else { try await store.unregister(id) }
-            oracle.end(id, isCrash: choice == 1)
+            oracle.end(id, isCrash: choice == 1, isOrderly: choice != 1)
         } else {
             let queue = chance(80) ? "q" : "other"
             let node = chance(70) ? "n" : "m"
@@ -233,6 +237,7 @@ struct StoreHistory {
             return "prune deleted \(count) of \(limit) jobs at \(oracle.now) and left \(left)"
         }
         oracle.jobs.removeAll { deleted.contains($0.job.id) }
+        if limit > 0 { oracle.pruneLanes() }
         return nil
     }
 

@@ -21,6 +21,9 @@ extension StoreOracle {
         if answer.isPaused != isPaused { return "isPaused is \(answer.isPaused)" }
         let new = lanes.filter { $0.queue == queue && $0.lane.id > request.lastKnownLane }.map(\.lane)
         if answer.newLanes != new { return "new lanes are \(answer.newLanes), not \(new)" }
+        let gone =
+            isPaused ? [] : request.lanes.map(\.lane).filter { id in !lanes.contains { $0.queue == queue && $0.lane.id == id } }
+        if answer.goneLanes != Set(gone) { return "gone lanes are \(answer.goneLanes), not \(gone)" }
         var open: [Lane.ID: Open] = [:]
         for lane in request.lanes where !isPaused && open[lane.lane] == nil {
             guard lanes.contains(where: { $0.lane.id == lane.lane && $0.queue == queue }) else { continue }
@@ -28,7 +31,7 @@ extension StoreOracle {
         }
         workers[request.worker]?.lanes = Set(open.keys)
         for index in jobs.indices where open[lane(of: jobs[index].job)] != nil && !jobs[index].isSeen {
-            jobs[index].isSeen = mayRun(index, edge: nil, node: nil)
+            jobs[index].isSeen = mayRun(index, edge: nil)
         }
         for claimed in answer.jobs {
             if let flaw = take(claimed, request.worker, &open) { return flaw }
@@ -36,17 +39,23 @@ extension StoreOracle {
         if answer.jobs.count > request.limit { return "\(answer.jobs.count) jobs exceed the limit" }
         let left = jobs.indices.filter { index in
             guard let lane = open[lane(of: jobs[index].job)] else { return false }
-            return hold(jobs[index].job) <= now && mayRun(index, edge: lane.edge, node: node)
+            return hold(jobs[index].job) <= now && mayRun(index, edge: lane.edge, node: node, worker: request.worker)
         }
         let claimable = left.filter { (open[lane(of: jobs[$0].job)]?.remaining ?? 0) > 0 }
         if answer.jobs.count < request.limit, !claimable.isEmpty { return "\(claimable.count) more jobs could be claimed" }
         if answer.hasMore == left.isEmpty { return "hasMore is \(answer.hasMore), \(left.count) jobs are left" }
-        return checkNextDue(answer, open, node)
+        return checkNextDue(answer, open, node, request.worker)
     }
 
-    /// Returns true if a job is available, and nothing but a server's hold delays it.
-    private func mayRun(_ index: Int, edge: StoreInstant?, node: String?) -> Bool {
+    /// Returns true if a job is available, and nothing but a server's hold delays it, on a node and worker or on all.
+    private func mayRun(_ index: Int, edge: StoreInstant?, node: String? = nil, worker: WorkerID? = nil) -> Bool {
         jobs[index].job.state == .available && due(index, edge: edge, node: node) <= now && !isBlocked(index)
+            && !isWithheld(index, from: worker)
+    }
+
+    /// Returns true if a worker could not decode a job; `nil` for any worker.
+    private func isWithheld(_ index: Int, from worker: WorkerID?) -> Bool {
+        worker.map(jobs[index].undecodableBy.contains) ?? !jobs[index].undecodableBy.isEmpty
     }
 
     private mutating func take(
@@ -56,11 +65,14 @@ extension StoreOracle {
         let job = jobs[index].job
         let (place, node) = (lane(of: job), workers[worker]?.node)
         guard let lane = open[place], lane.remaining > 0 else { return "\(job.position) is of a closed lane" }
-        guard mayRun(index, edge: lane.edge, node: node), hold(job) <= now else { return "\(job.position) may not run" }
+        guard mayRun(index, edge: lane.edge, node: node, worker: worker), hold(job) <= now else {
+            return "\(job.position) may not run"
+        }
         guard claimed.claim > jobs[index].claim else { return "\(job.position) has an old number" }
         let better = jobs.indices.first { other in
             guard other != index, let lane = open[self.lane(of: jobs[other].job)], lane.remaining > 0 else { return false }
-            return isCertainlyBefore(other, index) && mayRun(other, edge: lane.edge, node: node) && hold(jobs[other].job) <= now
+            return isCertainlyBefore(other, index) && mayRun(other, edge: lane.edge, node: node, worker: worker)
+                && hold(jobs[other].job) <= now
         }
         if let better { return "\(job.position) was claimed before \(jobs[better].job.position)" }
         open[place]?.remaining -= 1
@@ -79,15 +91,16 @@ extension StoreOracle {
         return priority == .bulk && runnable >= Self.ageing ? .normal : priority
     }
 
-    private func checkNextDue(_ answer: Claims, _ open: [Lane.ID: Open], _ node: String) -> String? {
+    private func checkNextDue(_ answer: Claims, _ open: [Lane.ID: Open], _ node: String, _ worker: WorkerID) -> String? {
         let times = jobs.indices.compactMap { index -> StoreInstant? in
             let job = jobs[index].job
             guard job.state == .available, !isBlocked(index), let lane = open[lane(of: job)] else { return nil }
+            if isWithheld(index, from: worker) { return nil }
             let time = max(due(index, edge: lane.edge, node: node), hold(job))
             return time > now ? time : nil
         }
         let wanted = times.min()
-        // A delay that a server ordered together with a network failure is the only one that may end earlier than told.
+        // Told too early: a server's order together with a network failure, and the latter's delay if this worker cannot decode it.
         if answer.nextDue == wanted { return nil }
         if let found = answer.nextDue, found > now, answer.hasMore || hasTwoDelays(open) {
             return wanted.map { found <= $0 } ?? true ? nil : "nextDue is \(found), not \(wanted as Any)"
@@ -96,6 +109,9 @@ extension StoreOracle {
     }
 
     private func hasTwoDelays(_ open: [Lane.ID: Open]) -> Bool {
-        jobs.contains { $0.job.softDelay?.isNetwork == true && $0.job.hardUntil != nil && open[lane(of: $0.job)] != nil }
+        jobs.contains { entry in
+            let isDouble = entry.job.hardUntil != nil || !entry.undecodableBy.isEmpty
+            return entry.job.softDelay?.isNetwork == true && isDouble && open[lane(of: entry.job)] != nil
+        }
     }
 }

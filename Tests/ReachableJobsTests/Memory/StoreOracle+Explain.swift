@@ -10,10 +10,13 @@ extension StoreOracle {
             job.isBlocked = isBlocked(index)
             job.payload = Data()
             let hold = hold(job)
+            let isCutOff = job.softDelay.map { $0.isNetwork && $0.until > now } ?? false
             return JobStanding(
                 job: job, isPaused: paused.contains(job.queue), workers: workers.values.count { $0.queue == job.queue },
                 holdUntil: hold > now ? hold : nil, blockers: job.state == .available ? blockers(of: job) : [],
-                worker: jobs[index].worker, isStarted: jobs[index].isStarted, now: now)
+                worker: jobs[index].worker, isStarted: jobs[index].isStarted, now: now,
+                boundNode: isCutOff ? jobs[index].boundNode : nil,
+                undecodableBy: job.state == .available ? jobs[index].undecodableBy : [])
         }
     }
 

@@ -19,6 +19,8 @@ struct StoreOracle {
         var isStarted = false
         /// The node that its network delay binds; `nil` for all.
         var boundNode: String?
+        /// The workers that could not decode it.
+        var undecodableBy: Set<WorkerID> = []
         var ended: StoreInstant?
         /// The bounds of its runnable time: the store may begin to count when a claim has seen that the job may run.
         var least = Duration.zero
@@ -36,6 +38,7 @@ struct StoreOracle {
     let date: Date
     var jobs: [Job] = []
     var lanes: [(queue: String, lane: Lane)] = []
+    private(set) var lastLane: Lane.ID = 0
     var workers: [WorkerID: Worker] = [:]
     var holds: [Site: StoreInstant] = [:]
     var paused: Set<String> = []
@@ -103,10 +106,12 @@ struct StoreOracle {
         for (id, worker) in workers where worker.leaseEnd <= now { end(id, isCrash: false) }
     }
 
-    mutating func end(_ id: WorkerID, isCrash: Bool) {
+    mutating func end(_ id: WorkerID, isCrash: Bool, isOrderly: Bool = false) {
         workers[id] = nil
+        for index in jobs.indices { jobs[index].undecodableBy.remove(id) }
         for index in jobs.indices where jobs[index].worker == id {
             if isCrash, jobs[index].isStarted { jobs[index].job.counters.crashes += 1 }
+            if !isOrderly, jobs[index].isStarted { jobs[index].job.hasUnknownOutcome = true }
             free(index)
         }
     }
@@ -162,6 +167,7 @@ struct StoreOracle {
                 jobs[last].job.idempotencyKey = fresh.idempotencyKey
                 jobs[last].job.traceContext = fresh.traceContext
                 jobs[last].isSeen = false
+                jobs[last].undecodableBy = []
                 addLane(jobs[last].job)
                 return PushReceipt(id: jobs[last].job.id, outcome: .replaced)
             }
@@ -174,8 +180,9 @@ struct StoreOracle {
 
     private mutating func addLane(_ job: DurableJob) {
         guard lane(of: job) == 0 else { return }
+        lastLane += 1
         let lane = Lane(
-            id: Lane.ID(lanes.count + 1), kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
+            id: lastLane, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
         lanes.append((job.queue, lane))
     }
 
@@ -190,8 +197,9 @@ struct StoreOracle {
         return true
     }
 
-    mutating func finish(_ result: AttemptResult, _ worker: WorkerID) -> Bool {
-        guard let index = index(of: result.ticket, worker) else { return false }
+    mutating func finish(_ result: AttemptResult, _ worker: WorkerID) -> FinishOutcome {
+        guard let index = index(of: result.ticket, worker) else { return .refused }
+        let isUnwanted = jobs[index].job.isCancelRequested
         let crashes = jobs[index].job.counters.crashes
         jobs[index].job.counters = result.counters
         jobs[index].job.counters.crashes = crashes
@@ -220,8 +228,14 @@ struct StoreOracle {
                 jobs[index].job.hardUntil = hard.map { now.advanced(by: $0) }
                 set(index, .available)
             }
+        case .undecodable:
+            jobs[index].undecodableBy.insert(worker)
+            if jobs[index].job.isCancelRequested { finish(index, .cancelled) } else { set(index, .available) }
         }
-        return true
+        return switch result.outcome {
+        case .again, .undecodable: isUnwanted ? .cancelled : .recorded
+        case .succeeded, .failed, .cancelled: .recorded
+        }
     }
 
     mutating func cancel(_ id: DurableJobID) -> CancelOutcome {
@@ -245,6 +259,7 @@ struct StoreOracle {
         set(index, .available)
         (jobs[index].job.counters, jobs[index].job.softDelay, jobs[index].job.hardUntil) = (.init(), nil, nil)
         (jobs[index].job.failureReason, jobs[index].job.finished, jobs[index].ended) = (nil, nil, nil)
+        (jobs[index].undecodableBy, jobs[index].job.hasUnknownOutcome) = ([], false)
         if let deadline = jobs[index].job.deadline, deadline <= now { jobs[index].job.deadline = nil }
         return true
     }
@@ -263,6 +278,15 @@ struct StoreOracle {
             }
         }
         return Set(found.map(\.job.id))
+    }
+
+    /// Deletes the lanes without jobs that no server's order holds.
+    mutating func pruneLanes() {
+        let used = Set(jobs.map { lane(of: $0.job) })
+        lanes = lanes.filter { entry in
+            let site = Site(queue: entry.queue, scope: entry.lane.scope, destination: entry.lane.destination)
+            return holds[site, default: now] > now || used.contains(entry.lane.id)
+        }
     }
 
     /// The jobs as a store returns them.

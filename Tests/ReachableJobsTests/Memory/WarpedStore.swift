@@ -10,8 +10,8 @@ struct WarpedStore: JobStore {
     var claiming: @Sendable (ClaimRequest) async throws(JobStoreError) -> Claims
     var expiring: @Sendable (String, Int) async throws(JobStoreError) -> ExpiredJobs
     var starting: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [Bool]
-    var finishing: @Sendable ([AttemptResult], WorkerID) async throws(JobStoreError) -> [Bool]
-    var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> Void
+    var finishing: @Sendable ([AttemptResult], WorkerID) async throws(JobStoreError) -> [FinishOutcome]
+    var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [FinishOutcome]
     var cancelling: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
     var retrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
     var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
@@ -54,10 +54,10 @@ struct WarpedStore: JobStore {
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         try await starting(tickets, worker)
     }
-    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try await finishing(results, worker)
     }
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try await givingBack(tickets, worker)
     }
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await cancelling(ids) }

@@ -79,6 +79,32 @@ import Testing
         }
     }
 
+    @Test func pushOfSeveralJobsHasARuleForEach() async throws {
+        try await inWorld { world, store in
+            let queue = Process(world, store).queue
+            let first = try await queue.push(Upload("a"), unique: .keep("a")).id
+            let events = queue.events
+            let receipts = try await queue.push(
+                ["a", "b", "b", "c"].map { Upload($0) }, uniqueBy: { $0.file == "c" ? nil : .keep($0.file) })
+            #expect(receipts.map(\.outcome) == [.kept, .added, .kept, .added])
+            #expect(receipts[0].id == first && receipts[1].id == receipts[2].id)
+            #expect(try await queue.jobs().compactMap { $0.parameters(as: Upload.self)?.file } == ["a", "b", "c"])
+            var told: [DurableJobID?] = []
+            for await event in events.prefix(4) { told.append(event.job) }
+            #expect(told == receipts.map(\.id))
+            // All or none.
+            var configuration = JobQueue.Configuration()
+            configuration.maxJobs = 4
+            let small = JobQueue(store, bus: world.bus, configuration: configuration)
+            await #expect(throws: JobStoreError.self) {
+                try await small.push([Upload("d"), Upload("e")], uniqueBy: { .keep($0.file) })
+            }
+            #expect(try await queue.jobs().count == 3)
+            #expect(
+                try await small.push([Upload("d"), Upload("a")], uniqueBy: { .keep($0.file) }).map(\.outcome) == [.added, .kept])
+        }
+    }
+
     @Test func aJobOfAnEarlierProcessRuns() async throws {
         try await inWorld { world, store in
             let first = Process(world, store)
@@ -169,6 +195,34 @@ import Testing
         }
     }
 
+    private struct Lost: Error {}
+
+    /// Two failures, then one of the network, then another one.
+    @Test(arguments: [(RetryPolicy.ReconnectRule.automatic, 1), (.keepBackoff, 3)])
+    func reconnectStartsTheBackoffOver(rule: RetryPolicy.ReconnectRule, index: Int) async throws {
+        try await inWorld { world, store in
+            let policy = Self.policy.giveUpAfter(maxAttempts: nil).onReconnect(rule).classify { $0 is Lost ? .network : nil }
+            let process = Process(world, store, policy) { _, attempt in
+                if attempt.number == 3 { throw Lost() }
+                throw Trouble()
+            }
+            let running = world.start { await process.queue.run() }
+            try await process.queue.push(Upload("a"))
+            await world.clock.advance(by: .seconds(3))
+            #expect(process.log.all == ["a 1", "a 2", "a 3"])
+            try world.network.pull("eth0")
+            await world.clock.advance(by: .milliseconds(100))
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(process.log.all.last == "a 4")
+            let job = try #require(await process.queue.jobs().first)
+            #expect(job.counters.failureIndex == index && job.counters.charged == 3)
+            #expect(job.softDelay.map { $0.since.duration(to: $0.until) } == .seconds(1 << (index - 1)))
+            running.cancel()
+            await running.value
+        }
+    }
+
     @Test func serialJobsRunOneAfterTheOther() async throws {
         try await inWorld { world, store in
             let process = Process(world, store) { file, attempt in if file == "a", attempt.number == 1 { throw Trouble() } }
@@ -199,6 +253,57 @@ import Testing
             #expect(reports.all == ["deadline"])
             running.cancel()
             await running.value
+        }
+    }
+
+    private struct Call: JobParameters {
+        static let jobName = "call"
+        var address: String
+        var options: DurableOptions { DurableOptions(to: IPAddress(address).map(Scope.address) ?? .internet) }
+    }
+
+    /// The same kind and version in the next release, which can decode what this one pushed.
+    private struct NextUpload: JobParameters {
+        static let jobName = "upload"
+        var file: String
+    }
+
+    /// The same kind and version in a release that cannot.
+    private struct BadUpload: JobParameters {
+        static let jobName = "upload"
+        var file: Int
+    }
+
+    @Test func undecodableJobWaitsForTheNextWorkerOnly() async throws {
+        try await inWorld { world, store in
+            let (old, next) = (JobQueue(store, bus: world.bus), JobQueue(store, bus: world.bus))
+            let log = Log()
+            old.registerJob(parameters: BadUpload.self, policy: Self.policy) { _, _ in log.note("decoded") }
+            next.registerJob(parameters: NextUpload.self, policy: Self.policy) { upload, _ in log.note(upload.file) }
+            let retries = Log()
+            let events = old.events
+            let listening = world.start {
+                for await event in events { if case .willRetry(let error) = event.kind { retries.note(error ?? "-") } }
+            }
+            let oldRun = world.start { await old.run() }
+            let id = try await old.push(NextUpload(file: "a")).id
+            await world.clock.advance(by: .seconds(7200))
+            let words = ["waits for a worker that can decode version 1 of the kind 'upload'"]
+            #expect(try await old.waitingFor(id) == words)
+            #expect(try await next.waitingFor(id) == words)
+            let job = try #require(await old.jobs().first)
+            #expect(job.counters == DurableJob.Counters() && job.state == .available)
+            // It was tried once.
+            #expect(retries.all == ["the payload of version 1 cannot be decoded; next: register a handler that can"])
+            let nextRun = world.start { await next.run() }
+            await world.settle()
+            #expect(log.all == ["a"])
+            #expect(try await states(next) == [.succeeded])
+            for run in [oldRun, nextRun] {
+                run.cancel()
+                await run.value
+            }
+            await listening.value
         }
     }
 
@@ -253,6 +358,36 @@ import Testing
         }
     }
 
+    /// The worker does not hear of the request: the store decides when the claim ends.
+    @Test(arguments: [true, false]) func requestedCancellationIsToldOnce(endsItself: Bool) async throws {
+        try await inWorld { world, store in
+            var silent = WarpedStore(store)
+            silent.hinting = { AsyncStream { _ in } }
+            let process = Process(world, silent) { [clock = world.clock] _, _ in
+                try await clock.sleep(for: .seconds(endsItself ? 5 : 1_000_000))
+                throw Trouble()
+            }
+            let id = try await process.queue.push(Upload("a")).id
+            let events = process.queue.events
+            let running = world.start { await process.queue.run() }
+            await world.settle()
+            #expect(try await store.cancel([id]) == [.requested])
+            // Before the heartbeat tells of the request.
+            if endsItself { await world.clock.advance(by: .seconds(5)) }
+            running.cancel()
+            await running.value
+            #expect(try await states(process.queue) == [.cancelled])
+            var ends: [String] = []
+            for await event in events {
+                switch event.kind {
+                case .cancelled, .willRetry, .succeeded, .failed: ends.append("\(event.kind)")
+                default: break
+                }
+            }
+            #expect(ends == ["cancelled"])
+        }
+    }
+
     @Test func unknownKindsAndVersionsWait() async throws {
         try await inWorld { world, store in
             let process = Process(world, store)
@@ -271,7 +406,7 @@ import Testing
                 try await process.queue.pending(jobs.map(\.id)).map(\.reason) == [
                     "waits for a worker with the kind 'unknown': it is not registered here",
                     "waits for a worker with version 2 of the kind 'upload': registered here is 1",
-                    "its payload of version 1 cannot be decoded here: the next try is in 3540 s",
+                    "waits for a worker that can decode version 1 of the kind 'upload'",
                 ])
             // Neither a reboot nor another day changes that.
             await world.clock.advance(by: .seconds(86_400))
@@ -284,7 +419,7 @@ import Testing
     @Test func aRefusedSuccessIsNotPublishedAsOne() async throws {
         try await inWorld { world, store in
             var refusing = WarpedStore(store)
-            refusing.finishing = { (results, _) throws(JobStoreError) in results.map { _ in false } }
+            refusing.finishing = { (results, _) throws(JobStoreError) in results.map { _ in .refused } }
             let process = Process(world, refusing)
             let (events, seen) = (process.queue.events, Log())
             let listening = world.start { for await event in events { seen.note("\(event.kind)") } }
@@ -310,6 +445,34 @@ import Testing
             #expect(process.log.all == ["a 1", "b 1"])
             await world.clock.advance(by: .seconds(1))
             #expect(process.log.all == ["a 1", "b 1", "c 1"])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func workerForgetsLanesThatAreGone() async throws {
+        try await inWorld { world, store in
+            let named = Mutex(0)
+            let counting = WarpedStore(store).changingRequests({ request in named.withLock { $0 = request.lanes.count } })
+            var configuration = JobQueue.Configuration()
+            configuration.retention = Retention(succeeded: .seconds(60), failed: .seconds(60))
+            let queue = JobQueue(counting, bus: world.bus, configuration: configuration)
+            queue.registerJob(parameters: Call.self) { _, _ in }
+            let running = world.start { await queue.run() }
+            let addresses = (1...9).map { "192.0.2.\($0)" }
+            try await queue.push(addresses.map { Call(address: $0) })
+            await world.settle()
+            #expect(named.withLock { $0 } == 9)
+            await world.clock.advance(by: .seconds(1200))
+            // The next claim learns that the lanes are gone, and the one after it names the new ones only.
+            for address in addresses.prefix(2) {
+                try await queue.push(Call(address: address))
+                await world.settle()
+            }
+            #expect(named.withLock { $0 } == 2)
+            try await queue.push(Call(address: addresses[0]))
+            await world.settle()
+            #expect(try await states(queue) == [.succeeded, .succeeded, .succeeded])
             running.cancel()
             await running.value
         }

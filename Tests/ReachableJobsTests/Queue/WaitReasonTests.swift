@@ -64,10 +64,7 @@ import Testing
             "waits for a worker with version 3 of the kind 'send': registered here is 1, 2"
         ),
         (.unknownScope("moon"), "waits for a worker that can read its scope 'moon'"),
-        (
-            .undecodable(version: 2, .seconds(3600)),
-            "its payload of version 2 cannot be decoded here: the next try is in 3600 s"
-        ),
+        (.undecodable(version: 2, kind: "send"), "waits for a worker that can decode version 2 of the kind 'send'"),
         (.notDue(.milliseconds(1500)), "is due in 1.5 s"),
         (.backoff(.seconds(5), isNetwork: true, error: "no route"), "backs off for 5 s after a network failure"),
         (.backoff(.seconds(5), isNetwork: false, error: "on fire"), "backs off for 5 s after the error on fire"),
@@ -134,6 +131,7 @@ import Testing
                 "past failure", { $0.job.softDelay = .init(until: self.at(100), since: self.at(99), isNetwork: false) },
                 [.otherWorker]
             ),
+            ("undecodable", { $0.undecodableBy = [WorkerID(rawValue: 2)] }, [.undecodable(version: 1, kind: "send")]),
             ("claimed", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 7)) }, [.claimed]),
             ("running", { ($0.job.state, $0.worker, $0.isStarted) = (.running, WorkerID(rawValue: 7), true) }, []),
             ("succeeded", { $0.job.state = .succeeded }, []),
@@ -185,12 +183,10 @@ import Testing
             ),
             ("ending", { _ in }, { ($0.isEnding, $0.kinds) = (true, [:]) }, [.otherWorker]),
             (
-                "undecodable",
-                { standing in
-                    standing.job.lastError = JobKind.unreadable(version: 1)
-                    standing.job.softDelay = .init(until: self.at(160), since: self.at(99), isNetwork: false)
-                }, { _ in }, [.undecodable(version: 1, .seconds(60))]
+                "undecodable here", { $0.undecodableBy = [WorkerID(rawValue: 1)] }, { _ in },
+                [.undecodable(version: 1, kind: "send")]
             ),
+            ("undecodable elsewhere", { $0.undecodableBy = [WorkerID(rawValue: 2)] }, { _ in }, [.turn]),
             (
                 "failure before a reconnect",
                 { $0.job.softDelay = .init(until: self.at(160), since: self.at(90), isNetwork: true) },
@@ -214,6 +210,24 @@ import Testing
         ]
         for (name, change, changeOutlook, wanted) in cases {
             #expect(WaitReason.reasons(for: standing(change), seenBy: outlook(changeOutlook)) == wanted, "\(name)")
+        }
+    }
+
+    /// The failure of one node's network delays the job there only.
+    @Test func boundNodeBacksOffAlone() {
+        let cases: [(bound: String?, here: String?, wanted: [WaitReason])] = [
+            ("a", "a", [.backoff(.seconds(5), isNetwork: true, error: nil)]), ("a", "b", [.turn]),
+            (nil, "b", [.backoff(.seconds(5), isNetwork: true, error: nil)]),
+            ("a", nil, [.backoff(.seconds(5), isNetwork: true, error: nil)]),
+        ]
+        for (bound, here, wanted) in cases {
+            let standing = standing { standing in
+                standing.job.softDelay = .init(until: at(105), since: at(99), isNetwork: true)
+                standing.boundNode = bound
+            }
+            #expect(WaitReason.reasons(for: standing, seenBy: outlook(), on: here) == wanted)
+            let visitors: [WaitReason] = wanted == [.turn] ? [.otherWorker] : wanted
+            #expect(WaitReason.reasons(for: standing, seenBy: nil, on: here) == visitors)
         }
     }
 

@@ -1,6 +1,7 @@
 #if SQLite
 import Foundation
 import GRDB
+import Synchronization
 import Testing
 
 @testable import ReachableJobs
@@ -29,6 +30,48 @@ struct SQLiteFileTests {
         #expect(try mode(directory.path + "/state") == 0o700)
         for file in [path, path + "-wal", path + "-shm", path + "-workers"] { #expect(try mode(file) == 0o600) }
         withExtendedLifetime(store) {}
+    }
+
+    /// Otherwise a power failure may take the directory with all that is in it.
+    @Test func newDirectoryIsWrittenToTheDisk() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/state//jobs.db"
+        let written = Mutex<[String]>([])
+        var machine = SQLiteMachine.kernel
+        machine.synchronize = { path in
+            written.withLock { $0.append(path) }
+            return EIO
+        }
+        let error = #expect(throws: JobStoreError.self) { try SQLiteStore(path: path, machine: machine) }
+        #expect(error?.code == .inputOutput)
+        // The first try has left the directory and an empty file.
+        machine.synchronize = { path in
+            written.withLock { $0.append(path) }
+            return 0
+        }
+        _ = try SQLiteStore(path: path, machine: machine)
+        #expect(written.withLock { $0 } == [directory.path, directory.path])
+        _ = try SQLiteStore(path: path, machine: machine)
+        #expect(written.withLock { $0.count } == 2)
+        #expect(try mode(directory.path + "/state") == 0o700)
+    }
+
+    @Test func directoryThatCannotBeListedIsNoError() throws {
+        let directory = try TemporaryDirectory()
+        for error in [EACCES, EINVAL] {
+            var machine = SQLiteMachine.kernel
+            machine.synchronize = { _ in error }
+            _ = try SQLiteStore(path: directory.path + "/\(error)/jobs.db", machine: machine)
+        }
+        #expect(SQLiteMachine.kernel.synchronize(directory.path) == 0)
+        #expect(SQLiteMachine.kernel.synchronize(directory.path + "/none") == ENOENT)
+    }
+
+    @Test func directoriesOfPathsAreFound() {
+        let cases = [
+            ("/jobs.db", "/"), ("//jobs.db", "/"), ("jobs.db", "."), ("/a/jobs.db", "/a"), ("/a//b///jobs.db", "/a//b"), ("/", "/"),
+        ]
+        for (path, directory) in cases { #expect(SQLiteFile(path: path).directory == directory) }
     }
 
     @Test func aRelativePathIsMadeAbsolute() throws {

@@ -56,6 +56,10 @@ struct SQLiteTransactionTests {
             return try queue.push(Upload(file: "a"), unique: .keep("a"), in: db)
         }
         #expect(try await queue.jobs().map(\.id) == [receipt.id])
+        let batch = try await pool.write { db in
+            try queue.push(["b", "a"].map { Upload(file: $0) }, uniqueBy: { .keep($0.file) }, in: db)
+        }
+        #expect(batch.map(\.outcome) == [.added, .kept] && batch.last?.id == receipt.id)
         // Only a committed push is an event.
         let pushed = await events.first { _ in true }
         #expect(pushed?.job == receipt.id)

@@ -1,5 +1,6 @@
 #if SQLite
 import Foundation
+import GRDB
 import ReachableJobs
 import Testing
 
@@ -57,7 +58,7 @@ struct SQLiteWorkerTests {
         #expect(new.job.counters.crashes == 0)
         #expect(new.claim > old.claim)
         let late = AttemptResult(old.ticket, .succeeded, counters: old.job.counters)
-        #expect(try await bench.store.finish([late], by: worker) == [false])
+        #expect(try await bench.store.finish([late], by: worker) == [.refused])
         #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
     }
 
@@ -70,7 +71,7 @@ struct SQLiteWorkerTests {
         let other = try await peer.register()
         #expect(try await peer.claim(other).jobs.isEmpty)
         let result = AttemptResult(job.ticket, .succeeded, counters: job.job.counters)
-        #expect(try await bench.store.finish([result], by: worker) == [true])
+        #expect(try await bench.store.finish([result], by: worker) == [.recorded])
     }
 
     @Test func aRebootFreesAllJobsWithoutACrash() async throws {
@@ -98,6 +99,32 @@ struct SQLiteWorkerTests {
         #expect(try await bench.store.claim(worker).jobs.count == 1)
     }
 
+    @Test func destinationsThatComeOnceLeaveNoRows() async throws {
+        let bench = try SQLiteBench()
+        let worker = try await bench.store.register()
+        for start in stride(from: 0, to: 10_000, by: 1000) {
+            let jobs = (start..<start + 1000).map { number in SQLiteBench.job("") { $0.destination = "host \(number)" } }
+            _ = try await bench.store.push(jobs, limit: nil)
+        }
+        let failure = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: true, hard: nil)
+        for outcome in [failure, .undecodable, .succeeded] {
+            let claims = try await bench.store.claim(outcome == .succeeded ? try await bench.store.register() : worker, 10_000)
+            #expect(claims.jobs.count == 10_000)
+            let owner = outcome == .succeeded ? WorkerID(rawValue: worker.rawValue + 1) : worker
+            _ = try await bench.store.finish(
+                claims.jobs.map { AttemptResult($0.ticket, outcome, counters: $0.job.counters) }, by: owner)
+            bench.machine.pass(.seconds(2))
+        }
+        while try await bench.store.prune(Retention(succeeded: .zero, failed: .zero), limit: 1000) > 0 {}
+        let reader = try DatabaseQueue(path: bench.store.path)
+        let rows = try await reader.read { db in
+            try ["reachable_jobs", "reachable_payloads", "reachable_lanes", "reachable_outages"].map {
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)")
+            }
+        }
+        #expect(rows == [0, 0, 0, 0])
+    }
+
     @Test func aBackoffOfOneNodeBindsNoOther() async throws {
         let bench = try SQLiteBench()
         try await bench.push("a")
@@ -107,7 +134,7 @@ struct SQLiteWorkerTests {
             let job = try #require(try await bench.store.claim(worker).jobs.first)
             let result = AttemptResult(
                 job.ticket, .again(soft: .seconds(20), isNetwork: true, hard: nil), counters: job.job.counters)
-            #expect(try await bench.store.finish([result], by: worker) == [true])
+            #expect(try await bench.store.finish([result], by: worker) == [.recorded])
             #expect(try await bench.store.claim(worker).jobs.isEmpty)
         }
         // The second node failed within the first one's delay: now it binds all.

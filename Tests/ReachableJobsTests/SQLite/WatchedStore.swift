@@ -41,10 +41,10 @@ struct WatchedStore: JobStore {
     func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         try await watch { () throws(JobStoreError) in try await store.start(tickets, by: worker) }
     }
-    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try await watch { () throws(JobStoreError) in try await store.finish(results, by: worker) }
     }
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) {
+    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try await watch { () throws(JobStoreError) in try await store.giveBack(tickets, by: worker) }
     }
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {

@@ -1,11 +1,12 @@
 import Reachability
 import ReachabilityTesting
+import TestTraits
 import Testing
 
 @testable import ReachableRetry
 
 /// Finagle's retry budget, with the numbers of its own tests.
-struct RetryShareTests {
+@Suite(.computing) struct RetryShareTests {
     private func time(_ seconds: Double) -> BusTime { BusTime(.seconds(seconds)) }
 
     private func granted(_ share: inout RetryShare, of count: Int, at time: BusTime = .start) -> Int {

@@ -51,6 +51,25 @@ import Testing
         }
     }
 
+    /// As for a job whose attempts are all of one life.
+    @Test func reconnectStartsTheBackoffOverAsThePolicySays() async throws {
+        let cases: [(RetryPolicy.ReconnectRule, isNetwork: Bool, hasReconnected: Bool, index: Int)] = [
+            (.automatic, true, true, 1), (.automatic, false, true, 4), (.automatic, true, false, 4),
+            (.resetBackoff, false, true, 1), (.resetBackoff, true, true, 1), (.resetBackoff, false, false, 4),
+            (.keepBackoff, true, true, 4), (.keepBackoff, true, false, 4),
+        ]
+        try await TestWorld().run { world in
+            for (rule, isNetwork, hasReconnected, index) in cases {
+                var past = JobPast(started: 3, charged: 3, failureIndex: 3)
+                (past.isNetworkFailure, past.hasReconnected) = (isNetwork, hasReconnected)
+                let policy = policy.giveUpAfter(maxAttempts: nil).onReconnect(rule)
+                let end = try await attempt(in: world, policy, past: past) { _ in throw Trouble() }
+                guard case .handedBack(let back, _) = end else { return #expect(Bool(false), "\(end)") }
+                #expect(back.past.failureIndex == index && back.soft == .seconds(1 << (index - 1)), "\(rule)")
+            }
+        }
+    }
+
     @Test func aServersDelayIsHandedBackAsHard() async throws {
         try await TestWorld().run { world in
             let busy = policy.classify { _ in .overload(retryAfter: .seconds(60)) }

@@ -1,10 +1,11 @@
 import ReachableRetry
+import TestTraits
 import Testing
 
 /// Compares the core with a naive oracle on random scripts.
 ///
 /// Jitter is included: both draw from the same random sequence.
-@Suite(.timeLimit(.minutes(10))) struct CoreOracleTests {
+@Suite(.timeLimit(.minutes(10)), .computing) struct CoreOracleTests {
     /// Fewer scripts than elsewhere, because the oracle is slow.
     private static let count = 40
 
@@ -30,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: settings) func coreReleasesCrowdsLikeTheOracle(setting: OracleRun.Setting) {
-        ScriptPlayer.play(seed: 12, count: Self.count, isCrowd: true) { script throws(CoreRun.Fault) in
+        ScriptPlayer.play(seed: 12, count: 15, isCrowd: true) { script throws(CoreRun.Fault) in
             try OracleRun.play(script, setting, seed: 8)
         }
     }

@@ -1,8 +1,9 @@
 import ReachableRetry
+import TestTraits
 import Testing
 
 /// Compares the core with a model of the rules on random scripts.
-@Suite(.timeLimit(.minutes(10))) struct CorePropertyTests {
+@Suite(.timeLimit(.minutes(10)), .computing) struct CorePropertyTests {
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64]) func coreFollowsTheModel(seed: UInt64) {
         ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script) }
     }
@@ -14,7 +15,9 @@ import Testing
 
     @Test(arguments: [6, 7, 8, 9, 10] as [UInt64], policies)
     func gatesKeepTheirLimitsAndReleaseEveryJob(seed: UInt64, release: ReleasePolicy) {
-        ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script, release) }
-        ScriptPlayer.play(seed: seed) { script throws(CoreRun.Fault) in try CoreRun.play(script, release, maxConcurrent: 2) }
+        ScriptPlayer.play(seed: seed, count: 30) { script throws(CoreRun.Fault) in try CoreRun.play(script, release) }
+        ScriptPlayer.play(seed: seed, count: 30) { script throws(CoreRun.Fault) in
+            try CoreRun.play(script, release, maxConcurrent: 2)
+        }
     }
 }

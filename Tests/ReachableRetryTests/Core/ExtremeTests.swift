@@ -1,10 +1,11 @@
 import ReachabilityTesting
+import TestTraits
 import Testing
 
 @testable import ReachableRetry
 
 /// Extreme and invalid numbers have defined results and do not trap.
-@Suite struct ExtremeTests {
+@Suite(.computing) struct ExtremeTests {
     private static let longest = Duration(attoseconds: .max)
     private static let durations = [longest, .seconds(Int64.max), .zero, .nanoseconds(-1), Duration(attoseconds: .min)]
 

@@ -197,7 +197,7 @@ struct DiskImage {
         }
         if let first = claims.jobs.first {
             let result = AttemptResult(first.ticket, .succeeded, counters: first.job.counters)
-            guard try await store.finish([result], by: worker) == [true] else {
+            guard try await store.finish([result], by: worker) == [.recorded] else {
                 return Problem(kind: .stuck, text: "a result is refused")
             }
         }

@@ -1,12 +1,15 @@
 import Glibc
+import StateExploration
+import TestTraits
 import Testing
 
 @testable import ReachableRetry
 
 /// Checks the invariants in every reachable state of the core.
 ///
-/// Two jobs and two scopes, which may change any number of times. A second exploration adds one cancellation and one call to retry
-/// now, at any moment. Both explore the nearest states and print how many they left out. Environment variables widen them:
+/// Two jobs and two scopes, or a scope and a condition of the program, which may change any number of times. A second exploration
+/// adds one cancellation and one call to retry now, at any moment. Both explore the nearest states and print how many they left
+/// out. Environment variables widen them:
 ///
 /// - `RETRY_EXPLORE_WHOLE`: all states.
 /// - `RETRY_EXPLORE`: three jobs.
@@ -14,25 +17,28 @@ import Testing
 ///   takes too long to finish.
 ///
 /// Use these three with optimization: `swift test -c release -Xswiftc -enable-testing`.
-@Suite(.serialized, .timeLimit(.minutes(60))) struct CoreExhaustiveTests {
+@Suite(.serialized, .timeLimit(.minutes(60)), .computing) struct CoreExhaustiveTests {
     typealias Setting = CoreWorld.Setting
 
     private static let isWide = getenv("RETRY_EXPLORE") != nil
     private static let isWhole = getenv("RETRY_EXPLORE_WHOLE") != nil
-    /// The number of states to explore: without optimization about 5 s, and about 1 s with cancellations and retry now.
-    private static let nearest = (plain: 5000, cancelled: 2000)
+    /// The number of states to explore: without optimization about 2 s, and half a second with cancellations and retry now.
+    private static let nearest = (plain: 2000, cancelled: 1000)
     private static let statesFromEnvironment = getenv("RETRY_EXPLORE_ALL").flatMap { Int(String(cString: $0)) }
 
     /// Returns a setting with the first two jobs, or with all.
     private static func setting(
-        _ name: String, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, scopes: Int = 2, jobs: [Setting.Job]
+        _ name: String, _ release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, scopes: Int = 2, sources: Int = 0,
+        jobs: [Setting.Job]
     ) -> Setting {
         if statesFromEnvironment != nil {
-            return Setting(name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes)
+            return Setting(
+                name: name, release: release, maxConcurrent: maxConcurrent, jobs: jobs, scopes: scopes, sources: sources)
         }
         return Setting(
             name: name, release: release, maxConcurrent: maxConcurrent, jobs: isWide ? jobs : Array(jobs.prefix(2)),
-            scopes: scopes, epochs: nil, retryNows: 0, cancellations: 0, failures: [.connectivity, .server], delays: [1000])
+            scopes: scopes, sources: sources, epochs: nil, retryNows: 0, cancellations: 0, failures: [.connectivity, .server],
+            delays: [1000])
     }
 
     private static func gated(interactiveBypass: Int, rate: Double? = nil) -> ReleasePolicy {
@@ -56,6 +62,15 @@ import Testing
                 Setting.Job(others: [1]), Setting.Job(variant: Variant(maxAttempts: 2, elapsed: 1200, waitLimit: 700), scope: 1),
                 Setting.Job(variant: Variant(mode: .ignore, maxAttempts: 2), scope: 1),
             ]),
+        setting(
+            "immediate, a condition of the program", scopes: 1, sources: 1,
+            jobs: [
+                Setting.Job(others: [1]), Setting.Job(variant: Variant(mode: .ignore, maxAttempts: 2), others: [1]),
+                Setting.Job(variant: Variant(mode: .accelerate, maxAttempts: 2), others: [1]),
+            ]),
+        setting(
+            "gated, a condition of the program", gated(interactiveBypass: 1), scopes: 1, sources: 1,
+            jobs: [Setting.Job(others: [1]), Setting.Job(others: [1]), Setting.Job()]),
         setting("gated", gated(interactiveBypass: 1), jobs: [Setting.Job(), Setting.Job(scope: 1), Setting.Job()]),
         setting(
             "gated, one destination", gated(interactiveBypass: 1), scopes: 1,
@@ -98,16 +113,11 @@ import Testing
         #expect(outcome.depth >= 5, "within this many steps a job starts, fails, waits, and is cancelled or retried now")
     }
 
-    private func explore(_ setting: Setting, limit: Int) throws -> CoreExploration.Outcome {
+    private func explore(_ setting: Setting, limit: Int) throws -> Exploration<CoreWorld>.Outcome {
         let clock = ContinuousClock()
         let start = clock.now
-        let outcome = CoreExploration.explore(setting, limit: limit)
-        let time = clock.now - start
-        let reach = outcome.isComplete ? "complete" : "complete within \(outcome.depth) steps of the start"
-        print("\(setting.name): \(outcome.states) states, \(outcome.steps) steps between them, \(reach), in \(time)")
-        if !outcome.isComplete {
-            print("\(setting.name): left out: the successors of \(outcome.unexplored) of these states")
-        }
+        let outcome = Exploration.explore(CoreWorld(setting), limit: limit)
+        print("\(setting.name): \(outcome.summary), in \(clock.now - start)")
         #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
         return outcome
     }

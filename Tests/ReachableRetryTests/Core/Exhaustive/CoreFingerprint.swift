@@ -73,7 +73,7 @@ struct CoreFingerprint: Hashable {
 
         private mutating func scope(_ index: Int, _ world: CoreWorld) {
             guard world.isOfInterest(scope: index) else { return bytes.append(254) }
-            flags(world.scopes[index].isUp)
+            flags(world.scopes[index].isUp, world.scopes[index].isFinished)
             if let epochs = world.setting.epochs { number(epochs - world.scopes[index].epoch) }
             // Future gates of this scope read the time of its last edge.
             let isGateless = (world.jobs.count..<world.setting.jobs.count).contains { job in

@@ -79,6 +79,8 @@ extension CoreWorld {
             job.isCancelled || job.interruptedBy == .deadline || failure == .permanent
             || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.maxAttempts ?? .max
             || jobs[index].hard > deadline(index)
+            // A charged failure backs off before its conditions are looked at.
+            || !isCharged && isHopeless(index)
         noteFailure(index, failure, isCharged: isCharged)
         let (outcome, effects) = core.fail(
             key(index), failure.report, interruption: job.interruptedBy, isGone: false, at: time)
@@ -112,7 +114,9 @@ extension CoreWorld {
             }
         }
         let isOver = jobs[index].interruptedBy == .deadline || deadline(index) <= now
-        if !isCharged, isMet(index), isCurrent, !isOver { gates[places[index]].isProbing = true }
+        // After an edge of any of its conditions the job tries again at once, and the gate learns nothing.
+        let hasEdge = hasCanaries && epoch(index) != jobs[index].armed
+        if !isCharged, isMet(index), isCurrent, !hasEdge, !isOver { gates[places[index]].isProbing = true }
     }
 
     private mutating func checkGate(_ index: Int) throws(Fault) {
@@ -182,6 +186,7 @@ extension CoreWorld {
         }
         guard job.state == .parked else { return }
         try check(deadline(index) > now && !job.isCancelled, "it waits after its end", index)
+        try check(!isHopeless(index), "it waits for a condition that has finished", index)
         guard isMet(index), release(index) <= now else { return }
         // A ready job runs, unless its gate will start it.
         let isBusy = core.running >= core.maxConcurrent
@@ -243,9 +248,13 @@ extension CoreWorld {
         if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }
         if !core.nextTime().isNever { return .pass }
-        guard let lost = scopes.firstIndex(where: { !$0.isUp }) else {
+        guard let lost = scopes.firstIndex(where: { !$0.isUp && !$0.isFinished }) else {
             throw Fault(text: "no timer is set, but jobs wait: \(jobs)")
         }
         return .up(lost)
+    }
+
+    func checkEnd() throws(Fault) {
+        guard jobs.allSatisfy({ $0.state == .ended }) else { throw Fault(text: "jobs do not end: \(jobs)") }
     }
 }

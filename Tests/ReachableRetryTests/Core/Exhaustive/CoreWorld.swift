@@ -1,16 +1,18 @@
+import StateExploration
+
 @testable import ReachableRetry
 
 /// One state of the exploration: a core and the facts about its past.
 ///
 /// The checks compute expected values from these facts. Times are milliseconds.
-struct CoreWorld {
+struct CoreWorld: ExplorableWorld {
     /// A setting to explore.
     struct Setting: Sendable {
         /// One job; jobs are submitted in the order of their numbers.
         struct Job: Equatable, Sendable {
             var variant = Variant(maxAttempts: 2)
             var scope = 0
-            /// The other conditions that it waits for.
+            /// The other conditions that it waits for: scopes, and behind them the program's conditions.
             var others: [Int] = []
             var destination: String?
             var priority = JobPriority.normal
@@ -40,7 +42,9 @@ struct CoreWorld {
         var maxConcurrent: Int?
         var jobs: [Job]
         var scopes = 2
-        /// The limit of each scope's edges; `nil` for no limit.
+        /// The number of conditions of the program itself, which may finish.
+        var sources = 0
+        /// The limit of the edges of each scope and condition; `nil` for no limit.
         var epochs: Int? = 3
         var retryNows = 1
         var cancellations = 1
@@ -55,6 +59,7 @@ struct CoreWorld {
         case up(Int)
         case down(Int)
         case edge(Int)
+        case finish(Int)
         case succeed(Int)
         case fail(Int, Setting.Failure)
         case park(Int, delay: Int)
@@ -68,6 +73,7 @@ struct CoreWorld {
             case .up(let scope): "scope \(scope) becomes satisfied"
             case .down(let scope): "scope \(scope) is lost"
             case .edge(let scope): "scope \(scope) changes"
+            case .finish(let condition): "condition \(condition) finishes"
             case .succeed(let job): "job \(job) succeeds"
             case .fail(let job, let failure): "job \(job) fails: \(failure)"
             case .park(let job, let delay): "job \(job) parks with a backoff of \(delay) ms"
@@ -78,10 +84,15 @@ struct CoreWorld {
         }
     }
 
-    struct Fault: Error { var text: String }
+    struct Fault: Error, CustomStringConvertible {
+        var text: String
+        var description: String { text }
+    }
 
+    /// A scope or a condition of the program.
     struct Scope {
         var isUp: Bool
+        var isFinished = false
         /// The number of its edges.
         var epoch = 0
         var retryNows = 0
@@ -146,14 +157,17 @@ struct CoreWorld {
         }
         core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: 1)
         // Only the first scope is satisfied.
-        scopes = (0..<setting.scopes).map { Scope(isUp: $0 == 0) }
+        scopes = (0..<setting.scopes + setting.sources).map { Scope(isUp: $0 == 0) }
         gates = names.map { _ in Gate() }
         edgesAt = scopes.map { _ in nil }
         (retryNowsLeft, cancellationsLeft) = (setting.retryNows, setting.cancellations)
-        for scope in scopes {
-            _ = core.addCondition(Level(isSatisfied: scope.isUp), isReachability: true, unknownUntil: .start)
+        for (index, scope) in scopes.enumerated() {
+            _ = core.addCondition(
+                Level(isSatisfied: scope.isUp), isReachability: index < setting.scopes, unknownUntil: .start)
         }
     }
+
+    var fingerprint: CoreFingerprint { CoreFingerprint(self) }
 
     var time: BusTime { BusTime(.milliseconds(now)) }
 
@@ -171,6 +185,9 @@ struct CoreWorld {
     func isMet(_ job: Int) -> Bool {
         (mode(job) != .wait || scopes[scope(job)].isUp) && setting.jobs[job].others.allSatisfy { scopes[$0].isUp }
     }
+
+    /// True if it waits for a condition that will never be satisfied.
+    func isHopeless(_ job: Int) -> Bool { setting.jobs[job].others.contains { scopes[$0].isFinished && !scopes[$0].isUp } }
 
     /// Returns the end of the job's delays: an edge or a call to retry now since the last start ends the soft delay.
     func release(_ job: Int) -> Int {
@@ -200,10 +217,14 @@ struct CoreWorld {
     func steps() -> [Step] {
         var steps: [Step] = []
         if jobs.count < setting.jobs.count { steps.append(.submit) }
-        for (index, scope) in scopes.enumerated() where isOfInterest(scope: index) {
+        for (index, scope) in scopes.enumerated() where isOfInterest(scope: index) && !scope.isFinished {
             if scope.isUp { steps.append(.down(index)) }
             if scope.epoch < setting.epochs ?? .max { steps.append(scope.isUp ? .edge(index) : .up(index)) }
-            if retryNowsLeft > 0 { steps.append(.retryNow(index)) }
+            if index >= setting.scopes {
+                steps.append(.finish(index))
+            } else if retryNowsLeft > 0 {
+                steps.append(.retryNow(index))
+            }
         }
         for (index, job) in jobs.enumerated() {
             switch job.state {
@@ -223,6 +244,9 @@ struct CoreWorld {
         case .up(let index): try change(index, isUp: true, isEdge: true)
         case .down(let index): try change(index, isUp: false, isEdge: false)
         case .edge(let index): try change(index, isUp: true, isEdge: true)
+        case .finish(let index):
+            scopes[index].isFinished = true
+            try change(index, isUp: scopes[index].isUp, isEdge: false)
         case .succeed(let index):
             notePassage(index)
             jobs[index].state = .ended
@@ -277,7 +301,7 @@ struct CoreWorld {
                 jobs[job].isProbe = false
             }
         }
-        let level = Level(isSatisfied: isUp, epoch: UInt64(scopes[index].epoch))
+        let level = Level(isSatisfied: isUp, epoch: UInt64(scopes[index].epoch), isFinished: scopes[index].isFinished)
         try apply(core.update(ConditionIndex(index), level, at: time))
     }
 }

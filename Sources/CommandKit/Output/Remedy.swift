@@ -1,0 +1,132 @@
+package import Reachability
+
+/// The missing layer, and a command for the next step.
+package struct Remedy: Hashable {
+    /// The missing thing.
+    package let missing: String
+    /// A command to try; changes something only where that is easy to undo.
+    package let command: String
+
+    /// Returns the remedy for an unsatisfied scope; `nil` for any other.
+    package init?(_ explanation: Explanation) {
+        guard let reason = explanation.path.offlineReason else { return nil }
+        let question = Question(explanation, reason)
+        let interface = explanation.interface(stoppingAt: reason)
+        let device = interface.map { Self.canBeTyped($0.name) ? " dev \($0.name)" : "" } ?? ""
+        let of = interface.map { " of \($0.name)" } ?? ""
+        let on = interface.map { " on \($0.name)" } ?? ""
+        switch reason {
+        case .noInterface:
+            missing =
+                switch explanation.path.bindingProblem {
+                case .missing(let name): "an interface named \(name)"
+                case .loopback(let name): "another interface: \(name) is the loopback interface and reaches no other host"
+                case nil: "a network interface"
+                }
+            command = "ip link show"
+        case .adminDown:
+            missing = "an interface that is set up\(interface.map { ": \($0.name) is shut down" } ?? "")"
+            command = device.isEmpty ? "ip link show" : "ip link set\(device) up"
+        case .noCarrier:
+            missing = "carrier\(on): plug in the cable, or join a wireless network"
+            command = "ip -details link show\(device)"
+        case .dormant:
+            missing = "the release\(of): it waits for 802.1X, a bond or the device below it"
+            command = "ip -details link show\(device)"
+        case .noAddress:
+            missing = "an address\(on): is a DHCP client running?"
+            command = "ip\(question.ownFamily.map { " \($0)" } ?? "") address show\(device)"
+        case .addressTentative:
+            missing = "the end of duplicate address detection\(on): it takes about a second"
+            command = "ip -6 address show\(device)"
+        case .unresolved:
+            (missing, command) = Self.lookingUp(explanation.scope.host, explanation.path.nameLookupFailure)
+        case .unreachable, .prohibited, .blackhole:
+            missing = "a way around the \(Self.routeType(reason)) route or rule"
+            command =
+                "ip \(question.family) route show table all type \(Self.routeType(reason)); ip \(question.family) rule show"
+                + question.routeGet
+        default:
+            missing = reason == .noRoute ? "a route, such as a default route through a gateway" : reason.description
+            command = "ip \(question.family) route show table all\(question.device)\(question.routeGet)"
+        }
+    }
+
+    /// Returns the missing part of a name lookup, and a command that repeats it with getaddrinfo(3).
+    private static func lookingUp(_ host: String?, _ failure: NameLookupFailure?) -> (missing: String, command: String) {
+        let name = host ?? "the host"
+        let lookUp = host.map { canBeTyped($0) ? "getent ahosts \($0)" : "getent ahosts" } ?? "getent ahosts"
+        let servers = "cat /etc/resolv.conf; \(lookUp)"
+        switch failure {
+        case .notFound: return ("an address of \(name): the name does not exist; check its spelling", lookUp)
+        case .noAnswer: return ("a name server that answers: no answer about \(name)", servers)
+        case .refused: return ("a name server that knows \(name): the server refuses to answer", servers)
+        case .notAsked: return ("an address of \(name): it was not looked up yet", lookUp)
+        default: return ("an address of \(name): the name does not exist, or no name server answers", lookUp)
+        }
+    }
+
+    /// Returns `true` for a name without a special meaning to shells and ip(8).
+    fileprivate static func canBeTyped(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.first != UInt8(ascii: "-")
+            && name.utf8.allSatisfy { harmlessBytes.contains($0) }
+    }
+
+    private static let harmlessBytes = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@".utf8)
+
+    private static func routeType(_ reason: OfflineReason) -> String {
+        switch reason {
+        case .unreachable: "unreachable"
+        case .prohibited: "prohibit"
+        default: "blackhole"
+        }
+    }
+}
+
+extension Remedy {
+    /// The scope as arguments of ip(8).
+    private struct Question {
+        /// The option for the failing family.
+        let family: String
+        /// The option for the scope's own family; `nil` if it has none.
+        let ownFamily: String?
+        /// The arguments that restrict a list to the scope's interface.
+        let device: String
+        /// The command that repeats the lookup with the scope's mark and user, after a semicolon: rules may select by these.
+        let routeGet: String
+
+        init(_ explanation: Explanation, _ reason: OfflineReason) {
+            let scope = explanation.scope
+            let own: IPAddress.Family? = if case .address(let address) = scope.destination { address.family } else { nil }
+            let failing = own ?? explanation.failingFamily(reason)
+            family = Self.option(failing)
+            ownFamily = own.map(Self.option)
+            let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
+            device = name.map { " dev \($0)" } ?? ""
+            let destination = explanation.lookups.map(\.query.destination).first { $0.family == failing }
+            guard let destination, scope.mark != nil || scope.uid != nil else {
+                routeGet = ""
+                return
+            }
+            var words = "; ip \(family) route get \(destination)"
+            if let name { words += " oif \(name)" }
+            if let mark = scope.mark { words += " mark 0x\(hexadecimal(mark, digits: 1))" }
+            if let uid = scope.uid { words += " uid \(uid)" }
+            routeGet = words
+        }
+
+        private static func option(_ family: IPAddress.Family) -> String { family == .ipv6 ? "-6" : "-4" }
+    }
+}
+
+extension Explanation {
+    /// Returns the family whose reason became the path's.
+    package func failingFamily(_ reason: OfflineReason) -> IPAddress.Family {
+        path.ipv4.reason == reason ? .ipv4 : .ipv6
+    }
+
+    /// Returns the interface that stops at a layer.
+    package func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
+        interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
+    }
+}

@@ -1,0 +1,79 @@
+import Glibc
+
+/// A time in the proleptic Gregorian calendar.
+package struct CalendarTime: Hashable {
+    private let year: Int64
+    private let month: Int64
+    private let day: Int64
+    private let secondOfDay: Int64
+    private let nanosecond: Int64
+
+    /// Converts a time since 1970-01-01T00:00:00Z.
+    ///
+    /// Clamped to the years 0 to 9999, the range of RFC 3339.
+    ///
+    /// - Parameter offset: The offset of the local time from UTC in seconds.
+    package init(_ time: Duration, offset: Int = 0) {
+        let (whole, attoseconds) = time.components
+        let (seconds, overflows) = (attoseconds < 0 ? whole - 1 : whole).addingReportingOverflow(Int64(offset))
+        let clamped = min(max(overflows ? whole : seconds, -62_167_219_200), 253_402_300_799)
+        nanosecond = (attoseconds < 0 ? attoseconds + 1_000_000_000_000_000_000 : attoseconds) / 1_000_000_000
+        secondOfDay = (clamped % 86_400 + 86_400) % 86_400
+        // Howard Hinnant's civil_from_days: years begin in March, which makes the leap day the last one.
+        let days = (clamped - secondOfDay) / 86_400 + 719_468
+        let era = (days >= 0 ? days : days - 146_096) / 146_097
+        let dayOfEra = days - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// The time as RFC 3339 with microseconds, for UTC: `2026-01-31T10:00:00.123456Z`.
+    package var rfc3339: String { "\(date)T\(clock).\(zeroPadded(nanosecond / 1000, 6))Z" }
+
+    /// The time for people: `2026-01-31 10:00:00.123`.
+    package var plain: String { "\(date) \(clock).\(zeroPadded(nanosecond / 1_000_000, 3))" }
+
+    private var date: String { "\(zeroPadded(year, 4))-\(zeroPadded(month, 2))-\(zeroPadded(day, 2))" }
+
+    private var clock: String {
+        let parts = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
+        return parts.map { zeroPadded($0, 2) }.joined(separator: ":")
+    }
+}
+
+/// Returns a duration for people, rounded down: `1.23ms`, `250ms`, `4.2s`, `2m 5s`, `3h 4m`, `2d 3h`.
+///
+/// Negative durations count as zero.
+package func durationText(_ duration: Duration) -> String {
+    let hundredths = Int64(clamping: max(duration, .zero).attoseconds / 10_000_000_000_000)
+    let (milliseconds, seconds) = (hundredths / 100, hundredths / 100_000)
+    switch seconds {
+    case 0 where milliseconds < 10: return decimal(milliseconds, hundredths % 100, digits: 2) + "ms"
+    case 0: return "\(milliseconds)ms"
+    case ..<60: return decimal(seconds, milliseconds / 100 % 10, digits: 1) + "s"
+    case ..<3600: return pair(seconds / 60, "m", seconds % 60, "s")
+    case ..<86_400: return pair(seconds / 3600, "h", seconds / 60 % 60, "m")
+    default: return pair(seconds / 86_400, "d", seconds / 3600 % 24, "h")
+    }
+}
+
+/// Returns a number with a fraction; without one if it is zero.
+private func decimal(_ whole: Int64, _ fraction: Int64, digits: Int) -> String {
+    fraction == 0 ? "\(whole)" : "\(whole).\(zeroPadded(fraction, digits))"
+}
+
+/// Returns two units; the first one alone if the second is zero.
+private func pair(_ first: Int64, _ unit: String, _ second: Int64, _ smallerUnit: String) -> String {
+    "\(first)\(unit)" + (second == 0 ? "" : " \(second)\(smallerUnit)")
+}
+
+/// Returns the offset of local time (TZ, or /etc/localtime) from UTC in seconds (localtime_r(3)).
+package func localOffset(at time: Duration) -> Int {
+    var seconds = time_t(time.components.seconds)
+    var broken = tm()
+    return localtime_r(&seconds, &broken) == nil ? 0 : broken.tm_gmtoff
+}

@@ -1,0 +1,157 @@
+package import ArgumentParser
+import Glibc
+package import Reachability
+import Synchronization
+
+/// The frame of every command: namespace, threads, signals and exit.
+package enum Program {
+    /// Prepares the process, then parses the command line and runs its command.
+    ///
+    /// Runs synchronously: a namespace must be entered while there is only one thread.
+    package static func main<Root: ParsableCommand>(_ root: Root.Type, parse: ([String]) throws -> any ParsableCommand) {
+        ProcessSetup.perform()
+        StartConditions.check()
+        let words = RawArguments.texts
+        do {
+            var command = try parse(words)
+            try command.run()
+        } catch {
+            guard root.exitCode(for: error) != .success else { root.exit(withError: error) }
+            let text = quotingInput(in: root.fullMessage(for: error), words: words)
+            try? DescriptorOutput.diagnostics.write(text)
+            // The text is out already: this only ends the process.
+            root.exit(withError: root.exitCode(for: error))
+        }
+    }
+
+    /// Enters the namespace, then runs `body` on other threads while the main thread waits for signals.
+    ///
+    /// In this order: setns(2) moves only the calling thread, and new threads inherit its namespace.
+    package static func run(in namespace: String?, _ body: @escaping @Sendable () async -> ExitStatus) -> Never {
+        run(in: namespace, { await body().rawValue }, whileMainThread: { while true { pause() } })
+    }
+
+    /// Runs `body` like above, with an exit code of its own and work for the main thread.
+    package static func run(
+        in namespace: String?, _ body: @escaping @Sendable () async -> Int32, whileMainThread wait: () -> Never
+    ) -> Never {
+        enter(namespace)
+        Task.detached {
+            await StartConditions.openTimers()
+            exit(await body())
+        }
+        wait()
+    }
+
+    /// Runs `body` like above and lets it clean up before a signal ends the process.
+    ///
+    /// The stream delivers SIGHUP, SIGINT or SIGTERM; `body` then has 100 ms.
+    package static func run(
+        in namespace: String?, _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
+    ) -> Never {
+        enter(namespace)
+        let signals = HeldSignals()
+        let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
+        Task.detached {
+            await StartConditions.openTimers()
+            let status = await body(interruption)
+            exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
+        }
+        interrupt.yield(signals.next())
+        signals.waitForAnother(atMost: 100)
+        _exit(128 + (HeldSignals.last ?? SIGTERM))
+    }
+
+    private static func enter(_ namespace: String?) {
+        guard let namespace else { return }
+        do {
+            try enterNetworkNamespace(namespace)
+        } catch {
+            end(with: error)
+        }
+    }
+
+    /// Writes a message about an error and ends the process with its status.
+    package static func end(with error: ReachabilityError) -> Never {
+        exit(report(error).rawValue)
+    }
+
+    /// Writes a message about an error and returns its status.
+    ///
+    /// - Parameter status: The status to use instead of the error's own.
+    package static func report(_ error: ReachabilityError, as status: ExitStatus? = nil) -> ExitStatus {
+        DescriptorOutput.printMessage(quotingInput(in: error.description, words: CommandLine.arguments))
+        return status ?? ExitStatus(error)
+    }
+
+    /// Writes a message about a failed output, unless its reader left, and returns its status.
+    package static func report(_ failure: OutputFailure) -> ExitStatus {
+        guard case .refused(let errno) = failure else { return .yes }
+        DescriptorOutput.printMessage(
+            "cannot write to standard output: \(errorText(errno)) (errno \(errno)); next: check the place where it goes")
+        return .outputFailed
+    }
+
+    /// Writes lines to standard output and returns the status to end with.
+    ///
+    /// A reader that left does not change the verdict.
+    package static func write(_ lines: [String], thenEndWith status: ExitStatus) -> ExitStatus {
+        do {
+            for line in lines { try DescriptorOutput.standard.write(line) }
+        } catch .readerGone {
+            return status
+        } catch {
+            return report(error)
+        }
+        return status
+    }
+
+    /// Returns the value of an environment variable.
+    package static func environment(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }
+    }
+
+    /// The style for standard output.
+    package static var outputStyle: TextStyle {
+        TextStyle(environment: environment, isTerminal: isatty(STDOUT_FILENO) == 1)
+    }
+}
+
+/// SIGHUP, SIGINT and SIGTERM, held back until the main thread takes them.
+///
+/// Signals inherited as ignored, as under nohup(1) or in a shell's background, stay ignored. Create it before any other thread:
+/// later threads inherit the blocked signals.
+package struct HeldSignals {
+    private static let received = Atomic<Int32>(0)
+    private var set = sigset_t()
+
+    package init() {
+        sigemptyset(&set)
+        for signal in [SIGHUP, SIGINT, SIGTERM] where !ProcessSetup.isIgnored(signal) { sigaddset(&set, signal) }
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+    }
+
+    /// The last signal taken.
+    package static var last: Int32? {
+        let number = received.load(ordering: .acquiring)
+        return number == 0 ? nil : number
+    }
+
+    /// Waits for a signal (sigwait(3)).
+    package func next() -> Int32 {
+        var set = set
+        var number: Int32 = 0
+        while sigwait(&set, &number) != 0 {}
+        Self.received.store(number, ordering: .releasing)
+        return number
+    }
+
+    /// Waits for a second signal: its sender is in a hurry.
+    package func waitForAnother(atMost milliseconds: Int) {
+        var set = set
+        var time = timespec()
+        time.tv_nsec = milliseconds * 1_000_000
+        // EINTR ends the wait as well: a process that was stopped and continued has waited long enough.
+        _ = sigtimedwait(&set, nil, &time)
+    }
+}

@@ -1,0 +1,124 @@
+import ArgumentParser
+import CommandKit
+import FoundationEssentials
+import Reachability
+import ReachableJobs
+
+/// The subcommand `queue list`.
+struct QueueListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Writes the stored commands: their state, and why and until when each waits.",
+        discussion: """
+            Without --state, commands that succeeded or were cancelled are left out.
+
+            EXAMPLES
+              reachability-watch queue list
+              reachability-watch queue list --state failed --format json
+            """)
+
+    @OptionGroup var store: StoreOption
+    @OptionGroup var form: FormatOption
+
+    @Option(
+        help: ArgumentHelp(
+            "Only these states: waiting, running, succeeded, failed, cancelled, or all; may be repeated.", valueName: "state"),
+        transform: { try StateArgument($0) })
+    var state: [StateArgument] = []
+
+    func run() {
+        QueueProgram.run { [self] in
+            let jobs = try JobFinder(store)
+            let states: Set<DurableJob.State> = state.isEmpty ? [.available, .running, .failed] : Set(state.flatMap(\.states))
+            let reports = try await jobs.reports(of: jobs.queue.jobs(matching: JobFilter(states: states)))
+            return Program.write(lines(reports), thenEndWith: .yes)
+        }
+    }
+
+    private func lines(_ reports: [JobReport]) -> [String] {
+        if form.format == .json { return reports.map(\.json.description) }
+        let length = ShortID.length(for: reports.map(\.job.id))
+        let now = Date()
+        return reports.flatMap { $0.lines(idLength: length, now: now, Program.outputStyle) }
+    }
+}
+
+/// The subcommand `queue show`.
+struct QueueShowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Writes one stored command; exits with 0 if it succeeded, 1 if it failed or was cancelled, 2 if it has not ended."
+    )
+
+    @OptionGroup var store: StoreOption
+    @OptionGroup var form: FormatOption
+
+    @Argument(help: "The id, or its beginning.")
+    var id: String
+
+    func run() {
+        QueueProgram.run { [self] in
+            let jobs = try JobFinder(store)
+            guard let report = try await jobs.reports(of: [jobs.job(id)]).first else {
+                throw QueueFailure(.noInput, "the job was pruned meanwhile")
+            }
+            let lines = form.format == .json ? [report.json.description] : report.details(Program.outputStyle)
+            return Program.write(lines, thenEndWith: Self.status(report.job.state))
+        }
+    }
+
+    private static func status(_ state: DurableJob.State) -> ExitStatus {
+        switch state {
+        case .succeeded: .yes
+        case .failed, .cancelled: .no
+        case .available, .running: .unknown
+        }
+    }
+}
+
+/// A state on the command line.
+struct StateArgument: Hashable {
+    let states: Set<DurableJob.State>
+
+    init(_ text: String) throws(InvalidArgument) {
+        switch text {
+        case "all": states = Set(DurableJob.State.allCases)
+        case "waiting": states = [.available]
+        default:
+            guard let state = DurableJob.State(rawValue: text) else {
+                throw InvalidArgument("not a state; next: write waiting, running, succeeded, failed, cancelled or all")
+            }
+            states = [state]
+        }
+    }
+}
+
+/// Finds jobs by what people type.
+struct JobFinder {
+    let store: QueueStore
+    let queue: JobQueue
+
+    init(_ option: StoreOption) throws(QueueFailure) {
+        store = try option.open(creating: false)
+        queue = store.queue()
+    }
+
+    /// Returns the job with an id or its beginning.
+    func job(_ text: String) async throws -> DurableJob {
+        let isPrefix = !text.isEmpty && text.count <= 32 && text.allSatisfy(\.isHexDigit)
+        let found = isPrefix ? try await queue.jobs(matching: JobFilter(idPrefix: text.lowercased(), limit: 9)) : []
+        if found.count == 1 { return found[0] }
+        guard !found.isEmpty else {
+            throw QueueFailure(.noInput, "there is no job '\(quotation(text))'; next: reachability-watch queue list --state all")
+        }
+        let ids = found.map { "\($0.id)" }.joined(separator: " ")
+        throw QueueFailure(.noInput, "'\(quotation(text))' is the beginning of several ids; next: choose one of \(ids)")
+    }
+
+    /// Returns jobs with the reasons why they do not run; jobs that were pruned meanwhile are left out.
+    func reports(of jobs: [DurableJob]) async throws -> [JobReport] {
+        var reasons: [DurableJobID: PendingDurableJob] = [:]
+        for pending in try await queue.pending(jobs.map(\.id)) { reasons[pending.id] = pending }
+        return jobs.compactMap { job in reasons[job.id].map { JobReport(pending: $0, job: job) } }
+    }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import CommandKit
+
+/// The commands that need Foundation or SQLite, reached as `reachability-watch queue …`.
+@main
+struct ReachabilityService: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reachability-watch", abstract: "The part of reachability-watch that keeps commands on disk.",
+        subcommands: [QueueCommand.self, AttemptCommand.self])
+
+    static func main() {
+        Program.main(Self.self, parse: parse)
+    }
+
+    /// Parses the words of the command line after the program's name.
+    ///
+    /// A misspelt subcommand is reported before its options.
+    static func parse(_ words: [String]) throws -> any ParsableCommand {
+        if words.first == "queue" {
+            let names = QueueCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+            let suggestion = CommandSuggestion(names: names, help: "reachability-watch queue --help lists the commands")
+            if let word = suggestion.unknownCommand(in: Array(words.dropFirst())) {
+                throw ValidationError(suggestion.error(for: word))
+            }
+        }
+        return try parseAsRoot(words)
+    }
+}
+
+/// The command `queue`.
+struct QueueCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue",
+        abstract: "Keeps commands on disk and runs each until it has succeeded, also after a reboot.",
+        discussion: """
+            add stores a command; run is the worker that executes the stored commands. While a command's network is out of reach, \
+            the command waits and loses no attempt; the moment the network is back, it starts.
+
+            EXAMPLES
+              reachability-watch queue add --to nas.local -- rsync -a photos/ nas.local:photos/
+              reachability-watch queue add --name push --serial repo -- git push
+              reachability-watch queue run
+              reachability-watch queue list
+
+            FILES
+              $XDG_STATE_HOME/reachability-watch/queue.db (~/.local/state/reachability-watch/queue.db), or --store
+              queue.db.output/ beside it: the last mebibyte of each attempt's output
+
+            EXIT CODES
+              0   done                     66  no such job, or the store cannot be read
+              1   no: see each command     73  the store cannot be created
+              2   not finished (show)      74  reading or writing failed
+              64  usage                    77  the store is not yours, or others may write it
+              65  not a store, or a damaged one
+            """,
+        subcommands: [
+            QueueAddCommand.self, QueueRunCommand.self, QueueListCommand.self, QueueShowCommand.self, QueueLogCommand.self,
+            QueueRetryCommand.self, QueueCancelCommand.self, QueuePauseCommand.self, QueueResumeCommand.self,
+            QueuePruneCommand.self,
+        ])
+}

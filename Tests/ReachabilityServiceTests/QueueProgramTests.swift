@@ -1,0 +1,155 @@
+#if SQLite
+import Foundation
+import TestTraits
+import Testing
+
+/// The built commands on a store of their own, as a person uses them.
+@Suite(.timeLimit(.minutes(10)), .blocking)
+struct QueueProgramTests {
+    @Test func storedCommandsRunAndAreRemembered() throws {
+        let desk = try QueueDesk()
+        let good = try desk.add("echo to output; echo to errors >&2; pwd; echo $REACHABILITY_JOB:$REACHABILITY_ATTEMPT")
+        let bad = try desk.add("exit 3", "--attempts", "2", "--backoff", "constant:10ms")
+        #expect(try desk.run("show", good).code == 2)
+        #expect(try desk.run("run", "--drain").code == 0)
+        let shown = try desk.run("show", good)
+        #expect(shown.code == 0 && shown.output.contains("succeeded"))
+        #expect(try desk.run("log", good).lines == ["to output", "to errors", desk.directory, "\(good):1"])
+        #expect(try desk.run("show", bad).code == 1)
+        let job = try #require(try desk.list().first { $0["id"] as? String == bad })
+        #expect(job["state"] as? String == "failed" && job["exitCode"] as? Int == 3 && job["attempts"] as? Int == 2)
+        #expect(try desk.run("retry", bad).code == 0)
+        #expect(try desk.run("show", String(bad.prefix(24))).code == 2)
+        #expect(try desk.run("cancel", bad).code == 0)
+        #expect(try desk.run("cancel", bad).code == 1)
+        #expect(try desk.run("prune").lines == ["2"])
+        #expect(try desk.list().isEmpty && desk.run("log", good).code == 66)
+    }
+
+    @Test func commandsOfASerialKeyRunInOrder() throws {
+        let desk = try QueueDesk()
+        for number in 1...6 { _ = try desk.add("echo \(number) >> order", "--serial", "s") }
+        #expect(try desk.run("run", "--drain", "--jobs", "4").code == 0)
+        #expect(desk.lines(of: "order") == (1...6).map { "\($0)" })
+    }
+
+    @Test func aNameIsReplacedOnceItHasNotStarted() throws {
+        let desk = try QueueDesk()
+        let first = try desk.add("echo old >> out", "--name", "n")
+        #expect(try desk.add("echo new >> out", "--name", "n") == first)
+        #expect(try desk.run("run", "--drain").code == 0)
+        #expect(desk.lines(of: "out") == ["new"])
+    }
+
+    @Test func aPausedQueueIsBlocked() throws {
+        let desk = try QueueDesk()
+        _ = try desk.add("echo ran >> out")
+        #expect(try desk.run("pause").code == 0)
+        let drained = try desk.run("run", "--drain")
+        #expect(drained.code == 1 && drained.errors.contains("paused") && desk.lines(of: "out").isEmpty)
+        #expect(try desk.run("resume").code == 0)
+        #expect(try desk.run("run", "--drain").code == 0)
+        #expect(desk.lines(of: "out") == ["ran"])
+    }
+
+    @Test func aStoppedWorkerEndsItsCommandsWithTheirDescendants() throws {
+        let desk = try QueueDesk()
+        let fifo = "\(desk.directory)/started"
+        try #require(mkfifo(fifo, 0o600) == 0)
+        // A descendant of its own session, which holds the pipe open.
+        let id = try desk.add("exec 3>started; echo up >&3; setsid sleep 1000 & sleep 1000")
+        let worker = try desk.start(["run"])
+        let pipe = try FileHandle(forReadingFrom: URL(fileURLWithPath: fifo))
+        #expect(pipe.readData(ofLength: 3) == Data("up\n".utf8))
+        worker.terminate()
+        // The end of the stream: every holder of the other side has ended.
+        #expect(pipe.readDataToEndOfFile().isEmpty)
+        worker.waitUntilExit()
+        #expect(worker.terminationStatus == 143)
+        let job = try #require(try desk.list().first { $0["id"] as? String == id })
+        #expect(job["state"] as? String == "available" && job["charged"] as? Int == 0)
+    }
+
+    @Test func aKilledWorkersCommandEndsBeforeItRunsAgain() throws {
+        let desk = try QueueDesk()
+        let fifo = "\(desk.directory)/started"
+        try #require(mkfifo(fifo, 0o600) == 0)
+        // The lock shows two commands that run at the same time.
+        _ = try desk.add(
+            "exec 9>lock; flock -n 9 || echo overlap >> out; [ -e second ] && exit; touch second; echo up >started; sleep 1000")
+        let first = try desk.start(["run"])
+        let pipe = try FileHandle(forReadingFrom: URL(fileURLWithPath: fifo))
+        #expect(pipe.readData(ofLength: 3) == Data("up\n".utf8))
+        kill(first.processIdentifier, SIGKILL)
+        first.waitUntilExit()
+        #expect(try desk.run("run", "--drain").code == 0)
+        #expect(desk.lines(of: "out").isEmpty)
+        #expect(try desk.list().first?["attempts"] as? Int == 2)
+    }
+
+    @Test func hostileWordsAreEscaped() throws {
+        let desk = try QueueDesk()
+        let hostile = "\u{1b}]0;owned\u{7}\u{202e}"
+        _ = try desk.run("add", "--name", hostile, "--", "echo", hostile, "$(touch owned)", "`id`")
+        let listed = try desk.run("list").output
+        #expect(!listed.unicodeScalars.contains { $0 == "\u{1b}" || $0 == "\u{202e}" || $0 == "\u{7}" })
+        #expect(try desk.list().first?["command"] as? [String] == ["echo", hostile, "$(touch owned)", "`id`"])
+        #expect(!FileManager.default.fileExists(atPath: "\(desk.directory)/owned"))
+    }
+
+    @Test func storesOfOthersAreRefused() throws {
+        let desk = try QueueDesk()
+        try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)
+        #expect(
+            FileManager.default.createFile(atPath: desk.store, contents: Data("not a database, but long enough to be one".utf8)))
+        let foreign = try desk.run("add", "--", "true")
+        #expect(foreign.code == 77 || foreign.code == 65, "\(foreign)")
+        chmod(desk.store, 0o600)
+        #expect(try desk.run("add", "--", "true").code == 65)
+        chmod(desk.store, 0o666)
+        let writable = try desk.run("list")
+        #expect(writable.code == 77 && writable.errors.contains("next:"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: desk.store)).count == 41)
+    }
+
+    @Test func missingStoresAndJobsAreReported() throws {
+        let desk = try QueueDesk()
+        #expect(try desk.run("list").code == 66)
+        _ = try desk.add("true")
+        #expect(try desk.run("show", "ffff").code == 66 && desk.run("show", "; rm").code == 66 && desk.run("frob").code == 64)
+        #expect(try desk.run("add").code == 64)
+        #expect(try desk.run("run", "--drain").code == 0)
+    }
+
+    @Test func aMissingDirectoryIsAFailedAttempt() throws {
+        let desk = try QueueDesk()
+        let folder = "\(desk.directory)/gone"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        let adding = try desk.start(["add", "--attempts", "1", "--connectivity", "ignore", "--", "true"], in: folder)
+        adding.waitUntilExit()
+        #expect(adding.terminationStatus == 0)
+        try FileManager.default.removeItem(atPath: folder)
+        #expect(try desk.run("run", "--drain").code == 0)
+        let job = try #require(try desk.list().first)
+        #expect(job["state"] as? String == "failed" && (job["lastError"] as? String)?.contains("cannot be entered") == true)
+    }
+
+    @Test func outputOfTheLastAttemptsIsKept() throws {
+        let desk = try QueueDesk()
+        let id = try desk.add("exit 1", "--attempts", "7", "--backoff", "constant:1ms")
+        #expect(try desk.run("run", "--drain").code == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: "\(desk.store).output")
+        #expect(Set(names) == Set((3...7).map { "\(id).\($0)" }))
+    }
+
+    @Test func onlyTheEndOfLongOutputIsKept() throws {
+        let desk = try QueueDesk()
+        let id = try desk.add("i=0; while [ $i -lt 80 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); done; echo; echo end")
+        #expect(try desk.run("run", "--drain").code == 0)
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "\(desk.store).output/\(id).1"))
+        var info = stat()
+        #expect(fstat(file.fileDescriptor, &info) == 0 && info.st_size == 80 * 65_536 + 5)
+        #expect(Int(info.st_blocks) * 512 <= 3 << 20)
+    }
+}
+#endif
