@@ -80,6 +80,22 @@ import Testing
         #expect(seen.withLock { $0.last?.epoch } == 3 && storage.listenerCount == 0)
     }
 
+    /// Whoever hears of a change from a stream finds the jobs of a bus awake.
+    @Test func observersHearBeforeStreams() async {
+        let storage = ConditionStorage(.init())
+        let (states, stream) = AsyncStream.makeStream(of: Condition.State.self, bufferingPolicy: .bufferingOldest(1))
+        storage.subscribe(stream)
+        var iterator = states.makeAsyncIterator()
+        #expect(await iterator.next() == .init())
+        let streamWasEmpty = Mutex<Bool?>(nil)
+        _ = storage.observe {
+            let result = stream.yield(.init())
+            streamWasEmpty.withLock { if case .enqueued = result { $0 = true } else { $0 = false } }
+        }
+        storage.set(true)
+        #expect(streamWasEmpty.withLock(\.self) == true)
+    }
+
     @Test func concurrentChangesArePublishedInOrder() async {
         let source = ConditionSource("login", isSatisfied: false)
         let epochs = Mutex<[UInt64]>([])

@@ -286,12 +286,13 @@ package final class ConditionStorage: Sendable {
         var isContinuing = false
         while let publication = content.withLock({ $0.nextPublication(isContinuing: isContinuing) }) {
             isContinuing = true
+            // First, so that whoever reads a stream or has waited finds the jobs of a bus or a queue awake.
+            for observer in publication.observers { observer() }
             for waiter in publication.waiters.values { waiter.resume(returning: publication.state) }
             for stream in publication.streams {
                 stream.yield(publication.state)
                 if publication.state.isFinished { stream.finish() }
             }
-            for observer in publication.observers { observer() }
         }
     }
 }
