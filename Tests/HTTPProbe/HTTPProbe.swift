@@ -16,7 +16,7 @@ import AsyncHTTPClient
 ///         [--validate] [--transitions] [--times N] [--method NAME] [--starve]
 ///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
 ///         [--connections N]
-///     http-probe durable URL FILE JOB
+///     http-probe durable URL [--client NAME] FILE JOB
 @main struct HTTPProbe {
     static func main() async {
         if words.first == "durable" { return await DurableProbe.run(Array(words.dropFirst())) }

@@ -37,7 +37,9 @@ import Testing
                 rest.change { $0 = last }
                 output.change { output in
                     output.lines += lines.count
-                    for line in lines { if let count = Int(line) { output.written = count } else { output.end = line } }
+                    for line in lines where line != "started" && line != "cut" {
+                        if let count = Int(line) { output.written = count } else { output.end = line }
+                    }
                 }
             }
             try process.run()

@@ -1,0 +1,63 @@
+import Foundation
+import MisbehavingServer
+import Testing
+
+/// A large durable download over a cable that is pulled, by a process that is killed.
+@Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
+struct HTTPDownloadTests {
+    /// The size in bytes; `DOWNLOAD_MEGABYTES=200` for the whole one.
+    private static let size = (ProcessInfo.processInfo.environment["DOWNLOAD_MEGABYTES"].flatMap { Int($0) } ?? 24) << 20
+    private static let job = String(repeating: "0", count: 31) + "1"
+
+    private enum Cut {
+        case cable, kill
+    }
+
+    /// Three pulled cables and two kills: what was written is not fetched again.
+    @Test func cutsCostNoWrittenByte() async throws {
+        let network = try await CabledNetwork.withFarEnd()
+        // The whole takes 4 s, so that each cut comes in the middle.
+        try await network.far.run(
+            "tc", "qdisc", "add", "dev", "remote0", "root", "tbf", "rate", "\(Self.size / 4)bps", "burst", "256kb", "latency", "100ms")
+        let body = [UInt8](try FileHandle(forReadingFrom: URL(fileURLWithPath: "/dev/urandom")).read(upToCount: Self.size) ?? Data())
+        try #require(body.count == Self.size)
+        let server = try network.serve { .part(of: body, tag: "\"a\"", $0) }
+        defer { server.stop() }
+        let folder = network.marker("download")
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = "\(folder)/file"
+
+        /// What was on the disk at each cut.
+        var written: [Int] = []
+        var child = try network.request("durable", file, Self.job)
+        var lines = child.lines.makeAsyncIterator()
+        for (number, cut) in [Cut.cable, .kill, .cable, .kill, .cable].enumerated() {
+            let goal = Self.size * (number + 1) / 6
+            var count = 0
+            while count < goal, let line = await lines.next(isolation: #isolation) { count = Int(line) ?? count }
+            try #require(count >= goal, "the process ended after \(count) bytes")
+            switch cut {
+            case .cable:
+                try await network.pull()
+                while let line = await lines.next(isolation: #isolation), line != "cut" { count = Int(line) ?? count }
+                try await network.plug()
+            case .kill:
+                child.signal(SIGKILL)
+                while let line = await lines.next(isolation: #isolation) { count = Int(line) ?? count }
+                child = try network.request("durable", file, Self.job)
+                lines = child.lines.makeAsyncIterator()
+            }
+            written.append(count)
+        }
+        var last: String?
+        while let line = await lines.next(isolation: #isolation) { last = line }
+        #expect(last == "done")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == Data(body), "the file differs")
+        let firsts = server.requests.map { $0.firstByte ?? 0 }
+        #expect(firsts.count == 6 && firsts.first == 0, "\(firsts)")
+        for (first, count) in zip(firsts.dropFirst(), written) {
+            #expect(first >= count, "byte \(first) was fetched again: \(written)")
+        }
+    }
+}
