@@ -154,14 +154,14 @@ extension Download {
 
 // MARK: - Files
 
-/// Opens a file for an attempt that uploads it.
+/// Opens a file for an attempt that uploads it; returns its length, too.
 ///
 /// - Throws: `POSIXError` if the system is short of descriptors or memory; `CocoaError` if the file cannot be opened otherwise.
-func openUpload(_ location: URL) throws -> FileHandle {
+func openUpload(_ location: URL) throws -> (FileHandle, length: Int) {
     let (file, status) = try openFile(location, O_RDONLY, isReading: true)
     // open(2) opens a directory, too.
     guard status.st_mode & S_IFMT != S_IFDIR else { throw fileError(EISDIR, isReading: true) }
-    return file
+    return (file, Int(status.st_size))
 }
 
 private func openFile(_ location: URL, _ flags: Int32, isReading: Bool) throws -> (FileHandle, stat) {

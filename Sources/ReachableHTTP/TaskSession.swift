@@ -97,6 +97,7 @@ extension TaskSession {
             !mayRepeat && !request.hasIdempotencyKey
             && !HTTPRetryClassifier.idempotentMethods.contains(request.methodName)
         if isSingle { request.setHeader("Connection", "close") }
+        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body)), isForm: true) }
         return companion(of: original, usesFreshConnections: isSingle)
     }
 
@@ -304,7 +305,11 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         let configuration = session.configuration
+        // The method of the redirected request tells whether it has a body. Foundation has lost it: the redirect is the response.
+        let hadUpload = task.originalRequest?.hasUpload == true
         run(of: task)?.redirect(response, to: request.withCookies(of: configuration)) { [self] request in
+            guard !hadUpload || ["GET", "HEAD"].contains(request?.httpMethod) else { return completionHandler(nil) }
+            let request = hadUpload ? request?.detached() : request
             if request?.usesTLS == true { state.withLock { $0.hasUsedTLS = true } }
             completionHandler(request)
         }
@@ -315,6 +320,13 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         run(of: task)?.answer(challenge, completionHandler)
+    }
+
+    // The request is sent again on another connection: its stream is read again.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(task.originalRequest?.httpBodyStream)
     }
 
     func urlSession(

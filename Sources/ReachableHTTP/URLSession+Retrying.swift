@@ -105,26 +105,32 @@ extension URLSession {
     enum Upload: Sendable {
         case none
         case data(Data)
+        /// A file, which each attempt opens.
         case file(URL)
-    }
+        case openFile(FileHandle, length: Int)
 
-    /// Returns the task of a request with its body.
-    func task(for request: URLRequest, _ upload: Upload) -> URLSessionTask {
-        switch upload {
-        case .none: dataTask(with: request)
-        case .data(let data): uploadTask(with: request, from: data)
-        case .file(let file): uploadTask(with: request, fromFile: file)
+        /// Returns the body of one attempt.
+        ///
+        /// - Throws: The errors of ``openUpload(_:)``.
+        func stream() throws -> UploadStream? {
+            switch self {
+            case .none: return nil
+            case .data(let data): return UploadStream(.data(data))
+            case .openFile(let file, let length): return UploadStream(.file(file, length: length))
+            case .file(let location):
+                let (file, length) = try openUpload(location)
+                return UploadStream(.file(file, length: length))
+            }
         }
     }
 
     /// Returns a transfer whose response is kept in memory.
     func loading(_ upload: Upload, _ policy: RetryPolicy, _ idempotency: HTTPIdempotency) -> HTTPTransfer<URLRequest, Data> {
         timed(policy) { [self] request in
-            // Foundation does not report a file that it cannot open: the request would be silent until it times out.
-            if case .file(let file) = upload { try openUpload(file).close() }
             var (request, receiver) = (request, DataReceiver())
+            if let body = try upload.stream() { request.attach(body) }
             let companion = TaskSession.companion(of: self, for: &request, mayRepeat: idempotency == .assured)
-            return try await companion.run(&receiver, for: self) { [request] in $0.task(for: request, upload) }
+            return try await companion.run(&receiver, for: self) { [request] in $0.dataTask(with: request) }
         } body: {
             $0.data
         }

@@ -18,8 +18,10 @@ struct HTTPDownloadTests {
         let network = try await CabledNetwork.withFarEnd()
         // The whole takes 4 s, so that each cut comes in the middle.
         try await network.far.run(
-            "tc", "qdisc", "add", "dev", "remote0", "root", "tbf", "rate", "\(Self.size / 4)bps", "burst", "256kb", "latency", "100ms")
-        let body = [UInt8](try FileHandle(forReadingFrom: URL(fileURLWithPath: "/dev/urandom")).read(upToCount: Self.size) ?? Data())
+            "tc", "qdisc", "add", "dev", "remote0", "root",
+            "tbf", "rate", "\(Self.size / 4)bps", "burst", "256kb", "latency", "100ms")
+        let random = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/dev/urandom"))
+        let body = [UInt8](try random.read(upToCount: Self.size) ?? Data())
         try #require(body.count == Self.size)
         let server = try network.serve { .part(of: body, tag: "\"a\"", $0) }
         defer { server.stop() }
@@ -28,9 +30,9 @@ struct HTTPDownloadTests {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let file = "\(folder)/file"
 
-        /// What was on the disk at each cut.
+        /// The bytes on the disk at each cut.
         var written: [Int] = []
-        var child = try network.request("durable", file, Self.job)
+        var child = try network.request("durable", "192.0.2.1", file, Self.job)
         var lines = child.lines.makeAsyncIterator()
         for (number, cut) in [Cut.cable, .kill, .cable, .kill, .cable].enumerated() {
             let goal = Self.size * (number + 1) / 6
@@ -39,13 +41,16 @@ struct HTTPDownloadTests {
             try #require(count >= goal, "the process ended after \(count) bytes")
             switch cut {
             case .cable:
+                // As after the end of a lease: the connection is lost, and the attempt is cut 5 s later.
                 try await network.pull()
+                try await network.near.ip("addr flush dev cable0")
                 while let line = await lines.next(isolation: #isolation), line != "cut" { count = Int(line) ?? count }
                 try await network.plug()
+                try await network.addIPv4()
             case .kill:
                 child.signal(SIGKILL)
                 while let line = await lines.next(isolation: #isolation) { count = Int(line) ?? count }
-                child = try network.request("durable", file, Self.job)
+                child = try network.request("durable", "192.0.2.1", file, Self.job)
                 lines = child.lines.makeAsyncIterator()
             }
             written.append(count)

@@ -80,7 +80,7 @@ import Testing
         #expect(seen.withLock { $0.last?.epoch } == 3 && storage.listenerCount == 0)
     }
 
-    /// Whoever hears of a change from a stream finds the jobs of a bus awake.
+    /// A listener that hears of a change from a stream finds the jobs of a bus awake.
     @Test func observersHearBeforeStreams() async {
         let storage = ConditionStorage(.init())
         let (states, stream) = AsyncStream.makeStream(of: Condition.State.self, bufferingPolicy: .bufferingOldest(1))

@@ -286,7 +286,7 @@ package final class ConditionStorage: Sendable {
         var isContinuing = false
         while let publication = content.withLock({ $0.nextPublication(isContinuing: isContinuing) }) {
             isContinuing = true
-            // First, so that whoever reads a stream or has waited finds the jobs of a bus or a queue awake.
+            // First, so that a listener that hears of the change finds the jobs of a bus or a queue awake.
             for observer in publication.observers { observer() }
             for waiter in publication.waiters.values { waiter.resume(returning: publication.state) }
             for stream in publication.streams {

@@ -77,12 +77,7 @@ private struct FileParts: AsyncSequence, Sendable {
 extension HTTPClientRequest.Body {
     /// Returns a body of a file's present contents.
     static func file(_ location: URL) async throws -> Self {
-        let (file, length) = try await NIOThreadPool.singleton.runIfActive {
-            let file = try openUpload(location)
-            let length = try file.seekToEnd()
-            try file.seek(toOffset: 0)
-            return (file, Int(length))
-        }
+        let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
         return .stream(FileParts(file: file, length: length), length: .known(Int64(length)))
     }
 }

@@ -72,9 +72,9 @@ public struct DurableUpload: JobParameters, Hashable {
         }
         let response: DurableResponse
         do {
-            response = try await exchange.load(head, attempt, .file(URL(fileURLWithPath: file.resolvedPath)))
+            response = try await exchange.load(head, attempt, .openFile(file.handle, length: Int(size)))
         } catch {
-            // A file that became shorter looks like a server that does not answer.
+            // The reason, if the file became shorter.
             if !Task.isCancelled { try file.check(isSent: false) }
             throw error
         }

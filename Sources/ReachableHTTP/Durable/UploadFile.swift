@@ -23,17 +23,10 @@ struct FileStamp: Codable, Hashable, Sendable {
     }
 }
 
-/// A file that an attempt uploads; open for as long as the attempt.
-///
-/// Foundation opens the file by its path. The open descriptor shows changes of the file that the attempt began with, and the
-/// comparison of both shows if another file took its place.
+/// A file that an attempt uploads; open for as long as the attempt, so that it stays the same one.
 struct UploadFile: Sendable {
-    private let handle: FileHandle
+    let handle: FileHandle
     private let stamp: FileStamp
-    private let inode: UInt64
-    private let device: UInt64
-    /// The path without symbolic links, of which Foundation would send as many bytes as their text has.
-    let resolvedPath: String
 
     /// Opens a file that has to be as it was recorded.
     ///
@@ -42,8 +35,6 @@ struct UploadFile: Sendable {
         let status: stat
         (handle, status) = try Self.open(path)
         self.stamp = stamp
-        (inode, device) = (UInt64(status.st_ino), UInt64(status.st_dev))
-        resolvedPath = FilePath.resolved(path)
         if let change = stamp.change(to: FileStamp(status)) { throw Self.changed(change) }
     }
 
@@ -64,13 +55,8 @@ struct UploadFile: Sendable {
     ///
     /// - Parameter isSent: True if the server has accepted it.
     func check(isSent: Bool) throws {
-        var (own, named) = (stat(), stat())
-        guard fstat(handle.fileDescriptor, &own) == 0 else { return }
-        var change = stamp.change(to: FileStamp(own))
-        if change == nil, stat(resolvedPath, &named) == 0, named.st_ino != inode || named.st_dev != device {
-            change = "another file took its place"
-        }
-        guard let change else { return }
+        var status = stat()
+        guard fstat(handle.fileDescriptor, &status) == 0, let change = stamp.change(to: FileStamp(status)) else { return }
         throw ClassifiedError(ofFile: isSent ? Self.changedWhileSent(change) : Self.changed(change))
     }
 
@@ -123,13 +109,6 @@ enum FilePath {
                 .invalidPath, "the URL does not name a file", next: "use URL(fileURLWithPath:) with the path of a file")
         }
         return path
-    }
-
-    /// Returns the path without symbolic links.
-    static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
     }
 
     /// Returns the system's words for an error number.

@@ -143,7 +143,7 @@ struct MemoryStoreState: Sendable {
         openLanes([], of: id, at: now.advanced(by: min(.zero, leaseTime.duration(to: leaseEnd))))
         guard let worker = workers.removeValue(forKey: id) else { return }
         for position in worker.claims.sorted() {
-            if jobs[position].isStarted, reason != .unregistered {
+            if jobs[position].isStarted && reason != .unregistered {
                 if reason == .crashed { jobs[position].history.counters.crashes += 1 }
                 jobs[position].history.hasUnknownOutcome = true
             }

@@ -1,0 +1,89 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+
+/// A request's body, which Foundation reads on the task's queue, each time from its beginning.
+///
+/// Foundation's own bodies on Linux cannot be sent again when libcurl replaces a connection that it reused: the rest follows, or
+/// nothing (`seekInputStream` in NativeProtocol.swift of swift-corelibs-foundation). That of a file, moreover, stops the program if
+/// the connection ends while the file is read (`_BodyFileSource`: `curl_easy_pause` refuses a transfer without a connection).
+final class UploadStream: InputStream {
+    enum Content: Sendable {
+        case data(Data)
+        /// The first bytes of an open file.
+        case file(FileHandle, length: Int)
+    }
+
+    let length: Int
+    private let content: Content
+    private var position = 0
+
+    init(_ content: Content) {
+        self.content = content
+        length =
+            switch content {
+            case .data(let data): data.count
+            case .file(_, let length): length
+            }
+        super.init(data: Data())
+    }
+
+    // Foundation opens the stream again for each connection, and expects one that is not open.
+    override func open() { position = 0 }
+
+    override func close() {}
+
+    override var streamStatus: Stream.Status { .notOpen }
+
+    override var streamError: (any Error)? { nil }
+
+    override var hasBytesAvailable: Bool { position < length }
+
+    override func getBuffer(_ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>) -> Bool
+    {
+        false
+    }
+
+    /// Returns -1, which ends the task, if the file has become shorter: the server waits for as many bytes as were announced.
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        let count = min(length - position, maxLength)
+        guard count > 0 else { return 0 }
+        var result = count
+        switch content {
+        case .data(let data):
+            let start = data.startIndex + position
+            data.copyBytes(to: buffer, from: start..<start + count)
+        case .file(let file, _):
+            repeat { result = pread(file.fileDescriptor, buffer, count, off_t(position)) } while result < 0 && errno == EINTR
+            guard result > 0 else { return -1 }
+        }
+        position += result
+        return result
+    }
+}
+
+extension URLRequest {
+    /// True if Foundation would send the request elsewhere without its body.
+    var hasUpload: Bool { httpBodyStream is UploadStream }
+
+    /// Makes the stream the request's body, of a known length.
+    ///
+    /// Foundation sends a stream in chunks, and a POST as a form, unless headers say otherwise. libcurl does not send a header
+    /// without a value, and adds none of this name itself (`CURLOPT_HTTPHEADER`).
+    mutating func attach(_ stream: UploadStream, isForm: Bool = false) {
+        httpBody = nil
+        httpBodyStream = stream
+        if !isForm, header("Content-Type") == nil { setHeader("Content-Type", " ") }
+        guard header("Transfer-Encoding") == nil else { return }
+        setHeader("Transfer-Encoding", " ")
+        setHeader("Content-Length", "\(stream.length)")
+    }
+
+    /// Returns the request without a body: a redirect to `GET`, as after a form.
+    func detached() -> URLRequest {
+        var request = self
+        request.httpBodyStream = nil
+        for name in ["Content-Type", "Content-Length", "Transfer-Encoding"] { request.setValue(nil, forHTTPHeaderField: name) }
+        return request
+    }
+}
