@@ -97,6 +97,27 @@ struct QueueProgramTests {
         #expect(!FileManager.default.fileExists(atPath: "\(desk.directory)/owned"))
     }
 
+    @Test func theLastLineOfATerminalShowsWhyCommandsWait() throws {
+        let desk = try QueueDesk()
+        let id = try desk.add("true")
+        #expect(try desk.run("pause").code == 0)
+        // script(1) gives the worker a terminal, of 80 columns.
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["script", "-qec", "exec \(desk.program) queue run --store \(desk.store)", "/dev/null"]
+        process.environment = ProcessInfo.processInfo.environment.merging(["TERM": "xterm"]) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        try process.run()
+        var text = ""
+        while !text.contains("paused"), let more = try output.fileHandleForReading.read(upToCount: 1), !more.isEmpty {
+            text += String(decoding: more, as: UTF8.self)
+        }
+        #expect(text.contains("\r\u{1b}[K1 waiting; \(id.prefix(12)) "), "\(text.debugDescription)")
+        process.terminate()
+        process.waitUntilExit()
+    }
+
     @Test func storesOfOthersAreRefused() throws {
         let desk = try QueueDesk()
         try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)

@@ -5,9 +5,13 @@ import Testing
 /// A directory of a test with a queue in it, and the commands on it.
 final class QueueDesk: Sendable {
     let directory: String
-    private let program: String
+    let program: String
 
-    init() throws {
+    /// The network namespace of the commands; `nil` for the test's own.
+    private let namespace: String?
+
+    init(in namespace: String? = nil) throws {
+        self.namespace = namespace
         directory = "/tmp/reachability-queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         let folder = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
@@ -31,8 +35,10 @@ final class QueueDesk: Sendable {
     /// Starts `reachability-watch queue` with a subcommand and its arguments.
     func start(_ words: [String], in folder: String? = nil, output: Any? = nil, errors: Any? = nil) throws -> Process {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = ["queue", words[0], "--store", store] + words.dropFirst()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments =
+            (namespace.map { ["ip", "netns", "exec", $0] } ?? []) + [program, "queue", words[0], "--store", store]
+            + words.dropFirst()
         process.currentDirectoryURL = URL(fileURLWithPath: folder ?? directory)
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output ?? FileHandle.nullDevice

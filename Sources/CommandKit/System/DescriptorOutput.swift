@@ -48,11 +48,11 @@ package struct DescriptorOutput: LineOutput {
 }
 
 extension DescriptorOutput {
-    /// Writes a message to standard error.
+    /// Writes a message to standard error, above the ``StatusLine``.
     ///
     /// Ignores errors: there is no other place for messages.
     package static func printMessage(_ message: String) {
-        try? diagnostics.write("reachability-watch: \(message)")
+        try? diagnostics.write(bytes: Array(StatusLine.above("reachability-watch: \(message)").utf8)[...])
     }
 }
 

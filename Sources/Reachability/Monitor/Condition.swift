@@ -286,9 +286,9 @@ package final class ConditionStorage: Sendable {
         var isContinuing = false
         while let publication = content.withLock({ $0.nextPublication(isContinuing: isContinuing) }) {
             isContinuing = true
-            // First, so that a listener that hears of the change finds the jobs of a bus or a queue awake.
-            for observer in publication.observers { observer() }
             for waiter in publication.waiters.values { waiter.resume(returning: publication.state) }
+            // Before the streams, so that a listener that hears of the change finds the jobs of a bus or a queue awake.
+            for observer in publication.observers { observer() }
             for stream in publication.streams {
                 stream.yield(publication.state)
                 if publication.state.isFinished { stream.finish() }

@@ -117,8 +117,9 @@ struct JobFinder {
 
     /// Returns jobs with the reasons why they do not run; jobs that were pruned meanwhile are left out.
     func reports(of jobs: [DurableJob]) async throws -> [JobReport] {
-        var reasons: [DurableJobID: PendingDurableJob] = [:]
-        for pending in try await queue.pending(jobs.map(\.id)) { reasons[pending.id] = pending }
+        var pending = try await queue.pending(jobs.map(\.id))
+        await NetworkReasons.add(to: &pending)
+        let reasons = Dictionary(pending.map { ($0.id, $0) }) { $1 }
         return jobs.compactMap { job in reasons[job.id].map { JobReport(pending: $0, job: job) } }
     }
 }

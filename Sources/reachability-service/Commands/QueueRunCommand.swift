@@ -16,6 +16,8 @@ struct QueueRunCommand: ParsableCommand {
             SIGTERM, and SIGKILL 5 s later, with all their descendants, and run again when a worker is there again. If the worker \
             is killed, so are its commands.
 
+            On a terminal the last line shows what runs, and why the next command waits.
+
             With --drain it ends once no command is left that it can run: with 0 if all have ended, with 1 if some are blocked, \
             such as by an unreachable network or behind a failed command.
 
@@ -68,7 +70,13 @@ struct QueueRunCommand: ParsableCommand {
         // Subscribed before the first event.
         let events = worker.queue.events
         let telling = Task { [quiet] in await tell(events, worker, isQuiet: quiet) }
+        let showing = Task { [quiet] in
+            guard StatusLine.isAvailable, !quiet else { return }
+            await worker.showProgress()
+        }
         let status = await worker.run(untilDrained: drain)
+        showing.cancel()
+        await showing.value
         await telling.value
         stopping.cancel()
         watching.cancel()
@@ -124,6 +132,30 @@ struct CommandWorker: Sendable {
         guard case .blocked(let jobs, let count) = await queue.runUntilEmpty() else { return .yes }
         DescriptorOutput.printMessage("\(count) blocked; the first: \(jobs.first.map { escapedForTerminal($0.description) } ?? "")")
         return .no
+    }
+
+    /// Shows once a second what the worker does, until the task is cancelled.
+    func showProgress() async {
+        while (try? await Task.sleep(for: .seconds(1))) != nil { StatusLine.show(await progress()) }
+        StatusLine.show(nil)
+    }
+
+    /// The numbers of commands, and why the first one waits; `nil` if the store fails, which has a message of its own.
+    private func progress() async -> String? {
+        // Enough for a person; a count of a million would cost more than it tells.
+        let most = 1000
+        func find(_ state: DurableJob.State) async -> [DurableJob]? {
+            try? await queue.jobs(matching: JobFilter(states: [state], limit: most))
+        }
+        guard let running = await find(.running), let waiting = await find(.available) else { return nil }
+        guard !running.isEmpty || !waiting.isEmpty else { return "waits for commands" }
+        let counts = [(running, "running"), (waiting, "waiting")].filter { !$0.0.isEmpty }.map { jobs, state in
+            "\(jobs.count)\(jobs.count == most ? "+" : "") \(state)"
+        }
+        guard let first = waiting.first, let pending = try? await queue.pending([first.id]).first else {
+            return counts.joined(separator: ", ")
+        }
+        return "\(counts.joined(separator: ", ")); \(ShortID.text(first.id)) \(pending.reason)"
     }
 
     /// Returns the message about an event, if it deserves one.

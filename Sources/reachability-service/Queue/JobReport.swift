@@ -66,7 +66,7 @@ struct JobReport {
             ("added", Self.plain(job.created)), ("ended", job.finished.map(Self.plain)),
             ("deadline", deadline), ("attempts", "\(job.counters.started), of which \(job.counters.charged) count"),
         ]
-        rows += reasons.map { (job.state.isFinal ? "result" : "waits", $0) }
+        rows += reasons.map { (job.state.isFinal ? "result" : "why", $0) }
         let width = rows.map(\.0.count).max() ?? 0
         return rows.compactMap { name, value in value.map { style.strong(Self.padded(name, width)) + "  " + $0 } }
     }
