@@ -1,28 +1,6 @@
-package import Glibc
+internal import Glibc
+internal import Reachability
 internal import Synchronization
-
-/// Starts a thread that runs `body`.
-///
-/// - Returns: The thread, to be detached or joined; `nil` if the system has none left (pthread_create(3)).
-package func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
-    final class Box: Sendable {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    var thread = pthread_t()
-    let box = Unmanaged.passRetained(Box(body))
-    let code = pthread_create(
-        &thread, nil,
-        { argument in
-            if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-            return nil
-        }, box.toOpaque())
-    guard code == 0 else {
-        box.release()
-        return nil
-    }
-    return thread
-}
 
 /// Several threads that do the same at the same time.
 final class ThreadGroup: Sendable {
@@ -37,12 +15,12 @@ final class ThreadGroup: Sendable {
     init(_ count: Int, _ body: @escaping @Sendable () -> Void, whenFinished: @escaping @Sendable () -> Void = {}) {
         running = Mutex(count)
         for _ in 0..<count {
-            let thread = startThread { [self] in
+            let error = SystemThread.start { [self] in
                 body()
                 finishOne()
                 whenFinished()
             }
-            if let thread { pthread_detach(thread) } else { finishOne() }
+            if error != 0 { finishOne() }
         }
     }
 
@@ -67,11 +45,11 @@ package final class ThreadPerJobExecutor: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let executor = asUnownedTaskExecutor()
-        let thread = startThread { [self] in
+        let error = SystemThread.start { [self] in
             // On Linux, niceness is a property of a thread (setpriority(2)).
             if niceness > 0 { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness) }
             withExtendedLifetime(self) { job.runSynchronously(on: executor) }
         }
-        if let thread { pthread_detach(thread) } else { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
+        if error != 0 { globalConcurrentExecutor.enqueue(ExecutorJob(job)) }
     }
 }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Reachability
 internal import Synchronization
 
 /// Runs the tasks of a ``TestWorld`` one at a time on its own thread, and knows when all of them are idle.
@@ -28,11 +29,7 @@ final class WorldExecutor: TaskExecutor {
         semaphore = .allocate(capacity: 1)
         sem_init(semaphore, 0, 0)
         // The thread retains the executor until it is closed.
-        if let thread = startThread({ [self] in serve() }) {
-            pthread_detach(thread)
-        } else {
-            state.withLock { $0.isClosed = true }
-        }
+        if SystemThread.start({ [self] in serve() }) != 0 { state.withLock { $0.isClosed = true } }
     }
 
     deinit {

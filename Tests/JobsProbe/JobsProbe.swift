@@ -67,12 +67,12 @@ import ReachableRetry
     /// Waits for a byte of standard input, on a thread of its own; not ended by cancellation.
     private static func byte() async {
         await withCheckedContinuation { continuation in
-            let thread = startThread {
+            let error = SystemThread.start {
                 var byte: UInt8 = 0
                 _ = read(STDIN_FILENO, &byte, 1)
                 continuation.resume()
             }
-            if let thread { pthread_detach(thread) } else { continuation.resume() }
+            if error != 0 { continuation.resume() }
         }
     }
 }

@@ -133,6 +133,18 @@ struct QueueProgramTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: desk.store)).count == 41)
     }
 
+    @Test func aDirectoryOfAnotherUserIsRefused() throws {
+        let desk = try QueueDesk()
+        try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)
+        try #require(chown("\(desk.directory)/q", 65_534, 65_534) == 0, "root is needed")
+        for words in [["add", "--", "true"], ["list"], ["run", "--drain"]] {
+            let refused = try desk.run(words)
+            #expect(refused.code == 77 || refused.code == 66, "\(words): \(refused)")
+        }
+        let refused = try desk.run("add", "--", "true")
+        #expect(refused.code == 77 && refused.errors.contains("belongs to another user; next: "))
+    }
+
     @Test func missingStoresAndJobsAreReported() throws {
         let desk = try QueueDesk()
         #expect(try desk.run("list").code == 66)

@@ -48,7 +48,10 @@ final class QueueDesk: Sendable {
     }
 
     /// Runs a command to its end; blocks.
-    func run(_ words: String...) throws -> Outcome {
+    func run(_ words: String...) throws -> Outcome { try run(words) }
+
+    /// Runs a command to its end; blocks.
+    func run(_ words: [String]) throws -> Outcome {
         let (output, errors) = (Pipe(), Pipe())
         let process = try start(words, output: output, errors: errors)
         // What the tests write fits into a pipe.

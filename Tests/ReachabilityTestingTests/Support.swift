@@ -1,4 +1,4 @@
-import Glibc
+import Dispatch
 import Reachability
 import ReachabilityTesting
 import Synchronization
@@ -15,16 +15,20 @@ final class Recorder<Value: Sendable>: Sendable {
 
 /// Runs `body` on a new thread and waits for its end.
 func onAnotherThread(_ body: @escaping @Sendable () -> Void) {
-    let thread = startThread(body)
-    #expect(thread != nil)
-    if let thread { pthread_join(thread, nil) }
+    let end = DispatchSemaphore(value: 0)
+    detachThread {
+        body()
+        end.signal()
+    }
+    end.wait()
 }
 
 /// Runs `body` on a new thread.
 func detachThread(_ body: @escaping @Sendable () -> Void) {
-    let thread = startThread(body)
-    #expect(thread != nil)
-    if let thread { pthread_detach(thread) }
+    let error = SystemThread.start(body)
+    #expect(error == 0)
+    // Nothing runs the body.
+    if error != 0 { body() }
 }
 
 extension SimulatedNetwork {

@@ -13,7 +13,9 @@ package enum StatusLine {
     package static let isAvailable =
         isatty(STDERR_FILENO) == 1 && !["", "dumb"].contains(Program.environment("TERM") ?? "")
 
-    /// Replaces the line; `nil` removes it. Does nothing without a terminal.
+    /// Replaces the line; `nil` removes it.
+    ///
+    /// Does nothing without a terminal.
     package static func show(_ text: String?) {
         guard isAvailable else { return }
         let line = text.map { fitted($0, columns: columns) }

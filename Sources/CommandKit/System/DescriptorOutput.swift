@@ -1,4 +1,5 @@
 import Glibc
+import Reachability
 
 /// Unbuffered lines to a file descriptor: a written line is out, however the process ends.
 package struct DescriptorOutput: LineOutput {
@@ -76,7 +77,7 @@ package enum ReaderWatch {
     package static func start() {
         guard DescriptorOutput.standard.hasReader else { return }
         // Without this thread the EPIPE of the next line ends the process: later, and just as quietly.
-        BlockingThread.start(watch)
+        SystemThread.start(watch)
     }
 
     @Sendable private static func watch() {

@@ -30,7 +30,7 @@ final class HostResolver: Sendable {
             return true
         }
         guard needsThread else { return }
-        let error = ReaderThread.start(named: "reach-resolver") { [self] in work(notify) }
+        let error = SystemThread.start(named: "reach-resolver", blocksSignals: true) { [self] in work(notify) }
         if error != 0 {
             state.withLock { $0.threads -= 1 }
             answerAll(.failed(.notAsked), notify)
@@ -136,7 +136,7 @@ final class HostResolver: Sendable {
     /// Starts a lookup, and returns `nil` without a thread for it.
     private static func start(_ name: String, _ namespace: String?) -> Pending? {
         let pending = Pending()
-        let error = ReaderThread.start(named: "reach-resolver") {
+        let error = SystemThread.start(named: "reach-resolver", blocksSignals: true) {
             if let namespace, cnl_enter_namespace(namespace) != 0 { return pending.finish(.failed(.notAsked)) }
             pending.finish(lookUp(name))
         }

@@ -104,7 +104,7 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
         try await withTaskCancellationHandler {
             while true {
                 do {
-                    try await ReaderThread.run { [self] () throws(ReachabilityError) in
+                    try await SystemThread.run { [self] () throws(ReachabilityError) in
                         reader.store(pthread_self(), ordering: .releasing)
                         defer { reader.store(0, ordering: .releasing) }
                         try read(deliver)

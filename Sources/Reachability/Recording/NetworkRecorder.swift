@@ -229,7 +229,7 @@ private final class RecordingWriter: Sendable {
     /// Writes until the last entry is written or the sink fails.
     func run() async {
         do {
-            try await ReaderThread.run { [self] () throws(ReachabilityError) in writeAll() }
+            try await SystemThread.run { [self] () throws(ReachabilityError) in writeAll() }
         } catch {
             fail(error)
         }

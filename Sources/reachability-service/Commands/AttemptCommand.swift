@@ -34,7 +34,7 @@ struct AttemptCommand: ParsableCommand {
 
     private static func run(_ command: QueuedCommand, _ supervisor: ChildSupervisor) -> Never {
         OutputLimit.watch(STDOUT_FILENO)
-        BlockingThread.start {
+        SystemThread.start {
             // The worker writes nothing more: this ends when the worker hangs up or dies.
             _ = Pipe.readAll(from: AttemptProcess.socket)
             kill(getpid(), SIGTERM)

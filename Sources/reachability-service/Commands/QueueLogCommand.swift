@@ -1,6 +1,7 @@
 import ArgumentParser
 import CommandKit
 import Glibc
+import Reachability
 import ReachableJobs
 
 /// The subcommand `queue log`.
@@ -114,7 +115,7 @@ enum OutputChanges {
         let events = inotify_init1(Int32(O_CLOEXEC))
         guard events >= 0 else { return stream }
         inotify_add_watch(events, store.output.path, UInt32(IN_MODIFY | IN_CREATE))
-        BlockingThread.start {
+        SystemThread.start {
             var buffer = [UInt8](repeating: 0, count: 4096)
             while read(events, &buffer, buffer.count) > 0 { continuation.yield() }
         }

@@ -1,6 +1,7 @@
 import CommandKit
 import FoundationEssentials
 import Glibc
+import Reachability
 import Synchronization
 
 /// One attempt as the worker sees it: a process that runs the command and supervises all its descendants.
@@ -68,7 +69,7 @@ enum AttemptProcess {
                     continuation.resume(returning: failure)
                 }
                 // Without threads the attempt ends as one that could not start.
-                if !BlockingThread.start(talk) {
+                if SystemThread.start(talk) != 0 {
                     connection.hangUp()
                     talk()
                 }

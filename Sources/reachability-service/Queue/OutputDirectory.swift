@@ -1,6 +1,7 @@
 import CProcess
 import CommandKit
 import Glibc
+import Reachability
 import ReachableJobs
 
 /// The directory with the output of attempts: a file for each attempt, named by its job and number.
@@ -76,7 +77,7 @@ enum OutputLimit {
             close(events)
             return
         }
-        BlockingThread.start {
+        SystemThread.start {
             var buffer = [UInt8](repeating: 0, count: 4096)
             var freed: off_t = 0
             while read(events, &buffer, buffer.count) > 0 { free(descriptor, &freed) }
