@@ -97,7 +97,7 @@ extension TaskSession {
             !mayRepeat && !request.hasIdempotencyKey
             && !HTTPRetryClassifier.idempotentMethods.contains(request.methodName)
         if isSingle { request.setHeader("Connection", "close") }
-        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body)), isForm: true) }
+        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
         return companion(of: original, usesFreshConnections: isSingle)
     }
 

@@ -128,7 +128,7 @@ extension URLSession {
     func loading(_ upload: Upload, _ policy: RetryPolicy, _ idempotency: HTTPIdempotency) -> HTTPTransfer<URLRequest, Data> {
         timed(policy) { [self] request in
             var (request, receiver) = (request, DataReceiver())
-            if let body = try upload.stream() { request.attach(body) }
+            if let body = try upload.stream() { request.attach(body, for: self) }
             let companion = TaskSession.companion(of: self, for: &request, mayRepeat: idempotency == .assured)
             return try await companion.run(&receiver, for: self) { [request] in $0.dataTask(with: request) }
         } body: {

@@ -66,18 +66,29 @@ extension URLRequest {
     /// True if Foundation would send the request elsewhere without its body.
     var hasUpload: Bool { httpBodyStream is UploadStream }
 
-    /// Makes the stream the request's body, of a known length.
+    /// Makes the stream the request's body.
     ///
-    /// Foundation sends a stream in chunks, and a POST as a form, unless headers say otherwise. libcurl does not send a header
-    /// without a value, and adds none of this name itself (`CURLOPT_HTTPHEADER`).
-    mutating func attach(_ stream: UploadStream, isForm: Bool = false) {
+    /// Foundation sends a stream by `POST` as a form, unless the request itself says otherwise.
+    mutating func attach(_ stream: UploadStream, for session: URLSession) {
+        if header("Content-Type") == nil {
+            let defaults = session.configuration.httpAdditionalHeaders ?? [:]
+            let type = defaults.first { ($0.key as? String)?.lowercased() == "content-type" }?.value as? String
+            setHeader("Content-Type", type ?? Self.absent)
+        }
+        attach(stream)
+    }
+
+    /// Makes the stream the request's body, of a known length: Foundation would send it in chunks.
+    mutating func attach(_ stream: UploadStream) {
         httpBody = nil
         httpBodyStream = stream
-        if !isForm, header("Content-Type") == nil { setHeader("Content-Type", " ") }
         guard header("Transfer-Encoding") == nil else { return }
-        setHeader("Transfer-Encoding", " ")
+        setHeader("Transfer-Encoding", Self.absent)
         setHeader("Content-Length", "\(stream.length)")
     }
+
+    /// The value of a header that libcurl neither sends nor adds itself (`CURLOPT_HTTPHEADER`).
+    private static var absent: String { " " }
 
     /// Returns the request without a body: a redirect to `GET`, as after a form.
     func detached() -> URLRequest {

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test func typeOfTheSessionIsKept() async throws {
+        try await Exchange.run { _ in
+            .respond(201)
+        } _: { exchange in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpAdditionalHeaders = ["content-type": "image/jpeg"]
+            let session = URLSession(configuration: configuration)
+            defer { session.finishTasksAndInvalidate() }
+            for type in ["image/jpeg", "text/plain"] {
+                var request = try exchange.request("POST")
+                if type != "image/jpeg" { request.setValue(type, forHTTPHeaderField: "Content-Type") }
+                _ = try await session.attempt(request, from: Data(Self.body))
+                #expect(exchange.server.requests.last?.headers["content-type"] == type)
+            }
+        }
+    }
+
     /// Foundation would follow it without the body, and the server would store an empty photo.
     @Test(arguments: Source.allCases, [301, 307, 308]) func redirectOfABodyIsTheResponse(source: Source, status: Int) async throws {
         try await Exchange.run {

@@ -47,7 +47,7 @@ struct DurableExchange: Sendable {
     func load(_ head: DurableHead, _ attempt: DurableAttempt, _ upload: URLSession.Upload) async throws -> DurableResponse {
         try await perform(head, attempt) { [options] request in
             var request = request
-            if let body = try upload.stream() { request.attach(body) }
+            if let body = try upload.stream() { request.attach(body, for: options.session) }
             var receiver = BoundedReceiver(limit: options.largestResponse, accepted: options.acceptedStatuses)
             let session = TaskSession.companion(of: options.session, for: &request, mayRepeat: head.isRepeatable)
             return try await session.run(&receiver, for: options.session) { [request] in $0.dataTask(with: request) }
