@@ -219,6 +219,13 @@ public final class MisbehavingServer: Sendable {
         switch reply {
         case .respond(let status, let headers, let body):
             return connection.write(head(status, headers, body.count) + (request.method == "HEAD" ? [] : body)) && !closes
+        case .paced(let status, let headers, let body, let gate):
+            var isComplete = connection.write(head(status, headers, body.count))
+            for start in stride(from: 0, to: body.count, by: 65_536) where isComplete {
+                gate(start)
+                isComplete = connection.write(body[start..<min(start + 65_536, body.count)])
+            }
+            return isComplete && !closes
         case .breakOff(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
             connection.flush()

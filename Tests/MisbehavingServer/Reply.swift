@@ -2,6 +2,8 @@
 public enum Reply: Sendable {
     /// A whole response.
     case respond(Int, [String: String] = [:], body: [UInt8] = [])
+    /// A whole response in parts of 64 KiB; before each one, `gate` gets the number of bytes before it, and may block.
+    case paced(Int, [String: String] = [:], body: [UInt8], gate: @Sendable (Int) -> Void)
     /// A part of a response; the connection is reset after the client has received the part.
     case breakOff(Int, [String: String] = [:], body: [UInt8], after: Int)
     /// A part of a response; the connection is closed normally after it.
@@ -19,12 +21,18 @@ public enum Reply: Sendable {
     }
 
     /// Returns the requested part of a body: the bytes after `Range: bytes=N-` if `If-Range` has the tag, otherwise all.
-    public static func part(of body: [UInt8], tag: String, _ request: Request) -> Reply {
-        guard let first = request.firstByte, request.headers["if-range"] == tag, first < body.count else {
-            return .respond(200, ["ETag": tag], body: body)
+    ///
+    /// - Parameter gate: Gets the position in the whole body before each 64 KiB are sent, and may block; `nil` sends all at once.
+    public static func part(
+        of body: [UInt8], tag: String, _ request: Request, gate: (@Sendable (Int) -> Void)? = nil
+    ) -> Reply {
+        var (status, headers, rest, first) = (200, ["ETag": tag], body, 0)
+        if let position = request.firstByte, request.headers["if-range"] == tag, position < body.count {
+            (status, first, rest) = (206, position, Array(body[position...]))
+            headers["Content-Range"] = "bytes \(first)-\(body.count - 1)/\(body.count)"
         }
-        let range = "bytes \(first)-\(body.count - 1)/\(body.count)"
-        return .respond(206, ["ETag": tag, "Content-Range": range], body: Array(body[first...]))
+        guard let gate else { return .respond(status, headers, body: rest) }
+        return .paced(status, headers, body: rest) { [first] in gate(first + $0) }
     }
 }
 
