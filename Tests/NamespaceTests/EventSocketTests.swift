@@ -52,6 +52,24 @@ struct EventSocketTests {
         _ = await running.result
     }
 
+    /// The drop check of a lone datagram comes 10 ms after it, before the next change.
+    @Test func dropCheckIsNoBatch() async throws {
+        let network = try await CabledNetwork()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let (batches, running) = kernel.deliveries()
+        var iterator = batches.makeAsyncIterator()
+        _ = await iterator.next(isolation: #isolation)
+        var empty = 0
+        for number in 1...20 {
+            try await network.near.ip("rule add priority \(1000 + number) to 203.0.113.0/24 prohibit")
+            while let batch = await iterator.next(isolation: #isolation), batch.events.isEmpty { empty += 1 }
+        }
+        // A step of the clock causes batches, too.
+        #expect(empty < 10, "\(empty) of 20 changes were followed by an empty batch")
+        running.cancel()
+        _ = await running.result
+    }
+
     @Test func threeFailedDumpsReplaceSocket() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

@@ -2,33 +2,28 @@ import Glibc
 
 /// A time in the proleptic Gregorian calendar.
 package struct CalendarTime: Hashable {
-    private let year: Int64
-    private let month: Int64
-    private let day: Int64
-    private let secondOfDay: Int64
+    private let year: Int32
+    private let month: Int32
+    private let day: Int32
+    private let hour: Int32
+    private let minute: Int32
+    private let second: Int32
     private let nanosecond: Int64
 
-    /// Converts a time since 1970-01-01T00:00:00Z.
+    /// Converts a time since 1970-01-01T00:00:00Z (gmtime_r(3)).
     ///
     /// Clamped to the years 0 to 9999, the range of RFC 3339.
     ///
     /// - Parameter offset: The offset of the local time from UTC in seconds.
     package init(_ time: Duration, offset: Int = 0) {
         let (whole, attoseconds) = time.components
-        let (seconds, overflows) = (attoseconds < 0 ? whole - 1 : whole).addingReportingOverflow(Int64(offset))
-        let clamped = min(max(overflows ? whole : seconds, -62_167_219_200), 253_402_300_799)
+        let (sum, overflows) = (attoseconds < 0 ? whole - 1 : whole).addingReportingOverflow(Int64(offset))
+        var seconds = time_t(min(max(overflows ? whole : sum, -62_167_219_200), 253_402_300_799))
+        var broken = tm()
+        gmtime_r(&seconds, &broken)
+        (year, month, day) = (broken.tm_year + 1900, broken.tm_mon + 1, broken.tm_mday)
+        (hour, minute, second) = (broken.tm_hour, broken.tm_min, broken.tm_sec)
         nanosecond = (attoseconds < 0 ? attoseconds + 1_000_000_000_000_000_000 : attoseconds) / 1_000_000_000
-        secondOfDay = (clamped % 86_400 + 86_400) % 86_400
-        // Howard Hinnant's civil_from_days: years begin in March, which makes the leap day the last one.
-        let days = (clamped - secondOfDay) / 86_400 + 719_468
-        let era = (days >= 0 ? days : days - 146_096) / 146_097
-        let dayOfEra = days - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     }
 
     /// The time as RFC 3339 with microseconds, for UTC: `2026-01-31T10:00:00.123456Z`.
@@ -39,10 +34,7 @@ package struct CalendarTime: Hashable {
 
     private var date: String { "\(zeroPadded(year, 4))-\(zeroPadded(month, 2))-\(zeroPadded(day, 2))" }
 
-    private var clock: String {
-        let parts = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
-        return parts.map { zeroPadded($0, 2) }.joined(separator: ":")
-    }
+    private var clock: String { [hour, minute, second].map { zeroPadded($0, 2) }.joined(separator: ":") }
 }
 
 /// Returns a duration for people, rounded down: `1.23ms`, `250ms`, `4.2s`, `2m 5s`, `3h 4m`, `2d 3h`.
