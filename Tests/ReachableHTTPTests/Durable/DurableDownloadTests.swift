@@ -246,6 +246,17 @@ import Testing
         }
     }
 
+    @Test func bytesBeyondTheExpectedLengthAreNotWritten() async throws {
+        try await DurableTrial.run { _ in
+            .respondUntilClose(200, body: Self.body)
+        } _: { trial in
+            let wrote = Rendezvous<Int64>(0)
+            let job = try await trial.end(of: try Self.download(trial, length: 50_000, sha256: nil), Self.written(wrote))
+            #expect(job.state == .failed && wrote.value <= 50_000 && job.lastError?.contains("instead of 50000; next: ") == true)
+            #expect(try trial.folder.contents.isEmpty)
+        }
+    }
+
     @Test func otherDigestEndsTheJob() async throws {
         try await DurableTrial.run { _ in
             .respond(200, Self.tagged, body: Self.body.reversed())
