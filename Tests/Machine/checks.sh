@@ -3,13 +3,12 @@
 # A scenario goes on after a failure, and fails at its end.
 
 # Those before a reboot count as well.
-failures=$(cat /var/lib/failures 2>/dev/null || echo 0)
+failures=$(cat /host/results/failures 2>/dev/null || echo 0)
 trap 'status=$?; [ "$failures" -eq 0 ] || status=1; exit "$status"' EXIT
 
 failed() { # name, what was seen
     failures=$((failures + 1))
-    printf 'FAILED %s\n' "$1"
-    sed 's/^/    /' <<<"$2"
+    printf 'FAILED %s\n    %s\n' "$1" "${2//$'\n'/$'\n    '}"
 }
 
 # A command succeeds.
@@ -59,10 +58,22 @@ as() { # user, command…
     runuser --user "$user" -- env --chdir="/home/$user" HOME="/home/$user" XDG_RUNTIME_DIR="/run/user/$(id --user "$user")" "$@"
 }
 
+# Gives the machine a network interface with a default route, whose packets lead nowhere.
+network_up() {
+    ip link add dummy0 type dummy
+    ip address add 192.0.2.10/24 dev dummy0
+    ip link set dummy0 up
+    ip route add default via 192.0.2.1
+}
+network_down() { ip link delete dummy0; }
+
 # Starts the machine again; the scenario then runs from its beginning, with the next BOOT. Does not return.
-reboot_machine() {
-    echo "$failures" >/var/lib/failures
+again() {
+    echo "$failures" >/host/results/failures
     : >/host/results/reboot
-    systemctl --no-block reboot
+    "$@"
     exec sleep infinity
 }
+reboot_machine() { again systemctl --no-block reboot; }
+# At once: what is not synchronized is lost, as in a power failure (sysrq.rst of the kernel's admin guide).
+cut_power() { again tee /proc/sysrq-trigger <<<b; }

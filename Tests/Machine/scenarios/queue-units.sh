@@ -11,13 +11,6 @@ bobs_unit() { systemctl "$@" reachability-queue@bob.service; }
 state() { # adas_unit or bobs_unit
     echo "$("$1" show --property=ActiveState --value), $("$1" show --property=Result --value)"
 }
-network_up() {
-    ip link add dummy0 type dummy
-    ip addr add 192.0.2.10/24 dev dummy0
-    ip link set dummy0 up
-    ip route add default via 192.0.2.1
-}
-network_down() { ip link del dummy0; }
 now() { cut -d ' ' -f 1 /proc/uptime; }
 since() { awk -v from="$1" '{ printf "%.1f", $1 - from }' /proc/uptime; }
 lists() { queue "$1" list "${@:3}" | grep --quiet -- "$2"; }
@@ -75,15 +68,15 @@ WITNESS
     queue ada add -- touch internet
     for user in ada bob; do queue "$user" add --connectivity ignore -- witness polite polite.log; done
     adas=/home/ada bobs=/home/bob
-    soon "the user unit runs a command" 60 has $adas/polite.log start
-    soon "the template runs a command of the user's own store" 60 has $bobs/polite.log start
+    soon "the user unit runs a command" 60 has "$adas/polite.log" start
+    soon "the template runs a command of the user's own store" 60 has "$bobs/polite.log" start
     in_unit() { sed --quiet 's/.* start \(.*\), pid .*/\1/p' "$1" | head -n 1; }
-    equal "the user unit runs it as the user, without new privileges" "$(in_unit $adas/polite.log)" \
+    equal "the user unit runs it as the user, without new privileges" "$(in_unit "$adas/polite.log")" \
         "as ada in /user.slice/user-$ada.slice/user@$ada.service/app.slice/reachability-queue.service, NoNewPrivs: 1"
-    equal "the template runs it as the user, without new privileges" "$(in_unit $bobs/polite.log)" \
+    equal "the template runs it as the user, without new privileges" "$(in_unit "$bobs/polite.log")" \
         "as bob in /system.slice/system-reachability\\x2dqueue.slice/reachability-queue@bob.service, NoNewPrivs: 1"
     soon "the list says why a command for the internet waits" 60 lists ada 'waits for the network: there is no interface'
-    check "a command for the internet has not run" test ! -e $adas/internet
+    check "a command for the internet has not run" test ! -e "$adas/internet"
 
     # A stop: SIGTERM for the command, which runs again after the next start.
     start=$(now)
@@ -94,16 +87,16 @@ WITNESS
     within "it waits no longer than its command" 0 4 "$(since "$start")"
     for unit in adas_unit bobs_unit; do equal "$unit is stopped, not failed" "inactive, success" "$(state $unit)"; done
     for home in $adas $bobs; do
-        equal "the command in $home got SIGTERM once" 1 "$(count $home/polite.log TERM)"
-        check "the command in $home has ended" is_gone $home/polite.log
+        equal "the command in $home got SIGTERM once" 1 "$(count "$home/polite.log" TERM)"
+        check "the command in $home has ended" is_gone "$home/polite.log"
     done
     adas_unit start
     bobs_unit start
-    for home in $adas $bobs; do soon "the command in $home runs again" 60 has $home/polite.log start 2; done
+    for home in $adas $bobs; do soon "the command in $home runs again" 60 has "$home/polite.log" start 2; done
 
     # A stop with a command that does not end: SIGKILL after 5 s, by the worker and not by systemd.
     for user in ada bob; do queue "$user" add --name stubborn --connectivity ignore -- witness stubborn stubborn.log; done
-    for home in $adas $bobs; do soon "a stubborn command runs in $home" 60 has $home/stubborn.log.child start; done
+    for home in $adas $bobs; do soon "a stubborn command runs in $home" 60 has "$home/stubborn.log.child" start; done
     start=$(now)
     adas_unit stop &
     bobs_unit stop
@@ -111,10 +104,10 @@ WITNESS
     within "both units stop" 4 12 "$(since "$start")"
     for unit in adas_unit bobs_unit; do equal "$unit is stopped, not failed" "inactive, success" "$(state $unit)"; done
     for home in $adas $bobs; do
-        within "the stubborn command in $home gets SIGKILL after 5 s" 4 8 "$(endured $home/stubborn.log)"
-        within "so does its child" 4 8 "$(endured $home/stubborn.log.child)"
-        check "the stubborn command in $home has ended" is_gone $home/stubborn.log
-        check "its child has ended" is_gone $home/stubborn.log.child
+        within "the stubborn command in $home gets SIGKILL after 5 s" 4 8 "$(endured "$home/stubborn.log")"
+        within "so does its child" 4 8 "$(endured "$home/stubborn.log.child")"
+        check "the stubborn command in $home has ended" is_gone "$home/stubborn.log"
+        check "its child has ended" is_gone "$home/stubborn.log.child"
     done
     equal "systemd itself had nothing to kill" "" "$(journalctl --boot --output=cat | grep 'reachability-queue.*Killing')"
     adas_unit start
@@ -132,17 +125,17 @@ WITNESS
     equal "the worker goes on" "$worker" "$(bobs_unit show --property=MainPID --value)"
 
     # The worker is killed.
-    starts=$(count $bobs/polite.log start)
+    starts=$(count "$bobs/polite.log" start)
     start=$(now)
     bobs_unit kill --kill-whom=main --signal=KILL
-    soon "the command of a killed worker ends" 15 is_gone $bobs/polite.log
+    soon "the command of a killed worker ends" 15 is_gone "$bobs/polite.log"
 
     # Meanwhile there is a network.
     network_up
-    soon "with a network the command for the internet runs" 30 test -e $adas/internet
+    soon "with a network the command for the internet runs" 30 test -e "$adas/internet"
     network_down
 
-    soon "the unit is restarted after a kill, and the command runs again" 90 has $bobs/polite.log start $((starts + 1))
+    soon "the unit is restarted after a kill, and the command runs again" 90 has "$bobs/polite.log" start $((starts + 1))
     within "after RestartSec" 30 60 "$(since "$start")"
     equal "it was one restart" 1 "$(bobs_unit show --property=NRestarts --value)"
 
