@@ -1,6 +1,6 @@
 #!/bin/bash
-# The checks of scenarios, to be sourced. Each writes a line: "ok  …", or "FAILED …" and below it what was seen.
-# A scenario goes on after a failure, and fails at its end.
+# The checks of scenarios, to be sourced. Each writes a line: "ok  …", or "FAILED …" and below it what was seen, and the last lines
+# of the journal. A scenario goes on after a failure, and fails at its end.
 
 # Those before a reboot count as well.
 failures=$(cat /host/results/failures 2>/dev/null || echo 0)
@@ -9,6 +9,7 @@ trap 'status=$?; [ "$failures" -eq 0 ] || status=1; exit "$status"' EXIT
 failed() { # name, what was seen
     failures=$((failures + 1))
     printf 'FAILED %s\n    %s\n' "$1" "${2//$'\n'/$'\n    '}"
+    journalctl --boot --lines=20 --output=short-monotonic --no-hostname --no-pager --quiet | sed 's/^/        /'
 }
 
 # A command succeeds.

@@ -6,6 +6,7 @@ set -u
 . /host/tests/checks.sh
 
 queue() { as "$1" reachability-watch queue "${@:2}"; }
+add() { queue "$1" add "${@:2}" >/dev/null; }
 adas_unit() { as ada systemctl --user "$@" reachability-queue.service; }
 bobs_unit() { systemctl "$@" reachability-queue@bob.service; }
 state() { # adas_unit or bobs_unit
@@ -18,7 +19,7 @@ lists() { queue "$1" list "${@:3}" | grep --quiet -- "$2"; }
 # A log of a witness: lines of the seconds since the boot, and a word.
 count() { grep --count " $2" "$1" 2>/dev/null; }
 has() { [ "$(count "$1" "$2")" -ge "${3:-1}" ]; }
-# The seconds from its last SIGTERM to its last sign of life.
+# The seconds from its last SIGTERM to its last sign of life; shell commands on a busy machine note both late.
 endured() { awk '/ TERM/ { term = $1 } / alive/ { alive = $1 } END { if (term != "") printf "%.1f", alive - term }' "$1"; }
 is_gone() { # log
     local pid
@@ -30,14 +31,15 @@ if [ "$BOOT" = 1 ]; then
     useradd --create-home ada
     useradd --create-home bob
     cat >/usr/local/bin/witness <<'WITNESS'
-#!/bin/sh
+#!/bin/bash
 # witness polite|stubborn|child LOG: lives until it is ended, and logs that. `polite` dies of SIGTERM. `stubborn` does not, nor does
 # its child, which has a session of its own.
+log=$2
 say() {
-    read -r now rest </proc/uptime
+    local now
+    read -r now _ </proc/uptime
     echo "$now $*" >>"$log"
 }
-log=$2
 case $1 in
 polite) trap 'say TERM; trap - TERM; kill -TERM $$' TERM ;;
 stubborn)
@@ -47,26 +49,28 @@ stubborn)
 child) trap 'say TERM' TERM ;;
 esac
 say "start as $(id --user --name) in $(cut -d : -f 3 /proc/self/cgroup), $(grep NoNewPrivs /proc/self/status | tr '\t' ' '), pid $$"
+# A pipe that stays empty: a pause without a process, which costs much in an emulated machine.
+exec 3<> <(:)
 while :; do
     say alive
-    sleep 0.1
+    read -r -t 0.1 -u 3
 done
 WITNESS
     chmod +x /usr/local/bin/witness
     ada=$(id --user ada)
     export SYSTEMD_LOG_LEVEL=warning
 
-    check "systemd finds nothing wrong in the user unit" as ada systemd-analyze --user --man=no verify reachability-queue.service
     check "systemd finds nothing wrong in the template" systemd-analyze --man=no verify reachability-queue@bob.service
 
     loginctl enable-linger ada
     soon "a service manager runs for a user who is not logged in" 60 test -S "/run/user/$ada/systemd/private"
+    check "systemd finds nothing wrong in the user unit" as ada systemd-analyze --user --man=no verify reachability-queue.service
     check "the user unit is enabled and started" adas_unit enable --now
     check "the template is enabled and started for a user" bobs_unit enable --now
 
     # Offline: what needs no network runs, as its user and in the unit.
-    queue ada add -- touch internet
-    for user in ada bob; do queue "$user" add --connectivity ignore -- witness polite polite.log; done
+    add ada -- touch internet
+    for user in ada bob; do add "$user" --connectivity ignore -- witness polite polite.log; done
     adas=/home/ada bobs=/home/bob
     soon "the user unit runs a command" 60 has "$adas/polite.log" start
     soon "the template runs a command of the user's own store" 60 has "$bobs/polite.log" start
@@ -95,7 +99,7 @@ WITNESS
     for home in $adas $bobs; do soon "the command in $home runs again" 60 has "$home/polite.log" start 2; done
 
     # A stop with a command that does not end: SIGKILL after 5 s, by the worker and not by systemd.
-    for user in ada bob; do queue "$user" add --name stubborn --connectivity ignore -- witness stubborn stubborn.log; done
+    for user in ada bob; do add "$user" --name stubborn --connectivity ignore -- witness stubborn stubborn.log; done
     for home in $adas $bobs; do soon "a stubborn command runs in $home" 60 has "$home/stubborn.log.child" start; done
     start=$(now)
     adas_unit stop &
@@ -104,8 +108,8 @@ WITNESS
     within "both units stop" 4 12 "$(since "$start")"
     for unit in adas_unit bobs_unit; do equal "$unit is stopped, not failed" "inactive, success" "$(state $unit)"; done
     for home in $adas $bobs; do
-        within "the stubborn command in $home gets SIGKILL after 5 s" 4 8 "$(endured "$home/stubborn.log")"
-        within "so does its child" 4 8 "$(endured "$home/stubborn.log.child")"
+        within "the stubborn command in $home gets SIGKILL after 5 s" 3 9 "$(endured "$home/stubborn.log")"
+        within "so does its child" 3 9 "$(endured "$home/stubborn.log.child")"
         check "the stubborn command in $home has ended" is_gone "$home/stubborn.log"
         check "its child has ended" is_gone "$home/stubborn.log.child"
     done
@@ -114,13 +118,13 @@ WITNESS
     bobs_unit start
     for user in ada bob; do
         soon "the stubborn command of $user runs again" 60 has "/home/$user/stubborn.log" start 2
-        queue "$user" cancel "$(queue "$user" list --format json | sed --quiet 's/.*"id":"\([0-9a-f]*\)".*"name":"stubborn".*/\1/p')"
+        queue "$user" cancel 2>/dev/null "$(queue "$user" list --format json | sed --quiet 's/.*"id":"\([0-9a-f]*\)".*"name":"stubborn".*/\1/p')"
     done
 
     # A command that runs out of memory takes only itself along.
-    bobs_unit set-property --runtime MemoryMax=300M
+    systemctl set-property --runtime reachability-queue@bob.service MemoryMax=300M
     worker=$(bobs_unit show --property=MainPID --value)
-    queue bob add --name greedy --connectivity ignore --attempts 1 -- tail /dev/zero
+    add bob --name greedy --connectivity ignore --attempts 1 -- tail /dev/zero
     soon "a command that takes all memory is killed" 60 lists bob greedy --state failed
     equal "the worker goes on" "$worker" "$(bobs_unit show --property=MainPID --value)"
 
@@ -141,7 +145,7 @@ WITNESS
 
     # Something that waits, and something that runs, over a reboot.
     for user in ada bob; do
-        queue "$user" add -- touch rebooted
+        add "$user" -- touch rebooted
         has "/home/$user/polite.log" start || failed "no command of $user runs" "$(queue "$user" list)"
         rm "/home/$user/polite.log"
     done
