@@ -2,6 +2,7 @@
 #
 #   ARGS         what `make run` passes on: make run ARGS="watch --format json"
 #   PREFIX       where `make install` puts things (/usr/local), below DESTDIR
+#   BUILT        a folder with both programs: `make install` then builds nothing
 #   SWIFT        the swift command
 #   SWIFT_FLAGS  flags of each build and of the tests: make test SWIFT_FLAGS="--jobs 2"
 #   TEST_FLAGS   flags of `swift test` alone: make test TEST_FLAGS="--filter CableTests"
@@ -23,8 +24,10 @@ static = $(build) --static-swift-stdlib --scratch-path .build-install
 service = $(SWIFT) build -c release --traits SQLite $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
 service_static = $(service) --static-swift-stdlib --scratch-path .build-install-service
+watch_folder = $(or $(BUILT),$$($(static) --show-bin-path))
+service_folder = $(or $(BUILT),$$($(service_static) --show-bin-path))
 
-.PHONY: help bootstrap run test check install
+.PHONY: help bootstrap run test check programs install
 
 help:
 	@echo 'make run      build reachability-watch and run it (ARGS="status")'
@@ -53,14 +56,22 @@ test: bootstrap
 check: bootstrap
 	@Scripts/check
 
+ifdef BUILT
+programs:
+else
 # The Swift runtime is linked in, so that the command runs where no Swift is installed; libnl stays a shared library.
-install:
+programs:
 	@Scripts/bootstrap libsqlite3-dev
 	$(static)
 	$(service_static) --product reachability-service
+endif
+
+install: programs
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)" "$(libexec)" "$(units)/user" "$(units)/system"
-	install -m 755 "$$($(service_static) --show-bin-path)/reachability-service" "$(libexec)/reachability-service"
+	install -m 755 "$(service_folder)/reachability-service" "$(libexec)/reachability-service"
 	install -m 644 Packaging/systemd/reachability-queue.service "$(units)/user/"
 	install -m 644 Packaging/systemd/reachability-queue@.service "$(units)/system/"
-	install -m 755 "$$($(static) --show-bin-path)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
+	sed -i 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' "$(units)"/user/reachability-queue.service \
+	    "$(units)"/system/reachability-queue@.service
+	install -m 755 "$(watch_folder)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
 	install -m 644 LICENSE NOTICE README.md "$(doc)/"

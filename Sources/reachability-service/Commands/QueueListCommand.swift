@@ -105,8 +105,16 @@ struct JobFinder {
 
     /// Returns the job with an id or its beginning.
     func job(_ text: String) async throws -> DurableJob {
-        let isPrefix = !text.isEmpty && text.count <= 32 && text.allSatisfy(\.isHexDigit)
-        let found = isPrefix ? try await queue.jobs(matching: JobFilter(idPrefix: text.lowercased(), limit: 9)) : []
+        var found: [DurableJob] = []
+        if Self.isPrefix(text) { found = try await queue.jobs(matching: JobFilter(idPrefix: text.lowercased(), limit: 9)) }
+        return try Self.only(found, for: text)
+    }
+
+    private static func isPrefix(_ text: String) -> Bool { !text.isEmpty && text.count <= 32 && text.allSatisfy(\.isHexDigit) }
+
+    // Inlined into the asynchronous function above, it crashes the optimizer of Swift 6.3.1 (CoroSplit, swifterror).
+    @inline(never)
+    private static func only(_ found: [DurableJob], for text: String) throws(QueueFailure) -> DurableJob {
         if found.count == 1 { return found[0] }
         guard !found.isEmpty else {
             throw QueueFailure(.noInput, "there is no job '\(quotation(text))'; next: reachability-watch queue list --state all")
