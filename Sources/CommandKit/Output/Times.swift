@@ -56,7 +56,7 @@ extension CalendarTime {
             return true
         }
         guard let year = number(4, 0...9999), skip("-"), let month = number(2, 1...12), skip("-"),
-            let day = number(2, 1...lastDay(of: month, in: year)), skip("Tt"),
+            let day = number(2, 1...31), skip("Tt"),
             let hour = number(2, 0...23), skip(":"), let minute = number(2, 0...59), skip(":"), let second = number(2, 0...60)
         else { return nil }
         var nanoseconds: Int64 = 0
@@ -74,25 +74,12 @@ extension CalendarTime {
             offset = (hours * 3600 + minutes * 60) * (isWest ? -1 : 1)
         }
         guard rest.isEmpty else { return nil }
-        let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
-        return .seconds(seconds) + .nanoseconds(nanoseconds)
-    }
-
-    /// Returns the days from 1970-01-01 to a date (Howard Hinnant's days_from_civil).
-    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func lastDay(of month: Int64, in year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
+        var date = tm()
+        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+        let midnight = Int64(timegm(&date))
+        // timegm(3) makes a day of March of the 30th of February.
+        guard date.tm_mday == day else { return nil }
+        return .seconds(midnight + hour * 3600 + minute * 60 + second - offset) + .nanoseconds(nanoseconds)
     }
 }
 
