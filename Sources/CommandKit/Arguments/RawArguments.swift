@@ -25,7 +25,7 @@ package enum RawArguments {
         var pointer = CommandLine.unsafeArgv
         while let word = pointer.pointee {
             let bytes = bytes(word)
-            texts.append(String(validating: bytes, as: UTF8.self) ?? InterfaceName.text(bytes))
+            texts.append(ForeignText(bytes).text)
             pointer += 1
         }
         return Array(texts.dropFirst())

@@ -87,15 +87,13 @@ extension ChildFailure.Cause {
         }
     }
 
-    private static func text(_ name: [UInt8]) -> String { String(validating: name, as: UTF8.self) ?? InterfaceName.text(name) }
+    private static func text(_ name: [UInt8]) -> String { ForeignText(name).text }
 
-    private static func isThere(_ file: [UInt8]) -> Bool {
-        access(file.map(CChar.init(bitPattern:)) + [0], F_OK) == 0
-    }
+    private static func isThere(_ file: [UInt8]) -> Bool { access(ForeignText(file).cString, F_OK) == 0 }
 
     private static func isFolder(_ file: [UInt8]) -> Bool {
         var information = stat()
-        return stat(file.map(CChar.init(bitPattern:)) + [0], &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
+        return stat(ForeignText(file).cString, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
     }
 }
 

@@ -135,7 +135,7 @@ actor TransitionPrinter {
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
             writers[index].forget()
-            drops.dropped(missed, of: escapedForTerminal(scope.description), now: elapsed()).forEach(note)
+            drops.dropped(missed, of: ForeignText(scope.description).terminal, now: elapsed()).forEach(note)
         }
         let line =
             switch session.format {
