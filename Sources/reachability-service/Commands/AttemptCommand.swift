@@ -39,7 +39,7 @@ struct AttemptCommand: ParsableCommand {
             _ = Pipe.readAll(from: AttemptProcess.socket)
             kill(getpid(), SIGTERM)
         }
-        let child = ChildCommand(words: command.words.map(\.bytes), supervisor: supervisor)
+        let child = ChildCommand(ProcessStart(words: command.words.map(\.bytes)), supervisor: supervisor)
         Task.detached {
             do throws(ChildFailure) {
                 try await child.run()
