@@ -2,12 +2,12 @@ package import Reachability
 
 extension NetworkSource {
     /// Runs the source in a new task, without a monitor; returns its batches and the task.
-    package func deliveries() -> (batches: AsyncStream<NetworkEventBatch>, running: Task<Void, any Error>) {
+    package func deliveries(pause: Duration? = nil) -> (batches: AsyncStream<NetworkEventBatch>, running: Task<Void, any Error>) {
         let (batches, continuation) = AsyncStream.makeStream(of: NetworkEventBatch.self)
         let running = Task {
             try await run { batch in
                 continuation.yield(batch)
-                return nil
+                return pause
             }
         }
         return (batches, running)

@@ -211,14 +211,18 @@ public final class MisbehavingServer: Sendable {
     private func act(_ reply: Reply, _ connection: Connection, _ request: Request) -> Bool {
         // RFC 9112, section 9.6.
         let closes = request.headers["connection"]?.lowercased() == "close"
-        func head(_ status: Int, _ headers: [String: String], _ length: Int) -> [UInt8] {
-            let own = ["Content-Length": "\(length)"].merging(closes ? ["Connection": "close"] : [:]) { given, _ in given }
+        func head(_ status: Int, _ headers: [String: String], _ length: Int?) -> [UInt8] {
+            var own = length.map { ["Content-Length": "\($0)"] } ?? [:]
+            if closes || length == nil { own["Connection"] = "close" }
             let lines = headers.merging(own) { given, _ in given }.map { "\($0): \($1)\r\n" }
             return Array("HTTP/1.1 \(status) -\r\n\(lines.sorted().joined())\r\n".utf8)
         }
         switch reply {
         case .respond(let status, let headers, let body):
             return connection.write(head(status, headers, body.count) + (request.method == "HEAD" ? [] : body)) && !closes
+        case .respondUntilClose(let status, let headers, let body):
+            _ = connection.write(head(status, headers, nil) + body)
+            return false
         case .paced(let status, let headers, let body, let gate):
             var isComplete = connection.write(head(status, headers, body.count))
             for start in stride(from: 0, to: body.count, by: 65_536) where isComplete {

@@ -2,6 +2,8 @@
 public enum Reply: Sendable {
     /// A whole response.
     case respond(Int, [String: String] = [:], body: [UInt8] = [])
+    /// A whole response without a length, which ends with the connection.
+    case respondUntilClose(Int, [String: String] = [:], body: [UInt8])
     /// A whole response in parts of 64 KiB; before each one, `gate` gets the number of bytes before it, and may block.
     case paced(Int, [String: String] = [:], body: [UInt8], gate: @Sendable (Int) -> Void)
     /// A part of a response; the connection is reset after the client has received the part.

@@ -52,6 +52,27 @@ struct EventSocketTests {
         _ = await running.result
     }
 
+    /// The drop check of a lone datagram comes 10 ms after it.
+    @Test func dropCheckIsNoBatch() async throws {
+        let network = try await CabledNetwork()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let pause = Duration.milliseconds(100)
+        let (batches, running) = kernel.deliveries(pause: pause)
+        var iterator = batches.makeAsyncIterator()
+        var early = 0
+        for number in 1...10 {
+            try await network.near.ip("rule add priority \(1000 + number) to 203.0.113.0/24 prohibit")
+            var last = try #require(await iterator.next(isolation: #isolation))
+            while last.events.isEmpty { last = try #require(await iterator.next(isolation: #isolation)) }
+            let next = try #require(await iterator.next(isolation: #isolation))
+            if next.events.isEmpty, last.now.duration(to: next.now) < pause / 2 { early += 1 }
+        }
+        // A step of the clock causes batches, too.
+        #expect(early < 5, "\(early) of 10 pauses ended early")
+        running.cancel()
+        _ = await running.result
+    }
+
     @Test func threeFailedDumpsReplaceSocket() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

@@ -46,7 +46,7 @@ struct RunDescendantTests {
     @Test func aHandlerMayStartProcesses() async throws {
         let network = try await CabledNetwork.online()
         let script = "trap 'sh -c \"sleep 0.3; echo cleaned\"; exit 3' TERM; echo up; while :; do sleep 0.05; done"
-        let child = try network.run("--deadline", "500ms", "--", "sh", "-c", script)
+        let child = try network.run("--deadline", "3s", "--", "sh", "-c", script)
         var lines: [String] = []
         for await line in child.lines { lines.append(line) }
         #expect(lines == ["up", "cleaned"])

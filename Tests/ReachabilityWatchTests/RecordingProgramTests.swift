@@ -66,7 +66,9 @@ final class RecordingProgramTests {
         kill(record.pid, signal)
         #expect(record.end() == code)
         let finished = try run("replay", file)
-        #expect(finished.code == 0 && finished.errors.isEmpty && finished.output == unfinished.output)
+        #expect(finished.code == 0 && finished.errors.isEmpty)
+        // The machine's own network may have changed before the signal.
+        #expect(finished.output.hasPrefix(unfinished.output), "\(unfinished.output)\n\(finished.output)")
     }
 
     @Test func inheritedIgnoredSignalsStayIgnored() throws {

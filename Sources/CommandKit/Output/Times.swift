@@ -2,33 +2,28 @@ import Glibc
 
 /// A time in the proleptic Gregorian calendar.
 package struct CalendarTime: Hashable {
-    private let year: Int64
-    private let month: Int64
-    private let day: Int64
-    private let secondOfDay: Int64
+    private let year: Int32
+    private let month: Int32
+    private let day: Int32
+    private let hour: Int32
+    private let minute: Int32
+    private let second: Int32
     private let nanosecond: Int64
 
-    /// Converts a time since 1970-01-01T00:00:00Z.
+    /// Converts a time since 1970-01-01T00:00:00Z (gmtime_r(3)).
     ///
     /// Clamped to the years 0 to 9999, the range of RFC 3339.
     ///
     /// - Parameter offset: The offset of the local time from UTC in seconds.
     package init(_ time: Duration, offset: Int = 0) {
         let (whole, attoseconds) = time.components
-        let (seconds, overflows) = (attoseconds < 0 ? whole - 1 : whole).addingReportingOverflow(Int64(offset))
-        let clamped = min(max(overflows ? whole : seconds, -62_167_219_200), 253_402_300_799)
+        let (sum, overflows) = (attoseconds < 0 ? whole - 1 : whole).addingReportingOverflow(Int64(offset))
+        var seconds = time_t(min(max(overflows ? whole : sum, -62_167_219_200), 253_402_300_799))
+        var broken = tm()
+        gmtime_r(&seconds, &broken)
+        (year, month, day) = (broken.tm_year + 1900, broken.tm_mon + 1, broken.tm_mday)
+        (hour, minute, second) = (broken.tm_hour, broken.tm_min, broken.tm_sec)
         nanosecond = (attoseconds < 0 ? attoseconds + 1_000_000_000_000_000_000 : attoseconds) / 1_000_000_000
-        secondOfDay = (clamped % 86_400 + 86_400) % 86_400
-        // Howard Hinnant's civil_from_days: years begin in March, which makes the leap day the last one.
-        let days = (clamped - secondOfDay) / 86_400 + 719_468
-        let era = (days >= 0 ? days : days - 146_096) / 146_097
-        let dayOfEra = days - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     }
 
     /// The time as RFC 3339 with microseconds, for UTC: `2026-01-31T10:00:00.123456Z`.
@@ -39,9 +34,52 @@ package struct CalendarTime: Hashable {
 
     private var date: String { "\(zeroPadded(year, 4))-\(zeroPadded(month, 2))-\(zeroPadded(day, 2))" }
 
-    private var clock: String {
-        let parts = [secondOfDay / 3600, secondOfDay / 60 % 60, secondOfDay % 60]
-        return parts.map { zeroPadded($0, 2) }.joined(separator: ":")
+    private var clock: String { [hour, minute, second].map { zeroPadded($0, 2) }.joined(separator: ":") }
+}
+
+extension CalendarTime {
+    /// Returns the time since 1970-01-01T00:00:00Z of a date and time of RFC 3339; `nil` for another text.
+    ///
+    /// `2026-01-31T10:00:00.123456Z`, or with an offset such as `+01:00`. A leap second counts as the second after it.
+    package static func time(rfc3339 text: String) -> Duration? {
+        var rest = Array(text.utf8)[...]
+        func number(_ digits: Int, _ range: ClosedRange<Int64>) -> Int64? {
+            let taken = rest.prefix(digits)
+            guard taken.count == digits, taken.allSatisfy({ (48...57).contains($0) }) else { return nil }
+            rest = rest.dropFirst(digits)
+            let value = taken.reduce(0) { $0 * 10 + Int64($1 - 48) }
+            return range.contains(value) ? value : nil
+        }
+        func skip(_ characters: String) -> Bool {
+            guard let next = rest.first, characters.utf8.contains(next) else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+        guard let year = number(4, 0...9999), skip("-"), let month = number(2, 1...12), skip("-"),
+            let day = number(2, 1...31), skip("Tt"),
+            let hour = number(2, 0...23), skip(":"), let minute = number(2, 0...59), skip(":"), let second = number(2, 0...60)
+        else { return nil }
+        var nanoseconds: Int64 = 0
+        if skip(".") {
+            let digits = rest.prefix { (48...57).contains($0) }
+            guard !digits.isEmpty else { return nil }
+            rest = rest.dropFirst(digits.count)
+            nanoseconds = zip(digits, [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1] as [Int64])
+                .reduce(0) { $0 + Int64($1.0 - 48) * $1.1 }
+        }
+        var offset: Int64 = 0
+        if !skip("Zz") {
+            let isWest = rest.first == UInt8(ascii: "-")
+            guard skip("+-"), let hours = number(2, 0...23), skip(":"), let minutes = number(2, 0...59) else { return nil }
+            offset = (hours * 3600 + minutes * 60) * (isWest ? -1 : 1)
+        }
+        guard rest.isEmpty else { return nil }
+        var date = tm()
+        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+        let midnight = Int64(timegm(&date))
+        // timegm(3) makes a day of March of the 30th of February.
+        guard date.tm_mday == day else { return nil }
+        return .seconds(midnight + hour * 3600 + minute * 60 + second - offset) + .nanoseconds(nanoseconds)
     }
 }
 

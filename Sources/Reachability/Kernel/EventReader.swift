@@ -88,32 +88,47 @@ struct EventReader: ~Copyable {
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
             coalescing.note(datagrams, at: batch.now.sinceBoot)
             datagrams = 0
-            if let late = try deferredDropCheck(at: batch.now.sinceBoot) {
-                batch = late
-            } else {
-                let hasMore = batch.hasMore
-                batch.removeAll()
-                let isReadable = try rest(until: Duration.earlier(deadline, detector.deferredCheck), hasMore: hasMore)
-                detector.beginReading()
-                if isReadable { try read(into: &batch) }
-                if detector.takeCheck(hasMore: batch.hasMore) { try checkDrops(&batch) }
-            }
+            try next(&batch, until: deadline)
             context.complete(&batch, &suspension)
         }
     }
 
-    /// Runs jobs and waits until the monitor has to be called, and returns `true` if the socket is readable.
+    /// Waits for the next batch: events, a request for a batch, or the time at which the monitor wants one.
+    ///
+    /// A deferred drop check that finds nothing is none of these, and ends no wait.
+    private mutating func next(_ batch: inout NetworkEventBatch, until deadline: Duration?) throws(ReachabilityError) {
+        let hasMore = batch.hasMore
+        var now = batch.now.sinceBoot
+        batch.removeAll()
+        while true {
+            if let late = try deferredDropCheck(at: now) {
+                batch = late
+                return
+            }
+            let awakening = try rest(until: Duration.earlier(deadline, detector.deferredCheck), hasMore: hasMore)
+            if awakening == .timeIsUp, let check = detector.deferredCheck {
+                now = context.clock.bootTime
+                if check <= now, deadline.map({ now < $0 }) ?? true { continue }
+            }
+            detector.beginReading()
+            if awakening.contains(.socketIsReadable) { try read(into: &batch) }
+            if detector.takeCheck(hasMore: batch.hasMore) { try checkDrops(&batch) }
+            return
+        }
+    }
+
+    /// Runs jobs and waits until the monitor may have to be called.
     ///
     /// Jobs get one round at a time: however many follow, the reader looks at the network in between.
-    private borrowing func rest(until deadline: Duration?, hasMore: Bool) throws(ReachabilityError) -> Bool {
+    private borrowing func rest(until deadline: Duration?, hasMore: Bool) throws(ReachabilityError) -> Awakening {
         while true {
             let hasJobs = context.executor.runJobs()
-            if hasMore { return true }
+            if hasMore { return .socketIsReadable }
             if !hasJobs, coalescing.isFlood, socket.receiveBuffer ?? 0 >= ReadCoalescing.leastBuffer {
                 _ = cnl_wait(nil, 0, ReadCoalescing.pause.clampedNanoseconds)
             }
             let awakening = try wait(until: deadline, isBusy: hasJobs)
-            if !awakening.isEmpty { return awakening.contains(.socketIsReadable) }
+            if !awakening.isEmpty { return awakening }
         }
     }
 

@@ -19,35 +19,9 @@ public import Reachability
 /// call that does not return cannot be cancelled: its task or thread stays behind. Safe to use from any thread.
 public struct NetworkSourceConformance: Sendable {
     /// A violated requirement.
-    public struct Violation: Hashable, Sendable, CustomStringConvertible {
-        /// The violated requirement.
-        public var requirement: Requirement
-        /// The observation that violates it.
-        public var message: String
-
-        /// Makes a violation.
-        public init(_ requirement: Requirement, _ message: String) {
-            self.requirement = requirement
-            self.message = message
-        }
-
-        /// The name of the requirement and the observation.
-        public var description: String { "\(requirement.rawValue): \(message)" }
-    }
-
+    public typealias Violation = ConformanceViolation<Requirement>
     /// The error of ``check()``: all violations.
-    public struct Failure: Error, Sendable, CustomStringConvertible {
-        /// The violations, at least one.
-        public var violations: [Violation]
-
-        /// Makes an error from violations.
-        public init(_ violations: [Violation]) { self.violations = violations }
-
-        /// One line for each violation.
-        public var description: String {
-            "the source violates requirements of NetworkSource:" + violations.map { "\n- \($0)" }.joined()
-        }
-    }
+    public typealias Failure = ConformanceFailure<Requirement>
 
     let exemptions: Set<Requirement>
     let patience: Duration

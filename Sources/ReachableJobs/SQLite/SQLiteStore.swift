@@ -1,6 +1,7 @@
 #if SQLite
 internal import FoundationEssentials
 public import GRDB
+internal import GRDBSQLite
 internal import Glibc
 internal import Synchronization
 
@@ -162,11 +163,10 @@ public final class SQLiteStore: JobStore {
             }
             let isInTransaction = db.isInsideTransaction
             var receipts: [PushReceipt] = []
-            try db.inSavepoint {
+            try (isInTransaction ? Self.inSavepoint : Self.inTransaction)(db) {
                 var transaction = try SQLiteTransaction(db, machine: machine, locks: locks)
                 receipts = try transaction.push(jobs, limit: limit)
                 try transaction.close(writesClock: true)
-                return .commit
             }
             if isInTransaction {
                 db.afterNextTransaction { [feed] _ in feed.notify() }
@@ -352,6 +352,22 @@ public final class SQLiteStore: JobStore {
         }
     }
 
+    /// Adds what the body writes to the current transaction, or nothing if it throws.
+    private static func inSavepoint(_ db: Database, _ body: () throws -> Void) throws {
+        try db.cachedStatement(sql: "SAVEPOINT reachable_push").execute()
+        do {
+            try body()
+        } catch {
+            // SQLite may have rolled back the whole transaction.
+            if db.isInsideTransaction {
+                try? db.cachedStatement(sql: "ROLLBACK TRANSACTION TO SAVEPOINT reachable_push").execute()
+                try? db.cachedStatement(sql: "RELEASE SAVEPOINT reachable_push").execute()
+            }
+            throw error
+        }
+        try db.cachedStatement(sql: "RELEASE SAVEPOINT reachable_push").execute()
+    }
+
     /// Waits for locks for up to 5 s, also on a connection that does not.
     private static func patiently(_ isImpatient: Bool, _ db: Database, _ body: () throws -> Void) throws {
         guard isImpatient else { return try body() }
@@ -489,13 +505,27 @@ enum Synchronous: Int {
     }
 
     /// Returns the current value.
-    static func current(of db: Database) throws -> Int { try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 }
+    static func current(of db: Database) throws -> Int { Int(try value(of: "synchronous", db)) ?? 0 }
 
     /// Returns true if commits survive a power failure.
     static func makesCommitsDurable(_ db: Database) throws -> Bool {
         let level = try current(of: db)
         if level != full.rawValue { return level > full.rawValue }
-        return try String.fetchOne(db, sql: "PRAGMA journal_mode") != "delete"
+        return try value(of: "journal_mode", db) != "delete"
+    }
+
+    /// Returns the value of a pragma.
+    ///
+    /// SQLite evaluates it when it compiles the statement, so that none can be kept; GRDB's statements take longer to make.
+    private static func value(of pragma: String, _ db: Database) throws -> String {
+        var statement: SQLiteStatement?
+        defer { sqlite3_finalize(statement) }
+        var code = sqlite3_prepare_v2(db.sqliteConnection, "PRAGMA \(pragma)", -1, &statement, nil)
+        if code == SQLITE_OK { code = sqlite3_step(statement) }
+        guard code == SQLITE_ROW, let text = sqlite3_column_text(statement, 0) else {
+            throw DatabaseError(resultCode: ResultCode(rawValue: code))
+        }
+        return String(cString: text)
     }
 }
 #endif

@@ -148,7 +148,7 @@ struct BrokenSourceTests {
         ])
         #expect(
             failure.description == """
-                the source violates requirements of NetworkSource:
+                violated requirements:
                 - time: a batch of 1.0 seconds came after one of 2.0 seconds
                 - pauses: none
                 """)

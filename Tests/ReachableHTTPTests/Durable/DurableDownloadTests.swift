@@ -234,6 +234,29 @@ import Testing
         }
     }
 
+    /// The head of the response names no length.
+    @Test func otherLengthEndsTheJobWithTheResponse() async throws {
+        try await DurableTrial.run { _ in
+            .respondUntilClose(200, body: Self.body)
+        } _: { trial in
+            let job = try await trial.end(of: try Self.download(trial, length: 100_001, sha256: nil))
+            #expect(job.state == .failed && trial.server.requests.count == 1)
+            #expect(job.lastError?.hasPrefix("the server's file has 100000 bytes instead of 100001; next: ") == true)
+            #expect(try trial.folder.contents.isEmpty)
+        }
+    }
+
+    @Test func bytesBeyondTheExpectedLengthAreNotWritten() async throws {
+        try await DurableTrial.run { _ in
+            .respondUntilClose(200, body: Self.body)
+        } _: { trial in
+            let wrote = Rendezvous<Int64>(0)
+            let job = try await trial.end(of: try Self.download(trial, length: 50_000, sha256: nil), Self.written(wrote))
+            #expect(job.state == .failed && wrote.value <= 50_000 && job.lastError?.contains("instead of 50000; next: ") == true)
+            #expect(try trial.folder.contents.isEmpty)
+        }
+    }
+
     @Test func otherDigestEndsTheJob() async throws {
         try await DurableTrial.run { _ in
             .respond(200, Self.tagged, body: Self.body.reversed())

@@ -63,7 +63,7 @@ struct MemoryStoreConformanceTests {
     @Test func failureListsAllViolations() {
         let failure = JobStoreConformance.Failure([.init(.order, "a came before b"), .init(.hints, "none")])
         #expect(
-            failure.description == "the store violates requirements of JobStore:\n- order: a came before b\n- hints: none")
+            failure.description == "violated requirements:\n- order: a came before b\n- hints: none")
     }
 }
 
