@@ -56,7 +56,8 @@ soon() { # name, seconds, command…
 as() { # user, command…
     local user=$1
     shift
-    runuser --user "$user" -- env --chdir="/home/$user" HOME="/home/$user" XDG_RUNTIME_DIR="/run/user/$(id --user "$user")" "$@"
+    setpriv --reuid="$user" --regid="$user" --init-groups \
+        env --chdir="/home/$user" HOME="/home/$user" XDG_RUNTIME_DIR="/run/user/$(id --user "$user")" "$@"
 }
 
 # Gives the machine a network interface with a default route, whose packets lead nowhere.
