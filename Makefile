@@ -35,7 +35,7 @@ help:
 bootstrap:
 	@Scripts/bootstrap
 
-ifneq ($(filter queue,$(firstword $(ARGS))),)
+ifneq ($(filter queue report,$(firstword $(ARGS))),)
 run:
 	@Scripts/bootstrap libsqlite3-dev
 	@$(service_build) --product reachability-service >&2

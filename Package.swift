@@ -168,7 +168,8 @@ let package = Package(
                 "ReachabilityTesting",
                 "TestTraits",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]
+            ],
+            exclude: ["Report/Fixtures"]
         ),
         // The corpora of the fuzzers, which are a package of their own.
         .testTarget(

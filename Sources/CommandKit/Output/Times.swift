@@ -45,6 +45,65 @@ package struct CalendarTime: Hashable {
     }
 }
 
+extension CalendarTime {
+    /// Returns the time since 1970-01-01T00:00:00Z of a date and time of RFC 3339; `nil` for another text.
+    ///
+    /// `2026-01-31T10:00:00.123456Z`, or with an offset such as `+01:00`. A leap second counts as the second after it.
+    package static func time(rfc3339 text: String) -> Duration? {
+        var rest = Array(text.utf8)[...]
+        func number(_ digits: Int, _ range: ClosedRange<Int64>) -> Int64? {
+            let taken = rest.prefix(digits)
+            guard taken.count == digits, taken.allSatisfy({ (48...57).contains($0) }) else { return nil }
+            rest = rest.dropFirst(digits)
+            let value = taken.reduce(0) { $0 * 10 + Int64($1 - 48) }
+            return range.contains(value) ? value : nil
+        }
+        func skip(_ characters: String) -> Bool {
+            guard let next = rest.first, characters.utf8.contains(next) else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+        guard let year = number(4, 0...9999), skip("-"), let month = number(2, 1...12), skip("-"),
+            let day = number(2, 1...lastDay(of: month, in: year)), skip("Tt"),
+            let hour = number(2, 0...23), skip(":"), let minute = number(2, 0...59), skip(":"), let second = number(2, 0...60)
+        else { return nil }
+        var nanoseconds: Int64 = 0
+        if skip(".") {
+            let digits = rest.prefix { (48...57).contains($0) }
+            guard !digits.isEmpty else { return nil }
+            rest = rest.dropFirst(digits.count)
+            nanoseconds = zip(digits, [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1] as [Int64])
+                .reduce(0) { $0 + Int64($1.0 - 48) * $1.1 }
+        }
+        var offset: Int64 = 0
+        if !skip("Zz") {
+            let isWest = rest.first == UInt8(ascii: "-")
+            guard skip("+-"), let hours = number(2, 0...23), skip(":"), let minutes = number(2, 0...59) else { return nil }
+            offset = (hours * 3600 + minutes * 60) * (isWest ? -1 : 1)
+        }
+        guard rest.isEmpty else { return nil }
+        let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+        return .seconds(seconds) + .nanoseconds(nanoseconds)
+    }
+
+    /// Returns the days from 1970-01-01 to a date (Howard Hinnant's days_from_civil).
+    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let year = month <= 2 ? year - 1 : year
+        let era = (year >= 0 ? year : year - 399) / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func lastDay(of month: Int64, in year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+}
+
 /// Returns a duration for people, rounded down: `1.23ms`, `250ms`, `4.2s`, `2m 5s`, `3h 4m`, `2d 3h`.
 ///
 /// Negative durations count as zero.

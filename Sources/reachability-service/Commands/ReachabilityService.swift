@@ -1,12 +1,12 @@
 import ArgumentParser
 import CommandKit
 
-/// The commands that need Foundation or SQLite, reached as `reachability-watch queue …`.
+/// The commands that need Foundation or SQLite, reached as `reachability-watch queue …` and `reachability-watch report …`.
 @main
 struct ReachabilityService: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reachability-watch", abstract: "The part of reachability-watch that keeps commands on disk.",
-        subcommands: [QueueCommand.self, AttemptCommand.self])
+        commandName: "reachability-watch", abstract: "The part of reachability-watch that keeps commands on disk and reports.",
+        subcommands: [QueueCommand.self, AttemptCommand.self, ReportCommand.self])
 
     static func main() {
         Program.main(Self.self, parse: parse)

@@ -28,6 +28,10 @@ struct ReachabilityWatch: ParsableCommand {
               Keep it on disk until it has succeeded, also over reboots:
                 reachability-watch queue add -- rsync -a photos/ nas:photos/
 
+              Keep a history, and report its outages as a page:
+                reachability-watch --format json >> reachability.json
+                reachability-watch report --output page.html reachability.json
+
             EXIT CODES
               0   yes                      64  usage
               1   no, or timed out         65  not a recording

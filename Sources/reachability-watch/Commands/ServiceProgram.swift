@@ -5,13 +5,13 @@ import Reachability
 
 /// The program with the commands that need Foundation and SQLite.
 ///
-/// A program of its own keeps this one small: `reachability-watch queue` replaces itself by it (execve(2)).
+/// A program of its own keeps this one small: `reachability-watch queue`, for one, replaces itself by it (execve(2)).
 enum ServiceProgram {
     /// The name of the executable.
     static let name = "reachability-service"
 
     /// The commands that it has.
-    static let commands: [any ParsableCommand.Type] = [QueueStub.self]
+    static let commands: [any ParsableCommand.Type] = [QueueStub.self, ReportStub.self]
 
     /// Returns true if the words name one of its commands, perhaps after `help`.
     static func isNamed(in words: [String]) -> Bool {
@@ -59,6 +59,14 @@ enum ServiceProgram {
 struct QueueStub: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "Keeps commands on disk and runs each until it has succeeded, also after a reboot.")
+
+    func run() { ServiceProgram.execute() }
+}
+
+/// The entry of `report` in the help of this program.
+struct ReportStub: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report", abstract: "Reports outages, flaps and availability from the lines that watch has written.")
 
     func run() { ServiceProgram.execute() }
 }
