@@ -22,9 +22,12 @@ protocol ServedDocuments: Sendable {
 }
 
 /// The HTTP server: endpoints, headers, limits.
-///
-/// It has one event loop: each loop holds three descriptors, and the work is small.
 struct HTTPService: Sendable {
+    /// One event loop, because each holds three descriptors, and the work is small.
+    ///
+    /// It lasts as long as the process: connections that have ended schedule a last task now and then.
+    private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
     /// The time after which a connection without a complete request is closed, also if headers trickle in.
     static let idleTimeout = TimeAmount.seconds(10)
     /// The longest head of a request: twice what a browser sends with a full set of cookies.
@@ -41,7 +44,6 @@ struct HTTPService: Sendable {
     /// - Parameter onListening: Receives the port once the server listens; `nil` for a Unix socket.
     /// - Throws: ``ServeFailure`` if it cannot listen there.
     func run(onListening: @escaping @Sendable (Int?) async -> Void) async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let logger = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
             router: router,
@@ -52,7 +54,7 @@ struct HTTPService: Sendable {
                         maxHeaderFieldSize: Self.maxHeadSize, maxHeaderListSize: Self.maxHeadSize, maxHeaderFieldCount: 100))),
             configuration: ApplicationConfiguration(address: bindAddress),
             onServerRunning: { await onListening($0.localAddress?.port) },
-            eventLoopGroupProvider: .shared(group), logger: logger)
+            eventLoopGroupProvider: .shared(Self.loop), logger: logger)
         let services = ServiceGroup(configuration: .init(services: [application], logger: logger))
         // A task of its own: a cancelled server drops connections that it has just accepted, and each of these traps
         // (NIOAsyncWriter.deinit).
@@ -65,7 +67,6 @@ struct HTTPService: Sendable {
                 connections.closeAll()
             }
         }
-        try? await group.shutdownGracefully()
         guard case .failure(let error) = result else { return }
         throw Self.failure(error, address)
     }
