@@ -5,6 +5,9 @@ import Synchronization
 
 /// The frame of every command: namespace, threads, signals and exit.
 package enum Program {
+    /// The version of the commands.
+    package static let version = "0.1.0"
+
     /// Prepares the process, then parses the command line and runs its command.
     ///
     /// Runs synchronously: a namespace must be entered while there is only one thread.
