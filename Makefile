@@ -20,7 +20,8 @@ libexec = $(DESTDIR)$(PREFIX)/libexec/reachability-watch
 units = $(DESTDIR)$(PREFIX)/lib/systemd
 build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
 static = $(build) --static-swift-stdlib --scratch-path .build-install
-# The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be built again.
+# The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be
+# built again.
 service = $(SWIFT) build -c release --traits Service $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
 service_static = $(service) --static-swift-stdlib --scratch-path .build-install-service

@@ -10,7 +10,8 @@ struct ReportCommand: ParsableCommand {
         abstract: "Reports outages, flaps and availability from the lines that watch has written.",
         discussion: """
             Reads files of watch --format json in any order. FILE.2, FILE.1 and FILE are one log. Time in which nothing watched \
-            is unknown, not online. --history reads what serve keeps, instead of files. The period is that of the lines, unless --from or --until is given; after --from 7d it ends now.
+            is unknown, not online. --history reads what serve keeps, instead of files. The period is that of the lines, unless \
+            --from or --until is given; after --from 7d it ends now.
 
             EXAMPLES
               reachability-watch report reachability.json

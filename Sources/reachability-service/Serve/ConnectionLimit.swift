@@ -6,8 +6,8 @@ import Synchronization
 
 /// The open connections, and the rule for one too many.
 ///
-/// The longest waiting one without a complete request is closed: it may never send one. If all of them are being answered, the new one
-/// is closed. So idle clients and half-sent requests do not keep others out.
+/// The longest waiting one without a complete request is closed: it may never send one. If all of them are being answered, the new
+/// one is closed. So idle clients and half-sent requests do not keep others out.
 final class ConnectionLimit: Sendable {
     private struct Connection {
         var channel: any Channel

@@ -46,8 +46,8 @@ struct ScopeRecord: Sendable {
 
 /// The numbers of a service's events, the last of them for readers that come back, and the state of each scope.
 ///
-/// Pure. An event is the text of one server-sent event (HTML Living Standard §9.2). Its id is the name of the run and the number of the
-/// event: a number of another run means nothing here.
+/// Pure. An event is the text of one server-sent event (HTML Living Standard §9.2). Its id is the name of the run and the number of
+/// the event: a number of another run means nothing here.
 struct EventLog {
     /// The number of events that are kept.
     static let capacity = 256
@@ -116,8 +116,8 @@ struct EventLog {
 
 /// Sends the events of a service to its readers.
 ///
-/// Each reader has a bounded buffer. A reader that is too slow for it is cut off: it comes back with the id of the last event that it
-/// has, and gets the rest. So no reader delays another one, and none misses an event unnoticed.
+/// Each reader has a bounded buffer. A reader that is too slow for it is cut off: it comes back with the id of the last event that
+/// it has, and gets the rest. So no reader delays another one, and none misses an event unnoticed.
 actor EventFeed {
     /// The number of events that wait for a slow reader.
     static let bufferedEvents = 64

@@ -137,7 +137,8 @@ protocol HistoryStorage: Sendable {
     /// Removes observations before a time except the last one of each scope, and the oldest beyond a number.
     func prune(before time: Duration, keeping count: Int) async throws
 
-    /// Returns the observations of scopes from a time on, with the last one of each scope before it, in the order of their addition.
+    /// Returns the observations of scopes from a time on, with the last one of each scope before it, in the order of their
+    /// addition.
     ///
     /// An earlier run has an `end` at the last time at which it is known to have run.
     func observations(from start: Duration, of scopes: [String]) async throws -> [Observation]

@@ -3,8 +3,8 @@ import ReachableJobs
 
 /// The answer to `/metrics`: the text format 0.0.4 of Prometheus.
 ///
-/// Pure. The sets of labels are fixed: scopes come from the command line, all other values are enumerations. No interface and no job
-/// makes a series.
+/// Pure. The sets of labels are fixed: scopes come from the command line, all other values are enumerations. No interface and no
+/// job makes a series.
 struct MetricsText {
     /// The numbers of the HTTP service.
     struct Service: Hashable {

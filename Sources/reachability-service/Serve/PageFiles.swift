@@ -16,8 +16,8 @@ struct PageFile: Sendable {
 
     /// The headers of every answer.
     ///
-    /// The page runs only its own scripts and reaches only this service (Content Security Policy Level 3); no other page may frame it or
-    /// read the answers.
+    /// The page runs only its own scripts and reaches only this service (Content Security Policy Level 3); no other page may
+    /// frame it or read the answers.
     static let headers = [
         (
             "Content-Security-Policy",

@@ -1,7 +1,8 @@
 /// The rules that a request has to obey before it is answered.
 ///
-/// Pure. A page of another site can make a browser on this machine send requests here. Its scripts cannot forge `Host`, `Origin` and
-/// `Sec-Fetch-Site` (Fetch Standard §2.2.2): `Host` shows a name that was rebound to this machine's address, the others show the page.
+/// Pure. A page of another site can make a browser on this machine send requests here. Its scripts cannot forge `Host`, `Origin`
+/// and `Sec-Fetch-Site` (Fetch Standard §2.2.2): `Host` shows a name that was rebound to this machine's address, the others show
+/// the page.
 struct RequestGuard: Hashable {
     /// True for a Unix socket, which no browser reaches: clients send any `Host`.
     var allowsAnyHost = false

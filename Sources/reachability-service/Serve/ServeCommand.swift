@@ -9,8 +9,9 @@ struct ServeCommand: ParsableCommand {
         commandName: "serve",
         abstract: "Serves a live page, metrics and events about the network, and keeps their history.",
         discussion: """
-            Runs until it is stopped, without privileges. It listens on a loopback address or a Unix socket only, and changes nothing \
-            on request. On a loopback address every user of this machine can read what it serves; a Unix socket is its owner's.
+            Runs until it is stopped, without privileges. It listens on a loopback address or a Unix socket only, and changes \
+            nothing on request. On a loopback address every user of this machine can read what it serves; a Unix socket is its \
+            owner's.
 
             EXAMPLES
               reachability-watch serve
@@ -36,7 +37,8 @@ struct ServeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Listen here: a loopback address with a port, or unix:PATH. Default: 127.0.0.1:8787.", valueName: "addr:port|unix:path"),
+            "Listen here: a loopback address with a port, or unix:PATH. Default: 127.0.0.1:8787.",
+            valueName: "addr:port|unix:path"),
         transform: { try ListenAddress($0) })
     var listen = ListenAddress.standard
 

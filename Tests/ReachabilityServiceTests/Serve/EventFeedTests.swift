@@ -34,7 +34,7 @@ struct EventLogTests {
         #expect(log.isComplete)
         let greeting = log.greeting(after: nil)
         #expect(Self.names(greeting) == ["baseline", "baseline"])
-        // A reader that has only the first one starts anew.
+        // A reader that has only the first one starts again.
         #expect(Self.ids(greeting) == ["a-3"] && greeting[1].hasPrefix("id: "))
         #expect(greeting[0].contains(#""status":"unsatisfied""#) && greeting[0].contains(#""sequence":1"#))
         #expect(!greeting[0].contains("cause"))

@@ -19,7 +19,7 @@ final class ServiceConnection: Sendable {
     private let descriptor: Int32
     private let reader = Reader()
 
-    /// What was received and not taken yet; used by one thread at a time.
+    /// The bytes that were received and not taken yet; used by one thread at a time.
     private final class Reader: @unchecked Sendable {
         // Unchecked: a connection belongs to the test that made it, whose steps follow each other.
         var bytes: [UInt8] = []
