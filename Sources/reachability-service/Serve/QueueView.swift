@@ -62,5 +62,5 @@ actor QueueView {
 
 extension QueuedCommand {
     /// The name of the program, without its directory.
-    fileprivate var program: String? { words.first.map { String($0.readable.split(separator: "/").last ?? "") } }
+    fileprivate var program: String? { words.first.map { String($0.text.split(separator: "/").last ?? "") } }
 }
