@@ -128,11 +128,11 @@ package struct TextStyle: Hashable {
 
     /// Returns the style for an environment (environ(7)).
     ///
-    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale comes from the
-    /// first of the variables in the order of locale(7).
-    package init(environment: (String) -> String?, isTerminal: Bool) {
+    /// By default no colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale comes
+    /// from the first of the variables in the order of locale(7).
+    package init(color: ColorChoice = .auto, environment: (String) -> String?, isTerminal: Bool) {
         let isPlain = environment("NO_COLOR")?.isEmpty == false || ["", "dumb"].contains(environment("TERM") ?? "")
-        hasColor = isTerminal && !isPlain
+        hasColor = color == .always || color == .auto && isTerminal && !isPlain
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
         let name = locale.lowercased()
         hasUnicode = name.contains("utf-8") || name.contains("utf8")
@@ -146,13 +146,26 @@ package struct TextStyle: Hashable {
 
     /// Returns the sign and the word of a status, all of the same width.
     package func label(_ status: NetworkPath.Status) -> String {
-        let (sign, plainSign, word) =
-            switch status {
-            case .satisfied: ("●", "+", "online ")
-            case .unsatisfied: ("○", "-", "offline")
-            case .unknown: ("◌", "?", "unknown")
-            }
-        return colored("\(hasUnicode ? sign : plainSign) \(word)", status)
+        let word = Self.word(status)
+        return colored("\(sign(status)) \(word)\(String(repeating: " ", count: 7 - word.count))", status)
+    }
+
+    /// Returns the sign of a status, which stands beside each coloured word.
+    package func sign(_ status: NetworkPath.Status) -> String {
+        switch status {
+        case .satisfied: hasUnicode ? "●" : "+"
+        case .unsatisfied: hasUnicode ? "○" : "-"
+        case .unknown: hasUnicode ? "◌" : "?"
+        }
+    }
+
+    /// Returns the word of a status in the lines of `watch`.
+    package static func word(_ status: NetworkPath.Status) -> String {
+        switch status {
+        case .satisfied: "online"
+        case .unsatisfied: "offline"
+        case .unknown: "unknown"
+        }
     }
 
     /// Returns text in the colour of a status.
@@ -231,14 +244,26 @@ package func statusLine(_ path: NetworkPath, of scope: Scope, _ format: OutputFo
 
 extension TextStyle {
     /// Returns a verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
+    ///
+    /// A coloured word has its sign before it; without colour the words stay as scripts know them.
     package func verdict(_ path: NetworkPath) -> String {
         let summary = escapedForTerminal(path.summary)
+        let status = path.status.rawValue
+        let word = hasColor ? colored("\(sign(path.status)) \(status)", path.status) : status
         return switch path.status {
-        case .satisfied: "\(colored("satisfied", path.status)) \(summary)"
-        case .unsatisfied: "\(colored("unsatisfied", path.status)): \(summary)"
-        case .unknown: colored("unknown", path.status)
+        case .satisfied: "\(word) \(summary)"
+        case .unsatisfied: "\(word): \(summary)"
+        case .unknown: word
         }
     }
+}
+
+/// The use of colour.
+package enum ColorChoice: String, CaseIterable, ExpressibleByArgument {
+    /// Colour on a terminal that has it, unless NO_COLOR is set.
+    case auto
+    case always
+    case never
 }
 
 /// The form of the output.

@@ -35,15 +35,23 @@ package final class ChildSupervisor: Sendable {
     private let inherited = Set((ProcessTable.descendants() ?? []).map(\.identity))
     private let sharesTerminal: Bool
     private let say: @Sendable (String) -> Void
+    private let clearTerminal: (@Sendable () -> Void)?
+    /// SIGTSTP, if the terminal is to be cleared before a stop.
+    private let stops: [Int32]
     private let state = Mutex(State())
     /// SI_KERNEL of asm-generic/siginfo.h, the origin of a terminal's signals.
     private static let sentByKernel: Int32 = 0x80
 
     /// Takes over the signals; call it on the main thread before any other thread exists.
     ///
-    /// - Parameter say: Takes messages for people.
-    package init(say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
-        self.say = say
+    /// - Parameters:
+    ///   - say: Takes messages for people.
+    ///   - clearTerminal: Removes a line from the terminal, before a signal stops or ends this program.
+    package init(
+        say: @escaping @Sendable (String) -> Void, clearTerminal: (@Sendable () -> Void)? = nil
+    ) throws(ReachabilityError) {
+        (self.say, self.clearTerminal) = (say, clearTerminal)
+        stops = clearTerminal == nil || ProcessSetup.isIgnored(SIGTSTP) ? [] : [SIGTSTP]
         // Only processes with a controlling terminal have foreground groups, which alone may read from it (tty_ioctl(4)).
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         sharesTerminal = terminal >= 0
@@ -51,7 +59,7 @@ package final class ChildSupervisor: Sendable {
         // While SIGCHLD is ignored, exit codes are lost (wait(2)).
         signal(SIGCHLD, SIG_DFL)
         // Blocked in all threads, the signals wait for the main thread.
-        var set = Self.set(signals + [SIGCHLD])
+        var set = Self.set(signals + stops + [SIGCHLD])
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let error = cprocess_become_subreaper()
         guard error == 0 else { throw ReachabilityError(.requestFailed, errno: -error, operation: "prctl(PR_SET_CHILD_SUBREAPER)") }
@@ -87,7 +95,11 @@ package final class ChildSupervisor: Sendable {
     @inline(never)
     private func takeTurn(_ supervision: inout ChildSupervision, _ running: inout Request?, since start: ContinuousClock.Instant) {
         let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
-        let signal = nextSignal(signals + [SIGCHLD], within: wait)
+        let signal = nextSignal(signals + stops + [SIGCHLD], within: wait)
+        if signal?.number == SIGTSTP {
+            clearTerminal?()
+            return HeldSignals.stop()
+        }
         let now = ContinuousClock.now - start
         if let signal { take(signal, &supervision, &running, at: now) }
         takeRequest(&supervision, &running, at: now)
@@ -124,7 +136,9 @@ package final class ChildSupervisor: Sendable {
         for effect in effects {
             switch effect {
             // There is no buffered output to lose.
-            case .exit(let code): _exit(code)
+            case .exit(let code):
+                clearTerminal?()
+                _exit(code)
             // The process number is not reused before the process is reaped, except after a full cycle of numbers.
             case .send(let signal, let pid):
                 kill(pid, signal)

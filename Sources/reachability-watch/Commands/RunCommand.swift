@@ -13,7 +13,9 @@ struct RunCommand: ParsableCommand {
             and SIGHUP are passed on to the command, and no further attempt follows. A signal or a limit ends an attempt with all \
             its descendants: SIGTERM, and SIGKILL 5 s later.
 
-            On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach it.
+            On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach \
+            it. While it does not run, the last line shows the wait. Without a terminal, messages report a wait after 1, 5 and 15 \
+            minutes, and then each hour.
 
             With several --to, run waits for all of them; only an outage of the first one excuses a failure. The command gets \
             standard input, output and error, and no other open file.
@@ -48,18 +50,24 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() {
+        let line = quiet ? nil : LineDisplay.terminal(Program.outputStyle(.never))
         // Two functions: the optimizer of Swift 6.3.1 fails on a single one (CopyPropagation reports an ownership error).
-        switch Result(catching: { [say] () throws(ReachabilityError) in try ChildSupervisor(say: say) }) {
-        case .success(let supervisor): run(with: supervisor)
+        let supervisor = Result { [say] () throws(ReachabilityError) in
+            try ChildSupervisor(say: say, clearTerminal: line?.clear)
+        }
+        switch supervisor {
+        case .success(let supervisor): run(with: supervisor, line)
         case .failure(let error): Program.end(with: error)
         }
     }
 
-    private func run(with supervisor: ChildSupervisor) -> Never {
+    private func run(with supervisor: ChildSupervisor, _ line: LineDisplay?) -> Never {
         let child = ChildCommand(words: RawArguments.behindTerminator, supervisor: supervisor)
-        Program.run(in: target.namespacePath) { [target, retry, summary, say] in
+        let display = quiet ? nil : WaitDisplay(line, DescriptorOutput.printMessage)
+        Program.run(in: target.namespacePath) { [target, retry, summary] in
             let session = RunSession(
-                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: say, command: child.run)
+                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: { await display?.say($0) },
+                display: display, command: child.run)
             let outcome = await session.run()
             if summary { outcome.summary.lines.forEach(DescriptorOutput.printMessage) }
             return outcome.code

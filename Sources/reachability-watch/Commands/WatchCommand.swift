@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandKit
+import Glibc
 import Reachability
 
 /// The subcommand `watch`.
@@ -10,9 +11,15 @@ struct WatchCommand: ParsableCommand {
         discussion: """
             A loss shorter than 250 ms is reported as "lost and regained". --raw reports every loss at once.
 
+            If standard output and standard error are a terminal, its last line shows the present state and how long it has lasted.
+
+            --log appends the history to a file, with the end of the watch. If the file cannot be written, the watch goes on, and \
+            the log continues when it can.
+
             EXAMPLES
               reachability-watch watch --to 192.0.2.7 --to 2001:db8::7
               reachability-watch watch --format json --count 2 --for 1h
+              reachability-watch watch --log /var/log/reachability.json
             """)
 
     @OptionGroup var target: ScopeOptions
@@ -27,6 +34,8 @@ struct WatchCommand: ParsableCommand {
 
     @OptionGroup var limit: TimeLimitOption
 
+    @OptionGroup var log: LogOptions
+
     /// The place of a misspelt command, because this command is the default one.
     @Argument(help: .hidden) var words: [String] = []
 
@@ -36,15 +45,35 @@ struct WatchCommand: ParsableCommand {
     }
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, lines, noFilter, count, limit] in
-            ReaderWatch.start()
-            let session = WatchSession(
-                monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
-                format: lines.form.format, style: Program.outputStyle, count: count, timeLimit: limit.duration,
-                localOffset: localOffset(at:), output: DescriptorOutput.standard,
-                outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
-            return Program.report(await session.run())
+        let display = lines.form.format == .text ? LineDisplay.terminal(lines.form.style) : nil
+        let signals = (display == nil ? [] : [SIGTSTP, SIGWINCH]) + (log.file == nil ? [] : [SIGHUP])
+        // There is nothing to clean up: signals may end the process at once.
+        guard !signals.isEmpty else { Program.run(in: target.namespacePath) { [self] in await watch(nil, until: nil) } }
+        Program.run(in: target.namespacePath, alsoTaking: signals) { [self] in await watch(display, until: $0) }
+    }
+
+    private func watch(_ display: LineDisplay?, until signals: AsyncStream<Int32>?) async -> ExitStatus {
+        let recorder: WatchLog?
+        do throws(LogFile.Failure) {
+            recorder = try log.file.map { place throws(LogFile.Failure) in try WatchLog(place, scopes: target.scopes) }
+        } catch {
+            DescriptorOutput.printMessage(error.message)
+            return error.status
         }
+        ReaderWatch.start {
+            guard let recorder else { _exit(ExitStatus.yes.rawValue) }
+            Task {
+                await recorder.end()
+                _exit(ExitStatus.yes.rawValue)
+            }
+        }
+        let session = WatchSession(
+            monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
+            format: lines.form.format, style: lines.form.style, count: count, timeLimit: limit.duration,
+            localOffset: localOffset(at:), output: DescriptorOutput.standard,
+            outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics, display: display,
+            log: recorder)
+        return Program.report(await session.run(until: signals))
     }
 }
 
@@ -76,6 +105,11 @@ struct WatchSession {
     var outputHasReader = false
     /// The output for messages that are not transitions.
     let notes: any LineOutput
+    /// The last line of the terminal; `nil` without one.
+    var display: LineDisplay?
+    var log: WatchLog?
+    /// Returns the time on the clock of the transitions.
+    var bootTime: @Sendable () -> BootInstant = { Moment.now.at }
 
     /// The reason why a watch ended.
     enum End: Hashable {
@@ -84,19 +118,52 @@ struct WatchSession {
         case monitorEnded(ReachabilityError?)
     }
 
-    /// Watches until the count or the time limit is reached, the output fails, or the monitor ends.
-    func run() async -> End {
+    /// Watches until the count or the time limit is reached, the output fails, the monitor ends, or a signal ends it.
+    func run(until signals: AsyncStream<Int32>? = nil) async -> End {
         let printer = TransitionPrinter(self)
+        let logging = log.map { log in
+            // Streams of its own, subscribed before the monitor runs.
+            let streams = scopes.map { monitor.transitions(to: $0, raw: isRaw) }
+            return Task { await log.record(streams) { text in Task { await printer.note(text) } } }
+        }
         let remarks = Task { [monitor] in
             for await health in monitor.healthUpdates { await printer.reportHealth(health) }
         }
         defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
-        let end = await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil }
+        let end = await withTaskGroup(of: MonitorSession.End?.self) { group in
+            group.addTask { await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil } }
+            if let signals {
+                group.addTask {
+                    await take(signals, printer)
+                    return nil
+                }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+        // The monitor has ended, and with it the streams.
+        await logging?.value
+        await log?.end()
         await printer.finish()
         if let failure = await printer.failure { return .outputFailed(failure) }
         if case .monitorEnded(let error) = end { return .monitorEnded(error) }
         return .done
+    }
+
+    /// Handles signals until one of them ends the watch, within 100 ms.
+    private func take(_ signals: AsyncStream<Int32>, _ printer: TransitionPrinter) async {
+        for await signal in signals {
+            switch signal {
+            case SIGTSTP: await printer.stop()
+            case SIGWINCH: await printer.refresh()
+            case SIGHUP where HeldSignals.last == nil: await log?.reopen()
+            default:
+                // First the log: the printer may be blocked by its reader.
+                await log?.end()
+                return await printer.finish()
+            }
+        }
     }
 }
 
@@ -108,6 +175,9 @@ actor TransitionPrinter {
     private var writers: [TransitionText]
     private var sequences: [SequenceCheck]
     private var drops: DropNotice
+    private var status: WatchStatus
+    private var alarm = WakeUp()
+    private var isFinished = false
     private let elapsed: @Sendable () -> Duration
     private var written = 0
     private var knownFailure: ReachabilityError?
@@ -123,12 +193,13 @@ actor TransitionPrinter {
         }
         sequences = session.scopes.map { _ in SequenceCheck() }
         drops = DropNotice(hasReader: session.outputHasReader)
+        status = WatchStatus(scopes: session.scopes, style: session.style)
         elapsed = stopwatch(session.clock)
     }
 
     /// Writes a line; returns `true` if no more lines are wanted.
     func write(_ transition: Transition, ofScopeAt index: Int) -> Bool {
-        guard failure == nil, session.count.map({ written < $0 }) ?? true else { return true }
+        guard failure == nil, !isFinished, session.count.map({ written < $0 }) ?? true else { return true }
         // Health follows transitions, and this transition may be the last one.
         reportHealth(session.monitor.health)
         let scope = session.scopes[index]
@@ -142,14 +213,34 @@ actor TransitionPrinter {
             case .text: writers[index].line(for: transition)
             case .json: JSONValue.transition(transition, of: scope).description
             }
+        status.note(transition, ofScopeAt: index, hasGap: missed > 0)
+        session.display?.show(nil)
         do {
             try session.output.write(line)
         } catch {
             failure = error
             return true
         }
+        refresh()
         written += 1
         return written == session.count
+    }
+
+    /// Shows the present states in the last line of the terminal, and again when they have changed.
+    func refresh() {
+        guard let display = session.display, !isFinished else { return }
+        let now = session.bootTime()
+        if let wait = status.nextChange(after: now) {
+            alarm.set(after: wait, on: session.clock) { [self] in await refresh() }
+        }
+        display.show(status.line(at: now, columns: display.columns()))
+    }
+
+    /// Stops this process by SIGTSTP, without a line in the shell's way.
+    func stop() {
+        session.display?.show(nil)
+        HeldSignals.stop()
+        refresh()
     }
 
     /// Writes each new problem once: events that cannot be received, and failed requests.
@@ -166,14 +257,24 @@ actor TransitionPrinter {
         knownFailure = health.lastFailure
     }
 
-    /// Writes the pending notice about dropped transitions.
-    func finish() { drops.rest().forEach(note) }
+    /// Removes the last line, and writes the pending notice about dropped transitions.
+    func finish() {
+        isFinished = true
+        alarm.cancel()
+        session.display?.show(nil)
+        drops.rest().forEach(note)
+    }
 
-    private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
+    /// Writes a message above the last line.
+    func note(_ text: String) {
+        session.display?.show(nil)
+        try? session.notes.write("reachability-watch: \(text)")
+        refresh()
+    }
 }
 
 /// Returns a function that measures the time since this call.
-private func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
     let start = clock.now
     return { start.duration(to: clock.now) }
 }

@@ -43,8 +43,12 @@ final class WatchCommand {
     let child: Child
     private var lines: AsyncStream<String>.AsyncIterator
 
-    init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, _ options: String...) throws {
-        child = try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox)
+    convenience init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, _ options: String...) throws {
+        self.init(try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox))
+    }
+
+    init(_ child: Child) {
+        self.child = child
         lines = child.lines.makeAsyncIterator()
     }
 

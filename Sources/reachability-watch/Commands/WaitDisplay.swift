@@ -1,0 +1,79 @@
+import CommandKit
+import Reachability
+import ReachableRetry
+import Synchronization
+
+/// The messages of `run`, and below them on a terminal the wait for the next attempt.
+///
+/// A message may be held up by its reader, but never an attempt: its start only sets a mark and removes the line.
+actor WaitDisplay {
+    private let display: LineDisplay?
+    private let write: @Sendable (String) -> Void
+    private let clock: any Clock<Duration>
+    private let elapsed: @Sendable () -> Duration
+    private let isRunning = Atomic(false)
+    private var progress: WaitProgress
+    private var wait: @Sendable () -> RunWait? = { nil }
+    private var alarm = WakeUp()
+
+    /// Creates it.
+    ///
+    /// - Parameters:
+    ///   - display: The last line of the terminal; without one, messages report long waits.
+    ///   - write: Writes a message.
+    init(
+        _ display: LineDisplay?, on clock: any Clock<Duration> = ContinuousClock(), _ write: @escaping @Sendable (String) -> Void
+    ) {
+        (self.display, self.clock, self.write) = (display, clock, write)
+        elapsed = stopwatch(clock)
+        progress = WaitProgress(isLine: display != nil)
+    }
+
+    /// Begins to show waits.
+    ///
+    /// - Parameter wait: Returns the present wait; `nil` while an attempt runs.
+    func begin(_ wait: @escaping @Sendable () -> RunWait?) {
+        self.wait = wait
+        refresh()
+    }
+
+    /// Writes a message above the line.
+    func say(_ message: String) {
+        display?.show(nil)
+        write(message)
+        refresh()
+    }
+
+    /// Shows the present wait, and again when its text has changed.
+    ///
+    /// - Parameter isNew: True if an attempt was made since the last call: another wait begins.
+    func refresh(isNew: Bool = false) {
+        let now = elapsed()
+        if isNew { _ = progress.update(nil, at: now) }
+        let (text, next) = progress.update(isRunning.load(ordering: .acquiring) ? nil : wait(), at: now)
+        alarm.cancel()
+        if let next { alarm.set(after: next, on: clock) { [self] in await refresh() } }
+        guard let display else {
+            if let text { write(text) }
+            return
+        }
+        display.show(text.map { StyledText($0) })
+        // An attempt may have started meanwhile.
+        if isRunning.load(ordering: .acquiring) { display.show(nil) }
+    }
+
+    /// Removes the line: the terminal is the command's until the end of the attempt.
+    nonisolated func attemptStarts() {
+        isRunning.store(true, ordering: .releasing)
+        display?.show(nil)
+    }
+
+    /// Allows the line again; the job's next event shows it.
+    nonisolated func attemptEnded() { isRunning.store(false, ordering: .releasing) }
+
+    /// Removes the line for good.
+    func end() {
+        wait = { nil }
+        refresh()
+    }
+}
