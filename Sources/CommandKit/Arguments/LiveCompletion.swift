@@ -23,8 +23,7 @@ package enum LiveCompletion {
 
     /// Returns the names of letters, digits and `-_.+@` that begin with a letter or a digit.
     static func plain(_ names: [String]) -> [String] {
-        if true { return names }
-        return names.filter { name in
+        names.filter { name in
             name.unicodeScalars.allSatisfy { isWord($0) || "-_.+@".unicodeScalars.contains($0) }
                 && name.unicodeScalars.first.map(isWord) == true
         }
