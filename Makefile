@@ -20,8 +20,9 @@ libexec = $(DESTDIR)$(PREFIX)/libexec/reachability-watch
 units = $(DESTDIR)$(PREFIX)/lib/systemd
 build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
 static = $(build) --static-swift-stdlib --scratch-path .build-install
-# The commands of reachability-service need SQLite. With a scratch path of their own, the others need not be built again.
-service = $(SWIFT) build -c release --traits SQLite $(SWIFT_FLAGS)
+# The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be
+# built again.
+service = $(SWIFT) build -c release --traits Service $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
 service_static = $(service) --static-swift-stdlib --scratch-path .build-install-service
 watch_folder = $(or $(BUILT),$$($(static) --show-bin-path))
@@ -38,7 +39,7 @@ help:
 bootstrap:
 	@Scripts/bootstrap
 
-ifneq ($(filter queue report,$(firstword $(ARGS))),)
+ifneq ($(filter queue report serve,$(firstword $(ARGS))),)
 run:
 	@Scripts/bootstrap libsqlite3-dev
 	@$(service_build) --product reachability-service >&2

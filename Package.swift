@@ -15,6 +15,10 @@ let asyncHTTPClient = [
 let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 // The columns of rows, which GRDB reads by their names.
 let sqliteLibrary = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
+let service = [
+    ("Hummingbird", "hummingbird"), ("HTTPTypes", "swift-http-types"), ("NIOCore", "swift-nio"),
+    ("NIOHTTPTypes", "swift-nio-extras"), ("NIOPosix", "swift-nio"), ("ServiceLifecycle", "swift-service-lifecycle"),
+].map { Target.Dependency.product(name: $0.0, package: $0.1, condition: .when(traits: ["Service"])) }
 
 let package = Package(
     name: "swift-reachability",
@@ -30,6 +34,7 @@ let package = Package(
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
         .trait(name: "SQLite", description: "Durable jobs are kept in a SQLite file."),
+        .trait(name: "Service", description: "The command serve: a daemon with a page.", enabledTraits: ["SQLite"]),
         .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
         .trait(name: "Tracing", description: "Jobs are spans of swift-distributed-tracing."),
     ],
@@ -37,11 +42,14 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -97,8 +105,9 @@ let package = Package(
             name: "reachability-service",
             dependencies: [
                 "CommandKit", "CProcess", "Reachability", "ReachableRetry", "ReachableJobs",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]
+                .product(name: "ArgumentParser", package: "swift-argument-parser"), logging, sqlite,
+            ] + service,
+            resources: [.embedInCode("Serve/Page")]
         ),
         .testTarget(name: "ReachabilityTestingTests", dependencies: ["Reachability", "ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
@@ -164,10 +173,10 @@ let package = Package(
         .testTarget(
             name: "ReachabilityServiceTests",
             dependencies: [
-                "reachability-service", "reachability-watch", "CommandKit", "ReachableJobs", "ReachableRetry",
+                "Reachability", "reachability-service", "reachability-watch", "CommandKit", "ReachableJobs", "ReachableRetry",
                 "ReachabilityTesting",
                 "TestTraits",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"), sqlite,
             ],
             exclude: ["Report/Fixtures"]
         ),

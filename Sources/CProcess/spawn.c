@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "include/cprocess.h"
 
 #include <errno.h>
@@ -57,11 +58,19 @@ static void limit_files(rlim_t soft) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Executes the first executable file, by the rules of execvp(3). Returns only on failure.
+/// Executes the descriptor, or the first executable file by the rules of execvp(3). Returns only on failure.
 static void execute(const cprocess_start *start, volatile struct failure *failure) {
     extern char **environ;
+    char *const *environment = start->environment != NULL ? start->environment : environ;
+    if (start->executes_descriptor) {
+        // The interpreter of a script opens /dev/fd/N, so the descriptor stays open.
+        syscall(SYS_execveat, start->descriptor_count - 1, "", start->arguments, environment, AT_EMPTY_PATH);
+        failure->error = errno;
+        failure->file = 0;
+        return;
+    }
     for (int32_t index = 0; start->files[index] != NULL; index++) {
-        execve(start->files[index], start->arguments, environ);
+        execve(start->files[index], start->arguments, environment);
         switch (errno) {
         case EACCES:
             // Reported unless a later file can be executed.
@@ -83,6 +92,7 @@ static void execute(const cprocess_start *start, volatile struct failure *failur
 int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
     *failed = -1;
     if (start->descriptors != NULL && start->descriptor_count > CPROCESS_MAX_DESCRIPTORS) { return -EINVAL; }
+    if (start->descriptors == NULL && start->executes_descriptor) { return -EINVAL; }
     volatile struct failure failure = { .error = 0, .file = -1 };
     sigset_t all, before;
     sigfillset(&all);

@@ -9,34 +9,6 @@ import Testing
     /// The number of commands; `QUEUE_COMMANDS=150` for the whole.
     private static let count = ProcessInfo.processInfo.environment["QUEUE_COMMANDS"].flatMap { Int($0) } ?? 40
 
-    /// A network namespace with a cable from `eth0` to `far0`.
-    private final class Machine: Sendable {
-        let name = "reach-queue-\(getpid())-\(UInt16.random(in: 0 ... .max))"
-
-        init() throws {
-            try Self.ip("netns", "add", name)
-            for line in [
-                "link set lo up", "link add eth0 type veth peer name far0", "link set eth0 up", "link set far0 up",
-                "addr add 192.0.2.10/24 dev eth0", "route add default via 192.0.2.1",
-            ] { try ip(line) }
-        }
-
-        deinit { try? Self.ip("netns", "del", name) }
-
-        func ip(_ line: String) throws { try Self.ip(["-n", name] + line.split(separator: " ").map(String.init)) }
-
-        private static func ip(_ words: String...) throws { try ip(words) }
-
-        private static func ip(_ words: [String]) throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = ["ip"] + words
-            try process.run()
-            process.waitUntilExit()
-            try #require(process.terminationStatus == 0, "ip \(words): root is needed")
-        }
-    }
-
     /// The lines that commands write to a FIFO.
     private struct Reports {
         private let file: FileHandle
@@ -64,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: 1...2) func eachCommandHasItsEffectAndSerialOnesKeepTheirOrder(seed: UInt64) throws {
-        let machine = try Machine()
+        let machine = try CabledMachine()
         let desk = try QueueDesk(in: machine.name)
         var random = SeededGenerator(seed: seed)
         var reports = try Reports("\(desk.directory)/reports")

@@ -180,9 +180,10 @@ struct QueueProgramTests {
         let id = try desk.add("i=0; while [ $i -lt 80 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); done; echo; echo end")
         #expect(try desk.run("run", "--drain").code == 0)
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "\(desk.store).output/\(id).1"))
-        var info = stat()
-        #expect(fstat(file.fileDescriptor, &info) == 0 && info.st_size == 80 * 65_536 + 5)
-        #expect(Int(info.st_blocks) * 512 <= 3 << 20)
+        let size = lseek(file.fileDescriptor, 0, SEEK_END)
+        #expect(size == 80 * 65_536 + 5)
+        // The beginning is a hole (SEEK_DATA of lseek(2), which Swift does not import).
+        #expect(size - lseek(file.fileDescriptor, 0, 3) <= 3 << 20)
     }
 }
 #endif

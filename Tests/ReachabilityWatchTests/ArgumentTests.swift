@@ -34,7 +34,7 @@ struct ArgumentTests {
 
     @Test(arguments: ["e\u{1b}[31m0", "a\u{202e}b", #"q"uote"#, #"raw\xff\x5c"#, "bell\u{7}", "grün", "line\u{85}break"])
     func acceptsInterfaceNamesAsPrinted(_ name: String) throws {
-        #expect(try InterfaceArgument(escapedForTerminal(name)).name == name)
+        #expect(try InterfaceArgument(ForeignText(name: name).terminal).name == name)
         #expect(try InterfaceArgument(name).name == name)
     }
 
@@ -67,7 +67,7 @@ struct ArgumentTests {
             }
             _ = try? DestinationArgument(text)
             _ = try? NumberArgument(text)
-            #expect(unescapedFromTerminal(escapedForTerminal(text)).unicodeScalars.count <= text.unicodeScalars.count)
+            #expect(ForeignText(typedName: ForeignText(text).terminal).text.unicodeScalars.count <= text.unicodeScalars.count)
         }
     }
 }

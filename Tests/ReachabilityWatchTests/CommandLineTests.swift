@@ -54,6 +54,7 @@ struct CommandLineTests {
         ["--count", "many"],
         ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "192.0.2.300"], ["status", "--count", "1"], ["frobnicate"],
         ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
+        ["--exec", ""], ["--exec-timeout", "5s"], ["--exec", "true", "--exec-timeout", "0s"], ["--exec", "echo", "word"],
     ])
     func rejectsContradictoryOptions(_ words: [String]) {
         let error = #expect(throws: (any Error).self) { try ReachabilityWatch.parseAsRoot(words) }
@@ -66,8 +67,11 @@ struct CommandLineTests {
         ] as [any ParsableCommand.Type])
     func everyOptionHasHelp(_ command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 400)
-        for line in help.split(separator: "\n") where line.hasPrefix("  --") {
-            #expect(line.split(separator: "  ", omittingEmptySubsequences: true).count >= 2, "no help in: \(line)")
+        // The text is behind a short name, or below a long one.
+        let lines = help.split(separator: "\n")
+        for (line, next) in zip(lines, lines.dropFirst() + [""]) where line.hasPrefix("  --") {
+            let isBehind = line.split(separator: "  ", omittingEmptySubsequences: true).count >= 2
+            #expect(isBehind || next.hasPrefix("      "), "no help in: \(line)")
         }
         #expect(help.contains("EXAMPLES"))
     }

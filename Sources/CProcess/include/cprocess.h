@@ -28,10 +28,14 @@ typedef struct {
     const int32_t *_Nullable descriptors;
     /// Their number.
     int32_t descriptor_count;
+    /// The child's environment, ended by NULL; NULL leaves it the caller's.
+    char *_Nullable const *_Nullable environment;
+    /// True to execute the last of the descriptors (execveat(2)); the first of the files is then its name.
+    bool executes_descriptor;
 } cprocess_start;
 
-/// Starts a child with the caller's environment and the given descriptors and no other open file. It has an empty signal mask;
-/// signals that the caller handles, and SIGCHLD, SIGPIPE and SIGXFSZ, have their default action; the others are unchanged.
+/// Starts a child with the given descriptors and no other open file. It has an empty signal mask; signals that the caller handles,
+/// and SIGCHLD, SIGPIPE and SIGXFSZ, have their default action; the others are unchanged.
 ///
 /// Returns its process number, or a negative errno: of the fork or, selected as in execvp(3), of the exec. `failed` is then the
 /// index of the file that could not be executed, or -1.

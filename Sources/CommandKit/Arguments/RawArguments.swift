@@ -5,30 +5,32 @@ import Reachability
 package enum RawArguments {
     /// The words after the first `--`.
     package static var behindTerminator: [[UInt8]] {
-        var words: [[UInt8]] = []
-        var isBehind = false
-        var pointer = CommandLine.unsafeArgv
-        while let word = pointer.pointee {
-            let bytes = bytes(word)
-            if isBehind { words.append(bytes) }
-            if bytes == Array("--".utf8) { isBehind = true }
-            pointer += 1
-        }
-        return words
+        let words = words
+        guard let terminator = words.firstIndex(of: Array("--".utf8)) else { return [] }
+        return Array(words[(terminator + 1)...])
     }
 
     /// The words as texts, without the program's name.
     ///
     /// Words that are not UTF-8 are encoded like interface names in the library, so that every interface can be named.
     package static var texts: [String] {
-        var texts: [String] = []
+        words.dropFirst().map { ForeignText($0).text }
+    }
+
+    /// Returns the bytes of a word, or of the value of `--option=value`, by its text.
+    package static func bytes(typedAs text: String) -> [UInt8] {
+        let values = words.map { word in word.drop { $0 != UInt8(ascii: "=") }.dropFirst() }
+        return (words + values.map(Array.init)).first { ForeignText($0).text == text } ?? Array(text.utf8)
+    }
+
+    private static var words: [[UInt8]] {
+        var words: [[UInt8]] = []
         var pointer = CommandLine.unsafeArgv
         while let word = pointer.pointee {
-            let bytes = bytes(word)
-            texts.append(String(validating: bytes, as: UTF8.self) ?? InterfaceName.text(bytes))
+            words.append(bytes(word))
             pointer += 1
         }
-        return Array(texts.dropFirst())
+        return words
     }
 
     /// Returns the bytes of a C string.

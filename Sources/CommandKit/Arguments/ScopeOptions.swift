@@ -125,10 +125,11 @@ package struct InterfaceArgument: Hashable {
     ///
     /// Rejects the names that the kernel rejects (net/core/dev.c, dev_valid_name).
     package init(_ text: String) throws(InvalidArgument) {
-        name = unescapedFromTerminal(text)
+        let typed = ForeignText(typedName: text)
+        name = typed.text
         let isValid = !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(where: Self.isRefused)
         guard isValid else { throw InvalidArgument("not an interface name; next: choose one from `ip link`, such as eth0") }
-        guard Self.length(name) <= Self.longest else {
+        guard typed.bytes.count <= Self.longest else {
             throw InvalidArgument("an interface name has at most \(Self.longest) bytes; next: choose one from `ip link`")
         }
     }
@@ -136,18 +137,7 @@ package struct InterfaceArgument: Hashable {
     /// IFNAMSIZ without the final zero byte (netdevice(7)).
     private static let longest = 15
 
-    /// Returns the number of bytes of a name in the library's encoding.
-    private static func length(_ name: String) -> Int {
-        let parts = name.split(separator: "\\x", omittingEmptySubsequences: false)
-        let escapes = parts.dropFirst().count { $0.utf8.prefix(2).count(where: \.isHexadecimal) == 2 }
-        return name.utf8.count - 3 * escapes
-    }
-
     private static func isRefused(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "/") || byte == UInt8(ascii: ":") || byte == 0x20 || (9...13).contains(byte)
     }
-}
-
-extension UInt8 {
-    fileprivate var isHexadecimal: Bool { Unicode.Scalar(self).properties.isASCIIHexDigit }
 }

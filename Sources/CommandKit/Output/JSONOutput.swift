@@ -54,7 +54,7 @@ extension JSONValue: CustomStringConvertible {
         case .null: text += "null"
         case .bool(let value): text += value ? "true" : "false"
         case .number(let value): text += value
-        case .string(let value): Self.write(value, to: &text)
+        case .string(let value): ForeignText(value).writeJSON(to: &text)
         case .array(let values):
             text += "["
             for (index, value) in values.enumerated() {
@@ -66,39 +66,12 @@ extension JSONValue: CustomStringConvertible {
             text += "{"
             for (index, member) in members.enumerated() {
                 if index > 0 { text += "," }
-                Self.write(member.key, to: &text)
+                ForeignText(member.key).writeJSON(to: &text)
                 text += ":"
                 member.value.write(to: &text)
             }
             text += "}"
         }
-    }
-
-    /// Returns `true` for printable ASCII that JSON needs no escape for.
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        (0x20...0x7e).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
-    }
-
-    /// Appends a string without loss; characters unsafe for terminals (``UnicodeScalar/isHarmless``) are written `\u`.
-    private static func write(_ string: String, to text: inout String) {
-        // The usual case.
-        if string.utf8.allSatisfy({ isPlain($0) }) {
-            text += "\""
-            text += string
-            text += "\""
-            return
-        }
-        text += "\""
-        for scalar in string.unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            case _ where scalar.isHarmless: text.unicodeScalars.append(scalar)
-            default:
-                for unit in String(scalar).utf16 { text += "\\u" + hexadecimal(unit, digits: 4) }
-            }
-        }
-        text += "\""
     }
 }
 

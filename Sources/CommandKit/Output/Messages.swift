@@ -9,7 +9,7 @@ package let longestQuotation = 64
 /// Leaves out the middle of a longer text: the end of a path says more than its folders.
 package func quotation(_ text: String) -> String {
     // Escape first: `\u{202e}` takes eight characters on the screen.
-    let escaped = escapedForTerminal(text)
+    let escaped = ForeignText(text).terminal
     guard escaped.count > longestQuotation else { return escaped }
     let tail = longestQuotation * 3 / 8
     return "\(escaped.prefix(longestQuotation - 1 - tail))…\(escaped.suffix(tail))"
@@ -31,7 +31,7 @@ package func quotingInput(in text: String, words: [String]) -> String {
             word.count > longestQuotation
             ? text.replacing(word, with: quotation(word)) : text.replacing("'\(word)'", with: "'\(quotation(word))'")
     }
-    return text.split(separator: "\n", omittingEmptySubsequences: false).map { escapedForTerminal(String($0)) }
+    return text.split(separator: "\n", omittingEmptySubsequences: false).map { ForeignText(String($0)).terminal }
         .joined(separator: "\n")
 }
 
@@ -52,41 +52,6 @@ package func errorName(_ number: Int32) -> String {
 
 /// Returns the C library's description of an error number.
 package func errorText(_ number: Int32) -> String { String(cString: strerror(number)) }
-
-/// Returns the original of a text escaped by ``escapedForTerminal(_:)``, so that printed names can be typed.
-///
-/// Keeps other escapes: `\x5c` and `\xff` belong to the encoding of interface names.
-package func unescapedFromTerminal(_ text: String) -> String {
-    var result = ""
-    var rest = Substring(text)
-    while let character = rest.unicodeScalars.popFirst() {
-        guard character == "\\", let (scalar, end) = escapedScalar(rest), !scalar.isHarmless else {
-            result.unicodeScalars.append(character)
-            continue
-        }
-        result.unicodeScalars.append(scalar)
-        rest = rest[end...]
-    }
-    return result
-}
-
-/// Returns the scalar of an escape, `x` with two digits or `u` with digits in braces, and the escape's end.
-private func escapedScalar(_ text: Substring) -> (Unicode.Scalar, String.Index)? {
-    var rest = text.unicodeScalars
-    switch rest.popFirst() {
-    case "x":
-        let digits = rest.prefix(2)
-        guard digits.count == 2, let value = UInt8(Substring(digits), radix: 16), value < 0x80 else { return nil }
-        return (Unicode.Scalar(value), digits.endIndex)
-    case "u":
-        guard rest.popFirst() == "{", let end = rest.firstIndex(of: "}"),
-            let scalar = UInt32(Substring(rest[..<end]), radix: 16).flatMap(Unicode.Scalar.init)
-        else { return nil }
-        return (scalar, rest.index(after: end))
-    default:
-        return nil
-    }
-}
 
 /// Returns a number in decimal digits, with leading zeros.
 package func zeroPadded(_ value: some BinaryInteger, _ digits: Int) -> String {

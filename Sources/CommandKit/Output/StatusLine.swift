@@ -38,7 +38,7 @@ package enum StatusLine {
 
     /// Returns a text of printable characters that does not reach the end of a row, where the terminal would begin another one.
     static func fitted(_ text: String, columns: Int) -> String {
-        let text = escapedForTerminal(text)
+        let text = ForeignText(text).terminal
         func width(_ character: Character) -> Int { character.isASCII ? 1 : 2 }
         guard text.reduce(0, { $0 + width($1) }) >= columns else { return text }
         var left = columns - 3

@@ -11,12 +11,12 @@ package struct ExplanationText {
 
     /// The lines, without line ends.
     package var lines: [String] {
-        var lines = ["\(style.strong(escapedForTerminal(explanation.scope.description))): \(style.verdict(explanation.path))"]
+        var lines = ["\(style.strong(ForeignText(explanation.scope.description).terminal)): \(style.verdict(explanation.path))"]
         lines += section("interfaces", explanation.interfaces.map(interface), "none")
         lines += section("lookups", explanation.lookups.map(lookup), "none: \(reasonForNoLookup)")
         lines += section("families", [family("IPv4", explanation.path.ipv4), family("IPv6", explanation.path.ipv6)], "")
         if let remedy = Remedy(explanation) {
-            lines += ["", "missing: \(escapedForTerminal(remedy.missing))", "next:    \(remedy.command)"]
+            lines += ["", "missing: \(ForeignText(remedy.missing).terminal)", "next:    \(remedy.command)"]
         }
         return lines
     }
@@ -28,7 +28,7 @@ package struct ExplanationText {
     }
 
     private func section(_ title: String, _ rows: [String], _ empty: String) -> [String] {
-        ["", style.strong(title)] + (rows.isEmpty ? [empty] : rows).map { "  " + escapedForTerminal($0) }
+        ["", style.strong(title)] + (rows.isEmpty ? [empty] : rows).map { "  " + ForeignText($0).terminal }
     }
 
     private func interface(_ interface: NetworkInterface) -> String {
@@ -204,8 +204,8 @@ package struct TransitionText {
         let time = transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime, offset: localOffset(transition.wallTime))
         var line = time.map { style.dimmed($0.plain) + "  " } ?? ""
         line += "\(style.label(transition.current.status))  "
-        if let scope { line += style.strong(escapedForTerminal(scope)) + "  " }
-        return line + escapedForTerminal(text(of: transition))
+        if let scope { line += style.strong(ForeignText(scope).terminal) + "  " }
+        return line + ForeignText(text(of: transition)).terminal
     }
 
     private mutating func text(of transition: Transition) -> String {
@@ -225,14 +225,14 @@ package struct TransitionText {
 package func statusLine(_ path: NetworkPath, of scope: Scope, _ format: OutputFormat, _ style: TextStyle) -> String {
     switch format {
     case .json: JSONValue.status(path, of: scope).description
-    case .text: "\(style.strong(escapedForTerminal(scope.description))): \(style.verdict(path))"
+    case .text: "\(style.strong(ForeignText(scope.description).terminal)): \(style.verdict(path))"
     }
 }
 
 extension TextStyle {
     /// Returns a verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
     package func verdict(_ path: NetworkPath) -> String {
-        let summary = escapedForTerminal(path.summary)
+        let summary = ForeignText(path.summary).terminal
         return switch path.status {
         case .satisfied: "\(colored("satisfied", path.status)) \(summary)"
         case .unsatisfied: "\(colored("unsatisfied", path.status)): \(summary)"

@@ -61,6 +61,21 @@ package struct ChildFailure: Error, Hashable, Codable, CustomStringConvertible {
     }
 }
 
+extension ProcessStart {
+    /// The failure of a program that is missing or not executable; `nil` if it can be started.
+    package var obstacle: ChildFailure? {
+        var found: [UInt8]?
+        for file in files {
+            var information = stat()
+            let path = ForeignText(file).cString
+            guard stat(path, &information) == 0 else { continue }
+            if information.st_mode & S_IFMT != S_IFDIR, access(path, X_OK) == 0 { return nil }
+            found = found ?? file
+        }
+        return ChildFailure(cause: .starting(words.first ?? [], found, found == nil ? ENOENT : EACCES))
+    }
+}
+
 extension ChildFailure.Cause {
     /// Returns the cause for an error of fork(2) or execve(2).
     ///
@@ -87,34 +102,30 @@ extension ChildFailure.Cause {
         }
     }
 
-    private static func text(_ name: [UInt8]) -> String { String(validating: name, as: UTF8.self) ?? InterfaceName.text(name) }
+    private static func text(_ name: [UInt8]) -> String { ForeignText(name).text }
 
-    private static func isThere(_ file: [UInt8]) -> Bool {
-        access(file.map(CChar.init(bitPattern:)) + [0], F_OK) == 0
-    }
+    private static func isThere(_ file: [UInt8]) -> Bool { access(ForeignText(file).cString, F_OK) == 0 }
 
     private static func isFolder(_ file: [UInt8]) -> Bool {
         var information = stat()
-        return stat(file.map(CChar.init(bitPattern:)) + [0], &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
+        return stat(ForeignText(file).cString, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
     }
 }
 
-/// The command of `run`, executed once for each attempt.
+/// A command that is executed once or several times.
 package struct ChildCommand: Sendable {
-    /// The words of the command line as bytes.
-    private let words: [[UInt8]]
+    private let start: ProcessStart
     private let supervisor: ChildSupervisor
 
     /// Creates it.
-    package init(words: [[UInt8]], supervisor: ChildSupervisor) { (self.words, self.supervisor) = (words, supervisor) }
+    package init(_ start: ProcessStart, supervisor: ChildSupervisor) { (self.start, self.supervisor) = (start, supervisor) }
 
-    /// Runs the command with this program's standard input, output, error and environment, until it ends.
+    /// Runs the command until it ends.
     ///
     /// Cancellation sends SIGTERM, and SIGKILL five seconds later, to the command and all its descendants; the command then fails
     /// whatever its code.
     package func run() async throws(ChildFailure) {
-        let files = Self.files(named: words.first ?? [])
-        switch await supervisor.run(ProcessStart(files: files, words: words)) {
+        switch await supervisor.run(start) {
         case .ended(let end):
             switch end.status {
             case .exited(0) where end.interruption == nil: return
@@ -122,18 +133,8 @@ package struct ChildCommand: Sendable {
             case .signaled(let signal): throw ChildFailure(cause: .signaled(signal), interruption: end.interruption)
             }
         case .failed(let errno, let file):
-            let tried = file.flatMap { files.indices.contains($0) ? files[$0] : nil }
-            throw ChildFailure(cause: .starting(words.first ?? [], tried, errno))
-        }
-    }
-
-    /// Returns the files that a name may stand for, in the order of execvp(3).
-    private static func files(named name: [UInt8]) -> [[UInt8]] {
-        guard !name.contains(UInt8(ascii: "/")) else { return [name] }
-        let path = getenv("PATH").map { RawArguments.bytes($0) } ?? Array("/bin:/usr/bin".utf8)
-        // An empty folder is the current one.
-        return path.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).map { folder in
-            folder.isEmpty ? name : folder + [UInt8(ascii: "/")] + name
+            let tried = file.flatMap { start.files.indices.contains($0) ? start.files[$0] : nil }
+            throw ChildFailure(cause: .starting(start.words.first ?? [], tried, errno))
         }
     }
 }

@@ -5,6 +5,8 @@ import Synchronization
 
 /// Starts commands, waits for their ends and handles this program's signals, all on the main thread.
 ///
+/// Or on a thread of its own, which leaves the signals to the program. It waits for every child of the process in any case.
+///
 /// Adopts orphaned descendants (PR_SET_CHILD_SUBREAPER), so that none escapes by a double fork or a session of its own.
 /// ``ChildSupervision`` decides.
 package final class ChildSupervisor: Sendable {
@@ -26,31 +28,38 @@ package final class ChildSupervisor: Sendable {
         var request: Request?
         /// The number of the last cancelled request.
         var cut = 0
+        /// The processes that belong to no running command, with their descendants.
+        var others: Set<ProcessEntry.Identity>
+        /// The thread that supervises.
+        var thread: pthread_t
     }
 
-    /// The signals that end programs, except those inherited as ignored (nohup(1)).
-    private let signals: [Int32] = [SIGHUP, SIGINT, SIGTERM].filter { !ProcessSetup.isIgnored($0) }
-    private let mainThread = pthread_self()
-    /// The children from before this program's execve(2): they belong to no attempt.
-    private let inherited = Set((ProcessTable.descendants() ?? []).map(\.identity))
+    private let leavesSignals: Bool
+    /// The signals that end programs, except those inherited as ignored (nohup(1)); empty if the program keeps them.
+    private let signals: [Int32]
     private let sharesTerminal: Bool
     private let say: @Sendable (String) -> Void
-    private let state = Mutex(State())
+    // The children from before this program's execve(2) belong to no attempt.
+    private let state = Mutex(State(others: ChildSupervisor.descendants, thread: pthread_self()))
     /// SI_KERNEL of asm-generic/siginfo.h, the origin of a terminal's signals.
     private static let sentByKernel: Int32 = 0x80
 
     /// Takes over the signals; call it on the main thread before any other thread exists.
     ///
-    /// - Parameter say: Takes messages for people.
-    package init(say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
-        self.say = say
+    /// - Parameters:
+    ///   - leavesSignals: True to take only SIGCHLD. Then each command has a process group of its own, and the end of one spares
+    ///     the processes that earlier ones left running.
+    ///   - say: Takes messages for people.
+    package init(leavesSignals: Bool = false, say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
+        (self.leavesSignals, self.say) = (leavesSignals, say)
+        signals = leavesSignals ? [] : [SIGHUP, SIGINT, SIGTERM].filter { !ProcessSetup.isIgnored($0) }
         // Only processes with a controlling terminal have foreground groups, which alone may read from it (tty_ioctl(4)).
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        sharesTerminal = terminal >= 0
+        sharesTerminal = terminal >= 0 && !leavesSignals
         if terminal >= 0 { close(terminal) }
         // While SIGCHLD is ignored, exit codes are lost (wait(2)).
         signal(SIGCHLD, SIG_DFL)
-        // Blocked in all threads, the signals wait for the main thread.
+        // Blocked in all threads, the signals wait for the supervising one.
         var set = Self.set(signals + [SIGCHLD])
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let error = cprocess_become_subreaper()
@@ -74,8 +83,13 @@ package final class ChildSupervisor: Sendable {
         }
     }
 
-    /// Serves requests until this program ends; call it on the main thread.
+    /// Serves requests until this program ends; call it on the main thread, or with `leavesSignals` on a new one.
     package func supervise() -> Never {
+        var set = Self.set([SIGCHLD])
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        state.withLock { $0.thread = pthread_self() }
+        // A request may have come before.
+        wakeUp()
         let start = ContinuousClock.now
         var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
         var running: Request?
@@ -95,7 +109,7 @@ package final class ChildSupervisor: Sendable {
         // A terminal signals the command and this program together: its signal is pending by now.
         // SIGCHLD stays pending: it may announce an end after the check above.
         while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
-        let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: inherited) : nil
+        let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: state.withLock(\.others)) : nil
         perform(supervision.step(descendants, at: now), &running)
     }
 
@@ -108,6 +122,10 @@ package final class ChildSupervisor: Sendable {
             if request.number == cut {
                 request.continuation.resume(returning: .ended(ChildEnd(status: .signaled(SIGTERM), interruption: .timeLimit)))
                 return
+            }
+            if leavesSignals {
+                let others = Self.descendants
+                state.withLock { $0.others = others }
             }
             switch request.command.spawn(hasOwnGroup: !sharesTerminal) {
             case .success(let pid):
@@ -198,8 +216,10 @@ package final class ChildSupervisor: Sendable {
         return number > 0 ? Signal(number: number, isFromTerminal: information.si_code == Self.sentByKernel) : nil
     }
 
-    /// Wakes the main thread.
+    /// Wakes the supervising thread.
     ///
     /// By a signal: a pipe would need descriptors, which may have run out.
-    private func wakeUp() { pthread_kill(mainThread, SIGCHLD) }
+    private func wakeUp() { pthread_kill(state.withLock(\.thread), SIGCHLD) }
+
+    private static var descendants: Set<ProcessEntry.Identity> { Set((ProcessTable.descendants() ?? []).map(\.identity)) }
 }

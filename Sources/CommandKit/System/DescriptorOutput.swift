@@ -74,18 +74,20 @@ package enum OutputFailure: Error, Hashable {
 /// Notices that the reader of standard output has gone while there is nothing to write, as in `reachability-watch | head -1`.
 package enum ReaderWatch {
     /// Starts a thread that ends the process quietly once a pipe or socket at standard output has no reader.
-    package static func start() {
+    ///
+    /// - Parameter end: Ends the process, if there is more to do than that.
+    package static func start(_ end: @escaping @Sendable () -> Void = { _exit(ExitStatus.yes.rawValue) }) {
         guard DescriptorOutput.standard.hasReader else { return }
         // Without this thread the EPIPE of the next line ends the process: later, and just as quietly.
-        SystemThread.start(watch)
+        SystemThread.start { watch(end) }
     }
 
-    @Sendable private static func watch() {
+    private static func watch(_ end: () -> Void) {
         // No events are requested: poll(2) always reports POLLERR and POLLHUP, and a pipe without readers has POLLERR.
         var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         while true {
             let count = poll(&request, 1, -1)
-            if count == 1 { _exit(ExitStatus.yes.rawValue) }
+            if count == 1 { return end() }
             if count == -1, errno != EINTR { return }
         }
     }

@@ -5,6 +5,9 @@ import Synchronization
 
 /// The frame of every command: namespace, threads, signals and exit.
 package enum Program {
+    /// The version of the commands.
+    package static let version = "0.1.0"
+
     /// Prepares the process, then parses the command line and runs its command.
     ///
     /// Runs synchronously: a namespace must be entered while there is only one thread.
@@ -45,9 +48,10 @@ package enum Program {
 
     /// Runs `body` like above and lets it clean up before a signal ends the process.
     ///
-    /// The stream delivers SIGHUP, SIGINT or SIGTERM; `body` then has 100 ms.
+    /// The stream delivers SIGHUP, SIGINT or SIGTERM; `body` then has this time, unless a second signal comes.
     package static func run(
-        in namespace: String?, _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
+        in namespace: String?, endingWithin limit: Duration = .milliseconds(100),
+        _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
     ) -> Never {
         enter(namespace)
         let signals = HeldSignals()
@@ -58,7 +62,7 @@ package enum Program {
             exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
         interrupt.yield(signals.next())
-        signals.waitForAnother(atMost: 100)
+        signals.waitForAnother(atMost: limit)
         _exit(128 + (HeldSignals.last ?? SIGTERM))
     }
 
@@ -147,10 +151,10 @@ package struct HeldSignals {
     }
 
     /// Waits for a second signal: its sender is in a hurry.
-    package func waitForAnother(atMost milliseconds: Int) {
+    package func waitForAnother(atMost limit: Duration) {
         var set = set
-        var time = timespec()
-        time.tv_nsec = milliseconds * 1_000_000
+        let (seconds, attoseconds) = limit.components
+        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
         // EINTR ends the wait as well: a process that was stopped and continued has waited long enough.
         _ = sigtimedwait(&set, nil, &time)
     }

@@ -39,7 +39,7 @@ struct AttemptCommand: ParsableCommand {
             _ = Pipe.readAll(from: AttemptProcess.socket)
             kill(getpid(), SIGTERM)
         }
-        let child = ChildCommand(words: command.words.map(\.bytes), supervisor: supervisor)
+        let child = ChildCommand(ProcessStart(words: command.words.map(\.bytes)), supervisor: supervisor)
         Task.detached {
             do throws(ChildFailure) {
                 try await child.run()
@@ -58,12 +58,12 @@ struct AttemptCommand: ParsableCommand {
         clearenv()
         for (name, value) in command.environment { setenv(name, value.cString, 1) }
         guard chdir(command.directory.cString) != 0 else { return nil }
-        return ChildFailure(cause: .noDirectory(command.directory.readable, errno))
+        return ChildFailure(cause: .noDirectory(command.directory.text, errno))
     }
 
     private static func answer(_ failure: ChildFailure?) {
         // Also at the end of the attempt's output, where `queue log` shows it.
-        if let failure { DescriptorOutput.printMessage(escapedForTerminal(failure.description)) }
+        if let failure { DescriptorOutput.printMessage(ForeignText(failure.description).terminal) }
         guard let message = try? JSONEncoder().encode(AttemptAnswer(failure: failure)) else { return }
         _ = Pipe.write(Array(message), to: AttemptProcess.socket)
     }

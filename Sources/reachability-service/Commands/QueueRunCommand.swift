@@ -115,8 +115,8 @@ struct CommandWorker: Sendable {
 
     private static func run(_ command: QueuedCommand, _ attempt: DurableAttempt, _ store: QueueStore) async throws {
         var command = command
-        command.environment["REACHABILITY_JOB"] = ByteString("\(attempt.id)")
-        command.environment["REACHABILITY_ATTEMPT"] = ByteString("\(attempt.number)")
+        command.environment["REACHABILITY_JOB"] = ForeignText("\(attempt.id)")
+        command.environment["REACHABILITY_ATTEMPT"] = ForeignText("\(attempt.number)")
         let output = try store.output.create(.init(job: attempt.id, attempt: attempt.number))
         defer { close(output) }
         try await AttemptProcess.run(command, output: output, lock: store.lock)
@@ -130,7 +130,8 @@ struct CommandWorker: Sendable {
             return .yes
         }
         guard case .blocked(let jobs, let count) = await queue.runUntilEmpty() else { return .yes }
-        DescriptorOutput.printMessage("\(count) blocked; the first: \(jobs.first.map { escapedForTerminal($0.description) } ?? "")")
+        DescriptorOutput.printMessage(
+            "\(count) blocked; the first: \(jobs.first.map { ForeignText($0.description).terminal } ?? "")")
         return .no
     }
 
@@ -177,7 +178,7 @@ struct CommandWorker: Sendable {
         }
     }
 
-    private static func suffix(_ error: String?) -> String { error.map { ": \(escapedForTerminal($0))" } ?? "" }
+    private static func suffix(_ error: String?) -> String { error.map { ": \(ForeignText($0).terminal)" } ?? "" }
 }
 
 /// The form of ids for people.

@@ -1,12 +1,13 @@
 import ArgumentParser
 import CommandKit
 
-/// The commands that need Foundation or SQLite, reached as `reachability-watch queue …` and `reachability-watch report …`.
+/// The commands that need Foundation, SQLite or HTTP, reached as `reachability-watch queue …` and so on.
 @main
 struct ReachabilityService: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reachability-watch", abstract: "The part of reachability-watch that keeps commands on disk and reports.",
-        subcommands: [QueueCommand.self, AttemptCommand.self, ReportCommand.self])
+        commandName: "reachability-watch",
+        abstract: "The part of reachability-watch that keeps commands on disk, serves and reports.",
+        subcommands: [QueueCommand.self, ServeCommand.self, ReportCommand.self, AttemptCommand.self])
 
     static func main() {
         Program.main(Self.self, parse: parse)

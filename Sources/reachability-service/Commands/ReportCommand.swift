@@ -10,12 +10,14 @@ struct ReportCommand: ParsableCommand {
         abstract: "Reports outages, flaps and availability from the lines that watch has written.",
         discussion: """
             Reads files of watch --format json in any order. FILE.2, FILE.1 and FILE are one log. Time in which nothing watched \
-            is unknown, not online. The period is that of the lines, unless --from or --until is given; after --from 7d it ends now.
+            is unknown, not online. --history reads what serve keeps, instead of files. The period is that of the lines, unless \
+            --from or --until is given; after --from 7d it ends now.
 
             EXAMPLES
               reachability-watch report reachability.json
               reachability-watch report --from 7d --output week.html reachability.json reachability.json.1
               reachability-watch report --from 2026-01-01T00:00:00Z --output timeline.svg reachability.json
+              reachability-watch report --from 7d --history ~/.local/state/reachability-watch
               zcat reachability.json.2.gz | reachability-watch report --format json - reachability.json
 
             EXIT CODES
@@ -49,13 +51,20 @@ struct ReportCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Only this scope, as the lines name it, such as internet; may be repeated.", valueName: "scope"))
     var scope: [String] = []
 
+    @Option(help: ArgumentHelp("Read the history that serve keeps in this directory.", valueName: "dir"))
+    var history: String?
+
     @Argument(help: ArgumentHelp("A file of watch --format json, or - for standard input.", valueName: "file"))
     var files: [String] = []
 
     func validate() throws {
-        if files.isEmpty {
-            throw ValidationError("no file given; next: name one that watch --format json has written, or - for standard input")
+        if files.isEmpty, history == nil {
+            throw ValidationError(
+                "no file given; next: name one that watch --format json has written, - for standard input, or a directory with "
+                    + "--history")
         }
+        if !files.isEmpty, history != nil { throw ValidationError("--history has the place of files; next: omit one of them") }
+        if history == "" { throw ValidationError("--history is empty; next: name the directory of a service") }
         if files.count(where: { $0 == "-" }) > 1 { throw ValidationError("standard input is given twice; next: write - once") }
         if output == "" { throw ValidationError("--output is empty; next: name a file") }
         let now = wallTime()
@@ -67,6 +76,7 @@ struct ReportCommand: ParsableCommand {
     func run() {
         let now = wallTime()
         var report = Report(from: from?.time(now), until: until?.time(now), scopes: Set(scope))
+        addHistory(to: &report, now)
         do throws(ReachabilityError) {
             var input = ReportInput(files)
             while let (observation, stream) = try input.next() { report.add(observation, from: stream) }
@@ -87,6 +97,23 @@ struct ReportCommand: ParsableCommand {
         }
         let output = ReportOutput(format: format ?? ReportFormat(nameOf: output ?? ""), file: output == "-" ? nil : output)
         Glibc.exit(output.write(summaries).rawValue)
+    }
+
+    /// Adds the observations of the history of a service.
+    private func addHistory(to report: inout Report, _ now: Duration) {
+        guard let history else { return }
+        #if SQLite
+        do throws(ServeFailure) {
+            for observation in try HistoryFile.observations(in: history, from: from?.time(now)) { report.add(observation) }
+        } catch {
+            DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
+            Glibc.exit(error.status.rawValue)
+        }
+        #else
+        DescriptorOutput.printMessage(
+            "this build has no SQLite and reads no history; next: build it with `swift build --traits SQLite`")
+        Glibc.exit(ExitStatus.unavailable.rawValue)
+        #endif
     }
 
     /// Writes a message about the input and ends the process.

@@ -48,9 +48,10 @@ enum AttemptProcess {
             for end in ends { Glibc.close(end) }
             throw ChildFailure(cause: .notStarted("/dev/null", number))
         }
-        let start = ProcessStart(
+        var start = ProcessStart(
             files: [Array("/proc/self/exe".utf8)], words: ["reachability-watch", AttemptCommand.name].map { Array($0.utf8) })
-        let started = start.spawn(hasOwnGroup: true, descriptors: [nothing, output, output, ends[1], lock ?? nothing])
+        start.descriptors = [nothing, output, output, ends[1], lock ?? nothing]
+        let started = start.spawn(hasOwnGroup: true)
         Glibc.close(nothing)
         Glibc.close(ends[1])
         let pid: pid_t

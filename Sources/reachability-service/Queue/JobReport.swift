@@ -26,17 +26,17 @@ struct JobReport {
             .init("id", .string("\(job.id)")), .init("state", .string(job.state.rawValue)), .init("kind", .string(job.kind)),
             .init("name", .optional(job.uniqueKey)), .init("serial", .optional(job.serialKey)),
             .init("priority", .string("\(job.priority)")),
-            .init("command", command.map { .array($0.words.map { .string($0.readable) }) } ?? .null),
+            .init("command", command.map { .array($0.words.map { .string($0.text) }) } ?? .null),
             .init("created", .string(Self.time(job.created))), .init("finished", .optional(job.finished.map(Self.time))),
             .init("attempts", .integer(job.counters.started)), .init("charged", .integer(job.counters.charged)),
             .init("notBefore", .optional(wallTime(of: job.notBefore))), .init("deadline", .optional(wallTime(of: job.deadline))),
             .init("waitingFor", .array(pending.waitingFor.map(JSONValue.string))),
             .init("lastError", .optional(job.lastError)), .init("exitCode", exitCode.map { .integer($0) } ?? .null),
             .init("scope", .string(job.scope)), .init("startsIn", pending.startsIn.map { .seconds($0) } ?? .null),
-            .init("directory", .optional(command?.directory.readable)),
+            .init("directory", .optional(command?.directory.text)),
         ]
         // Texts are lossless unless an argument is not UTF-8.
-        if let command, command.words.contains(where: { $0.text == nil }) {
+        if let command, command.words.contains(where: { $0.utf8 == nil }) {
             members.append(
                 .init("commandBytes", .array(command.words.map { .string(Data($0.bytes).base64EncodedString()) })))
         }
@@ -47,7 +47,7 @@ struct JobReport {
     func lines(idLength: Int, now: Date, _ style: TextStyle) -> [String] {
         let age = durationText(.seconds(max(0, now.timeIntervalSince(job.finished ?? job.created))))
         var parts = [style.strong(ShortID.text(job.id, idLength)), Self.padded(state, 9), Self.padded(age, 7)]
-        if let name = job.uniqueKey { parts.append("[\(escapedForTerminal(name))]") }
+        if let name = job.uniqueKey { parts.append("[\(ForeignText(name).terminal)]") }
         parts.append(job.title)
         return [parts.joined(separator: "  ")] + reasons.map { "    \($0)" }
     }
@@ -56,12 +56,13 @@ struct JobReport {
     func details(_ style: TextStyle) -> [String] {
         var rows: [(String, String?)] = [
             ("id", "\(job.id)"), ("state", state), ("command", job.title),
-            ("directory", job.command.map { escapedForTerminal($0.directory.readable) }),
-            ("network", job.scope), ("name", job.uniqueKey.map(escapedForTerminal)),
-            ("serial", job.serialKey.map(escapedForTerminal)), ("priority", job.priority == .normal ? nil : "\(job.priority)"),
+            ("directory", job.command.map { $0.directory.terminal }),
+            ("network", ForeignText(job.scope).terminal), ("name", job.uniqueKey.map { ForeignText($0).terminal }),
+            ("serial", job.serialKey.map { ForeignText($0).terminal }),
+            ("priority", job.priority == .normal ? nil : "\(job.priority)"),
             (
                 "options",
-                job.command.map { $0.options.joined(separator: " ") }.flatMap { $0.isEmpty ? nil : escapedForTerminal($0) }
+                job.command.map { $0.options.joined(separator: " ") }.flatMap { $0.isEmpty ? nil : ForeignText($0).terminal }
             ),
             ("added", Self.plain(job.created)), ("ended", job.finished.map(Self.plain)),
             ("deadline", deadline), ("attempts", "\(job.counters.started), of which \(job.counters.charged) count"),
@@ -73,10 +74,10 @@ struct JobReport {
 
     /// Why the job does not run, or how it failed.
     private var reasons: [String] {
-        let failure = job.lastError.map(escapedForTerminal)
+        let failure = job.lastError.map { ForeignText($0).terminal }
         switch job.state {
         case .available, .running:
-            return pending.waitingFor.map(escapedForTerminal)
+            return pending.waitingFor.map { ForeignText($0).terminal }
                 + (job.state == .available ? failure.map { ["last failure: \($0)"] } ?? [] : [])
         case .failed: return ["gave up (\(job.failureReason ?? "unknown"))" + (failure.map { ": \($0)" } ?? "")]
         case .succeeded, .cancelled: return []

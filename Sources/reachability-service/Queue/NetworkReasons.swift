@@ -13,15 +13,24 @@ enum NetworkReasons {
     ///
     /// Leaves the words as they are if the network is not the reason, or cannot be asked.
     static func add(to pending: inout [PendingDurableJob]) async {
-        func scope(of job: PendingDurableJob) -> Scope? {
-            guard job.job.kind == WaitingCommands.name, job.reasons.map(\.kind) == [.otherWorker] else { return nil }
-            return ScopeText.scope(from: job.job.scope)
-        }
-        let scopes = Array(Set(pending.compactMap(scope)).prefix(most))
+        let scopes = Array(Set(pending.compactMap(undecidedScope(of:))).prefix(most))
         guard !scopes.isEmpty else { return }
         let found = await missing(scopes)
+        put(into: &pending) { found[$0] }
+    }
+
+    /// Returns the scope of a job that may wait for its network, of which only a worker of another process knows.
+    static func undecidedScope(of job: PendingDurableJob) -> Scope? {
+        guard job.job.kind == WaitingCommands.name, job.reasons.map(\.kind) == [.otherWorker] else { return nil }
+        return ScopeText.scope(from: job.job.scope)
+    }
+
+    /// Puts missing paths in the place of "waits for a worker of another process".
+    ///
+    /// - Parameter missing: Returns the missing layer of a scope; `nil` if none is missing.
+    static func put(into pending: inout [PendingDurableJob], missing: (Scope) -> String?) {
         for index in pending.indices {
-            guard let scope = scope(of: pending[index]), let words = found[scope] else { continue }
+            guard let scope = undecidedScope(of: pending[index]), let words = missing(scope) else { continue }
             pending[index].reasons[0].kind = .network
             pending[index].reasons[0].words = WaitWords.waits(for: [WaitWords.network(scope, missing: words)])
         }

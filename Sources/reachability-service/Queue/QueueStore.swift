@@ -25,7 +25,7 @@ struct StoreOption: ParsableArguments {
     }
 
     /// The file for this user.
-    private static func defaultPath() throws(QueueFailure) -> String {
+    static func defaultPath() throws(QueueFailure) -> String {
         // A relative path is invalid (XDG Base Directory Specification).
         if let state = Program.environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch/queue.db" }
         if let home = Program.environment("HOME"), home.hasPrefix("/") {

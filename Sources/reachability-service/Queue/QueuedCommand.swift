@@ -1,55 +1,40 @@
 import ArgumentParser
-import CommandKit
+package import CommandKit
 import FoundationEssentials
 import Glibc
 import Reachability
 import ReachableJobs
 import ReachableRetry
 
-/// A string of bytes, as the system keeps arguments and file names.
-///
-/// Its coded form is the text if the bytes are UTF-8, and otherwise an array with their base64.
-struct ByteString: Hashable, Codable, Sendable {
-    let bytes: [UInt8]
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    init(_ text: String) { bytes = Array(text.utf8) }
-
-    /// The text; `nil` if the bytes are not UTF-8.
-    var text: String? { String(validating: bytes, as: UTF8.self) }
-
-    /// The text for people: bytes that are not UTF-8 are written as `\xNN`.
-    var readable: String { text ?? InterfaceName.text(bytes) }
-
-    /// The bytes with a zero byte behind them.
-    var cString: [CChar] { bytes.map(CChar.init(bitPattern:)) + [0] }
-
-    init(from decoder: any Decoder) throws {
+/// The stored form is the text if the bytes are UTF-8, and otherwise an array with their base64.
+extension ForeignText: Codable {
+    /// Reads either form.
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if let text = try? container.decode(String.self) {
-            bytes = Array(text.utf8)
+            self.init(text)
         } else {
-            bytes = try container.decode([Data].self).flatMap(Array.init)
+            self.init(try container.decode([Data].self).flatMap(Array.init))
         }
     }
 
-    func encode(to encoder: any Encoder) throws {
+    /// Writes the form for the bytes.
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        if let text { try container.encode(text) } else { try container.encode([Data(bytes)]) }
+        if let utf8 { try container.encode(utf8) } else { try container.encode([Data(bytes)]) }
     }
 }
 
 /// A command with its surroundings, as `queue add` stores it.
 struct QueuedCommand: Hashable, Codable, Sendable {
     /// The program and its arguments.
-    var words: [ByteString]
+    var words: [ForeignText]
     /// The directory to run in.
-    var directory: ByteString
+    var directory: ForeignText
     /// The mask of the modes of new files (umask(2)).
     var umask: UInt32
     /// The environment.
-    var environment: [String: ByteString]
+    var environment: [String: ForeignText]
     /// The retry options, as words of the command line.
     var options: [String]
 
@@ -63,13 +48,13 @@ struct QueuedCommand: Hashable, Codable, Sendable {
     ///   - variables: The names of further variables to store, or `NAME=VALUE`.
     ///   - options: The retry options.
     init(_ words: [[UInt8]], variables: [String], options: [String]) throws(InvalidArgument) {
-        self.words = words.map(ByteString.init)
+        self.words = words.map { ForeignText($0) }
         self.options = options
         guard let path = getcwd(nil, 0) else {
             throw InvalidArgument(
                 "the current directory cannot be read: \(errorText(errno)); next: change to a directory that exists")
         }
-        directory = ByteString(RawArguments.bytes(path))
+        directory = ForeignText(RawArguments.bytes(path))
         free(path)
         umask = Glibc.umask(0)
         _ = Glibc.umask(umask)
@@ -79,7 +64,7 @@ struct QueuedCommand: Hashable, Codable, Sendable {
             let parts = variable.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard !parts[0].isEmpty else { throw InvalidArgument("--env has no name; next: write --env NAME or --env NAME=VALUE") }
             if parts.count == 2 {
-                environment[parts[0]] = ByteString(parts[1])
+                environment[parts[0]] = ForeignText(parts[1])
             } else if let value = Self.value(of: parts[0]) {
                 environment[parts[0]] = value
             } else {
@@ -89,10 +74,10 @@ struct QueuedCommand: Hashable, Codable, Sendable {
         }
     }
 
-    private static func value(of name: String) -> ByteString? { getenv(name).map { ByteString(RawArguments.bytes($0)) } }
+    private static func value(of name: String) -> ForeignText? { getenv(name).map { ForeignText(RawArguments.bytes($0)) } }
 
     /// The command as a shell would read it, escaped for terminals.
-    var line: String { words.map { escapedForTerminal(Self.quoted($0.readable)) }.joined(separator: " ") }
+    var line: String { words.map { ForeignText(Self.quoted($0.text)).terminal }.joined(separator: " ") }
 
     /// Returns a word in quotation marks if a shell would not read it as one word.
     private static func quoted(_ word: String) -> String {

@@ -46,7 +46,7 @@ extension ReportContent {
         }
         return """
             <section aria-labelledby="scope\(number)">
-            <h2 id="scope\(number)">\(escapedForHTML(section.summary.scope))</h2>
+            <h2 id="scope\(number)">\(ForeignText(section.summary.scope).html)</h2>
             <p class="share"><strong>\(section.availability)</strong> online</p>
             <figure>
             \(picture.svg("class=\"timeline\" width=\"100%\" height=\"\(TimelinePicture.height)\""))
@@ -101,9 +101,9 @@ extension ReportContent {
 
     private func html(_ cell: Cell) -> String {
         if let time = cell.time { return self.time(time) }
-        let text = escapedForHTML(cell.text)
+        let text = ForeignText(cell.text).html
         guard let detail = cell.detail, !detail.isEmpty else { return text }
-        return "\(text) <small>\(escapedForHTML(detail))</small>"
+        return "\(text) <small>\(ForeignText(detail).html)</small>"
     }
 
     private func time(_ time: Duration) -> String {

@@ -1,22 +1,6 @@
 import CommandKit
 import Reachability
 
-/// Returns text for HTML and SVG, between tags or in a quoted attribute: one line, invisible characters escaped.
-func escapedForHTML(_ text: String) -> String {
-    var result = ""
-    for character in escapedForTerminal(text) {
-        switch character {
-        case "&": result += "&amp;"
-        case "<": result += "&lt;"
-        case ">": result += "&gt;"
-        case "\"": result += "&quot;"
-        case "'": result += "&#39;"
-        default: result.append(character)
-        }
-    }
-    return result
-}
-
 /// The picture of one scope: a quiet bar while online, high bars for outages, a hatched bar for unknown time.
 ///
 /// Positions are shares of the width and sizes are pixels, so that nothing is distorted and text keeps its size on any screen.
@@ -64,8 +48,8 @@ struct TimelinePicture {
         let title = "Timeline of \(summary.scope), \(words.time(summary.from)) to \(words.time(summary.until))"
         return """
             <svg \(attributes) role="img" aria-labelledby="title\(number)" aria-describedby="desc\(number)">
-            <title id="title\(number)">\(escapedForHTML(title))</title>
-            <desc id="desc\(number)">\(escapedForHTML(description))</desc>
+            <title id="title\(number)">\(ForeignText(title).html)</title>
+            <desc id="desc\(number)">\(ForeignText(description).html)</desc>
             <defs><pattern id="\(hatch)" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">\
             <path class="hatch" d="M0 0V6"/></pattern></defs>
             \((ticks + marks.map { element($0, hatch) }).joined(separator: "\n"))
@@ -103,7 +87,7 @@ struct TimelinePicture {
         let (x, width) = (share(mark.start), share(mark.end) - share(mark.start))
         func rect(_ attributes: String, _ x: Int, _ width: Int, _ place: String) -> String {
             "<rect \(attributes) x=\"\(percent(x))\" width=\"\(percent(width))\" \(place)>"
-                + "<title>\(escapedForHTML(text(mark)))</title></rect>"
+                + "<title>\(ForeignText(text(mark)).html)</title></rect>"
         }
         return switch mark.status {
         case .satisfied: rect("class=\"on\"", x, width, "y=\"14\" height=\"12\"")
@@ -191,7 +175,7 @@ extension ReportContent {
             let y = top + index * row
             let picture = TimelinePicture(section, words: words, number: index + 1)
             return """
-                <text class="name" x="0" y="\(y + 16)">\(escapedForHTML(section.summary.scope))</text>
+                <text class="name" x="0" y="\(y + 16)">\(ForeignText(section.summary.scope).html)</text>
                 <text class="name" x="100%" y="\(y + 16)" text-anchor="end">\(section.availability)</text>
                 \(picture.svg("x=\"0\" y=\"\(y + 24)\" width=\"100%\" height=\"\(TimelinePicture.height)\""))
                 """

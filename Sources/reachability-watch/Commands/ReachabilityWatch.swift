@@ -42,7 +42,7 @@ struct ReachabilityWatch: ParsableCommand {
                                            77  no permission
               run exits with the command's code; 124 deadline or --attempt-timeout, 126 not executable, 127 not found.
             """,
-        version: "0.1.0",
+        version: Program.version,
         subcommands: [
             WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RunCommand.self, RecordCommand.self,
             ReplayCommand.self,

@@ -146,7 +146,7 @@ struct ReplaySession {
         }
     }
 
-    private func note(_ text: String) { try? notes.write("reachability-watch: \(escapedForTerminal(text))") }
+    private func note(_ text: String) { try? notes.write("reachability-watch: \(ForeignText(text).terminal)") }
 }
 
 extension RecordingReport {
@@ -218,7 +218,7 @@ struct EventListing {
         case .json: return JSONValue.event(cause, at: time).description
         case .text:
             let time = CalendarTime(time, offset: session.localOffset(time)).plain
-            return "\(session.style.dimmed(time))  \(escapedForTerminal(cause.detail))"
+            return "\(session.style.dimmed(time))  \(ForeignText(cause.detail).terminal)"
         }
     }
 }

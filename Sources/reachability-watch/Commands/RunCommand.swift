@@ -56,7 +56,7 @@ struct RunCommand: ParsableCommand {
     }
 
     private func run(with supervisor: ChildSupervisor) -> Never {
-        let child = ChildCommand(words: RawArguments.behindTerminator, supervisor: supervisor)
+        let child = ChildCommand(ProcessStart(words: RawArguments.behindTerminator), supervisor: supervisor)
         Program.run(in: target.namespacePath) { [target, retry, summary, say] in
             let session = RunSession(
                 monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: say, command: child.run)

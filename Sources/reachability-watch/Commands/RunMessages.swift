@@ -54,7 +54,7 @@ struct RunMessages {
     ) -> String? {
         // The sender of a signal needs no message, and the deadline has its own.
         guard (failure.error as? ChildFailure)?.interruption == nil else { return nil }
-        let reason = escapedForTerminal(Self.text(failure.error))
+        let reason = ForeignText(Self.text(failure.error)).terminal
         if failure.fault == .local { return line(forShortage: reason, of: attempt) }
         shortage = nil
         let text = "attempt \(attempt) failed: \(reason)"
@@ -74,7 +74,7 @@ struct RunMessages {
     private static func text(_ missing: [(scope: Scope, path: NetworkPath)]) -> String {
         let texts = missing.map { scope, path in
             let reason = path.offlineReason.map { " (\($0))" } ?? ""
-            return scope == .internet ? "no network\(reason)" : "no path to \(escapedForTerminal(scope.description))\(reason)"
+            return scope == .internet ? "no network\(reason)" : "no path to \(ForeignText(scope.description).terminal)\(reason)"
         }
         return texts.isEmpty ? "no network" : texts.joined(separator: ", ")
     }

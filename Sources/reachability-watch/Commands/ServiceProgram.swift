@@ -3,7 +3,7 @@ import CommandKit
 import Glibc
 import Reachability
 
-/// The program with the commands that need Foundation and SQLite.
+/// The program with the commands that need Foundation, SQLite or HTTP.
 ///
 /// A program of its own keeps this one small: `reachability-watch queue`, for one, replaces itself by it (execve(2)).
 enum ServiceProgram {
@@ -11,7 +11,7 @@ enum ServiceProgram {
     static let name = "reachability-service"
 
     /// The commands that it has.
-    static let commands: [any ParsableCommand.Type] = [QueueStub.self, ReportStub.self]
+    static let commands: [any ParsableCommand.Type] = [QueueStub.self, ServeStub.self, ReportStub.self]
 
     /// Returns true if the words name one of its commands, perhaps after `help`.
     static func isNamed(in words: [String]) -> Bool {
@@ -39,7 +39,7 @@ enum ServiceProgram {
         }
         end(
             "\(name) is not installed beside \(quotation(own)); "
-                + "next: install the whole package, or build it with `swift build --traits SQLite`")
+                + "next: install the whole package, or build it with `swift build --traits Service`")
     }
 
     private static func end(_ message: String) -> Never {
@@ -59,6 +59,14 @@ enum ServiceProgram {
 struct QueueStub: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "Keeps commands on disk and runs each until it has succeeded, also after a reboot.")
+
+    func run() { ServiceProgram.execute() }
+}
+
+/// The entry of `serve` in the help of this program; ``ServiceProgram`` runs the command.
+struct ServeStub: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Serves a live page, metrics and events about the network, and keeps their history.")
 
     func run() { ServiceProgram.execute() }
 }

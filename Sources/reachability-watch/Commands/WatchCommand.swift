@@ -10,9 +10,14 @@ struct WatchCommand: ParsableCommand {
         discussion: """
             A loss shorter than 250 ms is reported as "lost and regained". --raw reports every loss at once.
 
+            --exec runs a program, never a shell, for the present state and for each change; docs/hooks.md lists its variables. \
+            One program runs at a time, and only for the newest state: what it misses is counted. Its input is empty, and its \
+            output goes to standard error. --exec-timeout and the end of watch send it SIGTERM, and SIGKILL 5 s later.
+
             EXAMPLES
               reachability-watch watch --to 192.0.2.7 --to 2001:db8::7
               reachability-watch watch --format json --count 2 --for 1h
+              reachability-watch watch --exec ./on-change.sh
             """)
 
     @OptionGroup var target: ScopeOptions
@@ -27,24 +32,34 @@ struct WatchCommand: ParsableCommand {
 
     @OptionGroup var limit: TimeLimitOption
 
+    @OptionGroup var hooks: HookOptions
+
     /// The place of a misspelt command, because this command is the default one.
     @Argument(help: .hidden) var words: [String] = []
 
     func validate() throws {
+        if hooks.exec != nil, !words.isEmpty {
+            throw ValidationError("--exec takes a program without arguments; next: write them into a script")
+        }
         if let word = words.first { throw ValidationError(ReachabilityWatch.suggestion.error(for: word)) }
         if let count, count < 1 { throw ValidationError("--count is below 1; next: use 1 or more") }
     }
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, lines, noFilter, count, limit] in
+        if let program = hooks.program { runHooks(program) }
+        Program.run(in: target.namespacePath) { [self] in
             ReaderWatch.start()
-            let session = WatchSession(
-                monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
-                format: lines.form.format, style: Program.outputStyle, count: count, timeLimit: limit.duration,
-                localOffset: localOffset(at:), output: DescriptorOutput.standard,
-                outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
-            return Program.report(await session.run())
+            return Program.report(await session(nil).run())
         }
+    }
+
+    /// Returns the work of this command.
+    func session(_ hooks: HookRunner?) -> WatchSession {
+        WatchSession(
+            monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
+            format: lines.form.format, style: Program.outputStyle, count: count, timeLimit: limit.duration,
+            localOffset: localOffset(at:), output: DescriptorOutput.standard,
+            outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics, hooks: hooks)
     }
 }
 
@@ -76,6 +91,8 @@ struct WatchSession {
     var outputHasReader = false
     /// The output for messages that are not transitions.
     let notes: any LineOutput
+    /// The programs to run for each transition.
+    var hooks: HookRunner?
 
     /// The reason why a watch ended.
     enum End: Hashable {
@@ -84,15 +101,36 @@ struct WatchSession {
         case monitorEnded(ReachabilityError?)
     }
 
-    /// Watches until the count or the time limit is reached, the output fails, or the monitor ends.
-    func run() async -> End {
+    /// Watches until the count or the time limit is reached, the output fails, the monitor ends, or a signal ends it.
+    ///
+    /// Returns after the last hook has ended.
+    func run(until signals: AsyncStream<Int32>? = nil) async -> End {
         let printer = TransitionPrinter(self)
+        let hooking = hooks.map { hooks in
+            // Streams of its own, subscribed before the monitor runs: a slow reader of the lines does not delay hooks.
+            let streams = scopes.map { monitor.transitions(to: $0, raw: isRaw) }
+            return Task { await hooks.run(following: streams) }
+        }
         let remarks = Task { [monitor] in
             for await health in monitor.healthUpdates { await printer.reportHealth(health) }
         }
         defer { remarks.cancel() }
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: isRaw, timeLimit: timeLimit, clock: clock)
-        let end = await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil }
+        let end = await withTaskGroup(of: MonitorSession.End?.self) { group in
+            group.addTask { await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil } }
+            if let signals {
+                group.addTask {
+                    for await _ in signals { break }
+                    // At once: the printer may be blocked by its reader.
+                    hooks?.stop()
+                    return nil
+                }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+        hooks?.stop()
+        await hooking?.value
         await printer.finish()
         if let failure = await printer.failure { return .outputFailed(failure) }
         if case .monitorEnded(let error) = end { return .monitorEnded(error) }
@@ -135,7 +173,7 @@ actor TransitionPrinter {
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
             writers[index].forget()
-            drops.dropped(missed, of: escapedForTerminal(scope.description), now: elapsed()).forEach(note)
+            drops.dropped(missed, of: ForeignText(scope.description).terminal, now: elapsed()).forEach(note)
         }
         let line =
             switch session.format {

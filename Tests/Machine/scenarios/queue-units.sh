@@ -115,7 +115,8 @@ WITNESS
     bobs_unit start
     for user in ada bob; do
         soon "the stubborn command of $user runs again" 60 has "/home/$user/stubborn.log" start 2
-        queue "$user" cancel 2>/dev/null "$(queue "$user" list --format json | sed --quiet 's/.*"id":"\([0-9a-f]*\)".*"name":"stubborn".*/\1/p')"
+        queue "$user" list --format json | sed --quiet 's/.*"id":"\([0-9a-f]*\)".*"name":"stubborn".*/\1/p' >"/tmp/stubborn-$user"
+        queue "$user" cancel 2>/dev/null "$(<"/tmp/stubborn-$user")"
     done
 
     # A command that runs out of memory takes only itself along.
@@ -151,7 +152,8 @@ fi
 
 for user in ada bob; do
     soon "the worker of $user runs after a reboot" 60 has "/home/$user/polite.log" start
-    equal "the shutdown sent SIGTERM to the command of $user" TERM "$(sed --quiet 's/.* \(TERM\|start\).*/\1/p' "/home/$user/polite.log" | head -n 1)"
+    equal "the shutdown sent SIGTERM to the command of $user" TERM \
+        "$(sed --quiet 's/.* \(TERM\|start\).*/\1/p' "/home/$user/polite.log" | head -n 1)"
 done
 equal "no user is logged in" "" "$(loginctl list-sessions --no-legend)"
 soon "the list of ada says why a command waits" 60 lists ada 'waits for the network'

@@ -43,7 +43,11 @@ final class WatchCommand {
     let child: Child
     private var lines: AsyncStream<String>.AsyncIterator
 
-    init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, _ options: String...) throws {
+    convenience init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, _ options: String...) throws {
+        try self.init(network, in: sandbox, options: options)
+    }
+
+    init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, options: [String]) throws {
         child = try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox)
         lines = child.lines.makeAsyncIterator()
     }

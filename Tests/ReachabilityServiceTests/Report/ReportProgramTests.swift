@@ -87,7 +87,8 @@ struct ReportProgramTests {
         let desk = try Desk()
         try desk.write("old", to: "page.html")
         let outcome = try desk.run(
-            "ln page.html kept; ln -s page.html link; umask 027; report --format html --output link log; umask 0; report --output new.md log; "
+            "ln page.html kept; ln -s page.html link; umask 027; report --format html --output link log; "
+                + "umask 0; report --output new.md log; "
                 + "stat -c %a page.html new.md")
         #expect(outcome.code == 0 && outcome.output == "640\n644\n")
         #expect(try desk.read("kept") == "old" && desk.read("page.html").hasPrefix("<!doctype html>"))

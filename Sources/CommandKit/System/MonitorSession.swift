@@ -1,10 +1,9 @@
-import CommandKit
-import Reachability
+package import Reachability
 
 /// A running monitor for one command; ends when the command has seen enough, time is up, or the monitor ends.
-struct MonitorSession {
+package struct MonitorSession {
     /// The reason why a session ended.
-    enum End: Hashable {
+    package enum End: Hashable {
         /// The command stopped it.
         case stopped(ExitStatus)
         /// The time limit passed.
@@ -14,14 +13,25 @@ struct MonitorSession {
     }
 
     /// Consumes a transition of the scope at an index; returns an exit status to end the session.
-    typealias Consumer = @Sendable (Int, Transition) async -> ExitStatus?
+    package typealias Consumer = @Sendable (Int, Transition) async -> ExitStatus?
 
-    let monitor: ReachabilityMonitor
-    let scopes: [Scope]
-    let isRaw: Bool
-    let timeLimit: Duration?
-    /// The clock of the time limit.
-    let clock: any Clock<Duration>
+    private let monitor: ReachabilityMonitor
+    private let scopes: [Scope]
+    private let isRaw: Bool
+    private let timeLimit: Duration?
+    private let clock: any Clock<Duration>
+
+    /// - Parameters:
+    ///   - isRaw: True for streams that hold no loss back.
+    ///   - timeLimit: The time after which it ends; `nil` for none.
+    ///   - clock: The clock of the time limit.
+    package init(
+        monitor: ReachabilityMonitor, scopes: [Scope], isRaw: Bool = false, timeLimit: Duration? = nil,
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        (self.monitor, self.scopes, self.isRaw, self.timeLimit) = (monitor, scopes, isRaw, timeLimit)
+        self.clock = clock
+    }
 
     private enum Event {
         case consumed(ExitStatus?)
@@ -30,14 +40,14 @@ struct MonitorSession {
     }
 
     /// Runs the monitor and passes every transition to `consume`: baselines first, in the order of the scopes.
-    func run(_ consume: @escaping Consumer) async -> End {
+    package func run(_ consume: @escaping Consumer) async -> End {
         // Subscribe before the monitor runs: no transition is missed.
         let streams = scopes.map { monitor.transitions(to: $0, raw: isRaw) }
         return await withTaskGroup(of: Event.self) { group in
             group.addTask { .consumed(await Self.consume(streams, consume)) }
             group.addTask { .ended(await Self.run(monitor)) }
             if let timeLimit {
-                group.addTask { [clock] in
+                group.addTask {
                     try? await clock.sleep(for: timeLimit)
                     return .timeUp
                 }

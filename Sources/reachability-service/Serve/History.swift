@@ -1,0 +1,152 @@
+import CommandKit
+import Reachability
+
+/// The observations of the watched scopes, in memory until they are in the file.
+///
+/// While the file cannot be written, as on a full disk, the last observations wait in memory, so that the timeline of this run is
+/// complete; a failure is reported once, and its end, too.
+actor History {
+    /// The number of observations that wait in memory.
+    static let capacity = 10_000
+    /// The time for which observations are kept in the file.
+    static let retention = Duration.seconds(30 * 86_400)
+    /// The number of observations that are kept in the file.
+    static let maxObservations = 200_000
+
+    /// Opens the file; `nil` to keep observations in memory only.
+    private let opening: (@Sendable () throws(ServeFailure) -> any HistoryStorage)?
+    private var file: (any HistoryStorage)?
+    private let scopes: [String]
+    private let report: @Sendable (String) -> Void
+    private var waiting: [Observation] = []
+    /// The number of the first waiting observations that are being written.
+    private var inFlight = 0
+    /// The last write, after which the next one begins.
+    private var writing: Task<Void, Never>?
+    /// The failure of the file; `nil` if the last write succeeded.
+    private(set) var problem: String?
+
+    /// - Parameters:
+    ///   - scopes: The watched scopes.
+    ///   - opening: Opens the file; `nil` to keep observations in memory only.
+    ///   - report: Writes a message.
+    init(
+        _ scopes: [Scope], opening: (@Sendable () throws(ServeFailure) -> any HistoryStorage)?,
+        report: @escaping @Sendable (String) -> Void
+    ) {
+        (self.opening, self.report) = (opening, report)
+        self.scopes = scopes.map(\.description)
+    }
+
+    /// The path of the file; `nil` for none.
+    var path: String? { file?.path }
+    /// False if observations are kept in memory only.
+    nonisolated var isKept: Bool { opening != nil }
+
+    /// Opens the file; a full or failing disk is reported, and tried again with each write.
+    ///
+    /// - Throws: ``ServeFailure`` if the file is of another program or user, or cannot be created there.
+    func open() throws(ServeFailure) {
+        do throws(ServeFailure) {
+            file = try opening?()
+        } catch {
+            guard error.status == .outputFailed else { throw error }
+            note(error)
+        }
+    }
+
+    /// Adds an observation, which ``write(now:)`` writes.
+    func add(_ observation: Observation) {
+        waiting.append(observation)
+        guard waiting.count > Self.capacity else { return }
+        waiting.removeFirst()
+        inFlight = max(0, inFlight - 1)
+    }
+
+    /// Writes waiting observations, and the present time as the last one at which the service ran.
+    ///
+    /// - Parameter isEnd: True for the last call of a service that ends in an orderly manner.
+    func write(now: Duration, isEnd: Bool = false) async {
+        let before = writing
+        let write = Task {
+            await before?.value
+            await writeAll(now: now, isEnd: isEnd)
+        }
+        writing = write
+        await write.value
+    }
+
+    private func writeAll(now: Duration, isEnd: Bool) async {
+        guard let opening else { return }
+        repeat {
+            inFlight = waiting.count
+            defer { inFlight = 0 }
+            do {
+                let file = try file ?? opening()
+                self.file = file
+                try await file.write(waiting, alive: now, isEnd: isEnd)
+                waiting.removeFirst(inFlight)
+                if problem != nil { report("the history is written again") }
+                problem = nil
+            } catch {
+                note(error)
+            }
+        } while !waiting.isEmpty && problem == nil
+    }
+
+    private func note(_ error: any Error) {
+        let message = "\(error)"
+        if problem == nil { report("\(message); until then the last changes are kept in memory") }
+        problem = message
+    }
+
+    /// Removes what is too old.
+    func prune(now: Duration) async {
+        try? await file?.prune(before: now.saturatingSubtract(Self.retention), keeping: Self.maxObservations)
+    }
+
+    /// Returns the timeline of each scope.
+    ///
+    /// - Parameters:
+    ///   - start: The begin of the timelines.
+    ///   - now: Their end, at which the service runs.
+    func timelines(from start: Duration, until now: Duration) async -> [TimelineSummary] {
+        let unwritten = waiting
+        let stored = (try? await file?.observations(from: start, of: scopes)) ?? []
+        // What was written meanwhile is in both.
+        let known = Set(unwritten.first.map { first in stored.filter { $0.time >= first.time } } ?? [])
+        let observations = stored + unwritten.filter { !known.contains($0) }
+        return scopes.map { scope in
+            var timeline = Timeline(scope: scope, from: start, until: now)
+            for observation in observations where observation.scope == scope || !observation.hasState { timeline.add(observation) }
+            // A sign of life would say that earlier signs are missing.
+            timeline.add(.end(at: now))
+            return timeline.finish(at: now)
+        }
+    }
+}
+
+/// A place where observations are kept.
+protocol HistoryStorage: Sendable {
+    /// The path of the file.
+    var path: String { get }
+
+    /// Appends observations of this run, all or none, and notes that it is alive.
+    func write(_ observations: [Observation], alive: Duration, isEnd: Bool) async throws
+
+    /// Removes observations before a time except the last one of each scope, and the oldest beyond a number.
+    func prune(before time: Duration, keeping count: Int) async throws
+
+    /// Returns the observations of scopes from a time on, with the last one of each scope before it, in the order of their
+    /// addition.
+    ///
+    /// An earlier run has an `end` at the last time at which it is known to have run.
+    func observations(from start: Duration, of scopes: [String]) async throws -> [Observation]
+}
+
+extension Observation {
+    /// Returns the end of a watch.
+    static func end(at time: Duration) -> Observation {
+        Observation(kind: .end, time: time, scope: "", status: .unknown, kinds: [])
+    }
+}

@@ -1,0 +1,366 @@
+// The live page: /status for the state and its evidence, /history for the timeline, /events for what changes.
+// Text of others, such as interface names, is only ever set as text, and shown() makes its invisible characters visible.
+
+import { capitalized, clock, duration, element, setText, shown, timeElement } from "/text.js";
+import { drawTimeline, outageTable, summary } from "/timeline.js";
+
+const words = {
+  satisfied: ["●", "Online"],
+  unsatisfied: ["○", "Offline"],
+  unknown: ["◌", "Unknown"],
+};
+const links = {
+  interface: "Interface", carrier: "Carrier", address: "Address", name: "Name", route: "Route", nextHop: "Next hop",
+};
+const signs = { holds: ["✓", "holds"], broken: ["✕", "broken"], unknown: ["·", "not reached"] };
+const modes = {
+  starting: "The monitor is starting.",
+  resyncing: "Events were lost; everything is being read again.",
+  polling: "The kernel's events are not available: changes are found by looking every two seconds.",
+  blind: "The monitor cannot see the network.",
+};
+const historyHours = 24;
+const changeLimit = 60;
+const heartbeatLimit = 40_000;
+
+const cards = new Map();
+const liveChanges = [];
+let status = null;
+let history = null;
+let clockOffset = 0;
+
+const byID = (id) => document.getElementById(id);
+const now = () => Date.now() + clockOffset;
+
+// Scopes
+
+function makeCard(name) {
+  const card = {
+    root: element("section", { class: "card scope" }),
+    title: element("h2", {}, shown(name)),
+    sign: element("span", { class: "sign", "aria-hidden": "true" }),
+    word: element("span", { class: "word" }),
+    since: element("span", {}),
+    summary: element("p", { class: "summary" }),
+    families: element("p", { class: "quiet" }),
+    chain: element("ol", { class: "chain", "aria-label": `Evidence for ${shown(name)}` }),
+    remedy: element("div", { class: "remedy" }),
+    figure: element("figure", { class: "timeline" }),
+    drawing: element("div", { class: "drawing" }),
+    caption: element("figcaption", {}),
+    outages: element("details", {}),
+    chainText: "",
+  };
+  card.figure.append(card.caption, card.drawing, card.outages);
+  card.root.append(
+    element("div", { class: "state" }, card.title, element("p", { class: "verdict" }, card.sign, card.word), card.since),
+    card.summary, card.chain, card.remedy, card.families, card.figure);
+  byID("scopes").append(card.root);
+  new ResizeObserver(() => draw(name)).observe(card.drawing);
+  cards.set(name, card);
+  return card;
+}
+
+function renderScope(scope) {
+  const card = cards.get(scope.scope) ?? makeCard(scope.scope);
+  const [sign, word] = words[scope.path.status] ?? words.unknown;
+  card.root.dataset.status = scope.path.status;
+  setText(card.sign, sign);
+  setText(card.word, word);
+  setText(card.summary, scope.path.status === "unsatisfied" ? capitalized(shown(scope.summary)) : shown(scope.summary));
+  setText(card.families, families(scope.path));
+  renderChain(card, scope);
+}
+
+function families(path) {
+  const one = (name, family) => (family.satisfied ? `${name} works` : family.reason ? `${name}: ${shown(family.reason)}` : null);
+  return [one("IPv4", path.ipv4), one("IPv6", path.ipv6)].filter((text) => text).join(" · ");
+}
+
+function renderChain(card, scope) {
+  const text = JSON.stringify([scope.chain, scope.explain?.missing, scope.explain?.next]);
+  if (text === card.chainText) return;
+  card.chainText = text;
+  card.chain.replaceChildren(
+    ...scope.chain.map((step) => {
+      const [sign, meaning] = signs[step.state] ?? signs.unknown;
+      return element(
+        "li", { "data-state": step.state },
+        element("span", { class: "marker", "aria-hidden": "true" }, sign),
+        element(
+          "span", { class: "step" }, links[step.link] ?? shown(step.link), element("span", { class: "hidden" }, ` ${meaning}`)),
+        element("bdi", { class: "detail" }, shown(step.detail)));
+    }));
+  card.remedy.replaceChildren();
+  if (!scope.explain) {
+    card.remedy.append(element("p", { class: "quiet" }, "The kernel could not be asked for the evidence."));
+  } else if (scope.explain.missing) {
+    card.remedy.append(
+      element("p", {}, element("strong", {}, "Missing: "), element("bdi", {}, shown(scope.explain.missing))),
+      element("p", {}, element("strong", {}, "Try next: "), element("code", { tabindex: "0" }, shown(scope.explain.next))));
+  }
+}
+
+function draw(name) {
+  const card = cards.get(name);
+  const found = history?.scopes.find((scope) => scope.scope === name);
+  if (!card || !found) return;
+  const text = summary(found, history);
+  setText(card.caption, text);
+  drawTimeline(card.drawing, found, history, text);
+  const wasOpen = card.outages.open;
+  card.outages.replaceChildren(...outageTable(found));
+  card.outages.open = wasOpen;
+  card.outages.hidden = card.outages.children.length === 0;
+}
+
+// The queue, notices and the service
+
+function renderQueue(queue) {
+  byID("queue").hidden = !queue;
+  if (!queue) return;
+  const named = [["waiting", "available"], ["running", "running"], ["failed", "failed"], ["succeeded", "succeeded"]];
+  const counts = named.map(([word, key]) => [queue.counts[key] ?? 0, word]).filter(([count]) => count > 0);
+  const text = queue.problem ? shown(queue.problem) : counts.map(([count, word]) => `${count} ${word}`).join(", ") || "empty";
+  setText(byID("queue-counts"), text + (queue.more ? "; the first are shown" : ""));
+  const known = new Map([...byID("jobs").children].map((item) => [item.dataset.id, item]));
+  byID("jobs").replaceChildren(...queue.jobs.map((job) => renderJob(job, known.get(job.id))));
+}
+
+const failure = (job) =>
+  `${job.exitCode === null ? "gave up" : `gave up: exit code ${job.exitCode}`}; `
+  + `try next: reachability-watch queue log ${job.id.slice(0, 12)}`;
+
+function renderJob(job, old) {
+  const item = old ?? element("li", { "data-id": job.id });
+  const text = JSON.stringify([job.state, job.waitingFor, job.attempts]);
+  const ends = job.startsIn === null ? null : now() + job.startsIn * 1000;
+  item.dataset.ends = ends === null ? "" : String(ends);
+  if (item.dataset.text === text) return item;
+  item.dataset.text = text;
+  item.dataset.state = job.state;
+  const state = job.state === "available" ? "waiting" : job.state;
+  const parts = [
+    element(
+      "p", { class: "job" }, element("span", { class: "badge" }, state),
+      element("bdi", { class: "name" }, shown(job.name ?? job.program ?? "a job")),
+      element("span", { class: "quiet" }, job.name && job.program ? shown(job.program) : "", ` ${job.id.slice(0, 12)}`),
+      element("span", { class: "quiet until" })),
+    job.state === "failed" ? element("p", { class: "reason" }, failure(job)) : null,
+    ...job.waitingFor.map((reason) => element("p", { class: "reason" }, element("bdi", {}, shown(reason)))),
+  ];
+  item.replaceChildren(...parts.filter((part) => part));
+  return item;
+}
+
+function renderNotices() {
+  const notices = [];
+  const mode = status.health.mode;
+  if (mode !== "live") {
+    const problem = status.health.problem ? ` ${shown(status.health.problem)}` : "";
+    notices.push([mode === "blind" ? "bad" : "warn", (modes[mode] ?? `The monitor is ${shown(mode)}.`) + problem]);
+  }
+  if (status.history.problem) notices.push(["warn", capitalized(shown(status.history.problem))]);
+  const text = JSON.stringify(notices);
+  const box = byID("notices");
+  if (box.dataset.text === text) return;
+  box.dataset.text = text;
+  box.replaceChildren(...notices.map(([level, words]) => element("p", { class: "notice", "data-level": level }, words)));
+}
+
+function renderTimes() {
+  if (!status) return;
+  for (const scope of status.scopes) {
+    const card = cards.get(scope.scope);
+    if (!card || !scope.since) continue;
+    const since = Date.parse(scope.since);
+    const least = scope.sinceStart ? "at least " : "";
+    setText(card.since, `for ${least}${duration(Math.max(0, now() - since))}, since ${least ? "before " : ""}${clock(since)}`);
+  }
+  for (const item of byID("jobs").children) {
+    const until = item.querySelector(".until");
+    const left = Number(item.dataset.ends) - now();
+    if (until) setText(until, item.dataset.ends && left > 0 ? `not before ${duration(left)}` : "");
+  }
+  if (connection.lostSince) {
+    setText(byID("connection"), `connection to the service lost, since ${clock(connection.lostSince)}`);
+  }
+}
+
+function render() {
+  clockOffset = Date.parse(status.time) - status.receivedAt;
+  setText(byID("host"), shown(status.host));
+  status.scopes.forEach(renderScope);
+  renderQueue(status.queue);
+  renderNotices();
+  renderTimes();
+  const worst = ["unsatisfied", "unknown", "satisfied"].find((state) => status.scopes.some((scope) => scope.path.status === state));
+  const [sign, word] = words[worst ?? "unknown"];
+  document.title = `${sign} ${word} – ${shown(status.host)}`;
+  const kept = status.history.file ? `history in ${shown(status.history.file)}` : "history in memory only";
+  const started = clock(Date.parse(status.started));
+  setText(byID("service"), `reachability-watch ${shown(status.version)}, running since ${started}; ${kept}`);
+}
+
+// Changes
+
+function pastChanges() {
+  const found = [];
+  for (const scope of history?.scopes ?? []) {
+    scope.spans.forEach((span, index) => {
+      if (index > 0 && span.status !== "unknown") {
+        const detail = span.status === "unsatisfied" ? span.cause ?? span.reason : span.interface ? `via ${span.interface}` : "";
+        found.push({ time: Date.parse(span.start), scope: scope.scope, status: span.status, text: detail ?? "" });
+      }
+    });
+  }
+  return found;
+}
+
+function change(event) {
+  const kinds = event.kinds.filter((kind) => kind !== "online" && kind !== "offline").join(", ");
+  const path = event.path;
+  const how = path.status === "satisfied" ? `via ${path.interface}` : path.reason ?? "";
+  const text = [kinds, how].filter((part) => part).join(": ") + (event.cause?.detail ? ` (${event.cause.detail})` : "");
+  return { time: Date.parse(event.time), scope: event.scope, status: path.status, text };
+}
+
+function changeItem(entry) {
+  const [sign, word] = words[entry.status] ?? words.unknown;
+  const scope = cards.size > 1 ? element("bdi", { class: "which" }, shown(entry.scope)) : null;
+  return element(
+    "li", { "data-status": entry.status }, timeElement(entry.time),
+    element("span", { class: "word" }, element("span", { "aria-hidden": "true" }, `${sign} `), word), scope,
+    element("bdi", { class: "detail" }, shown(entry.text)));
+}
+
+// Those of the history have a list of their own, which is not read out.
+function renderPastChanges() {
+  const first = liveChanges.at(-1)?.time ?? Infinity;
+  const past = pastChanges().filter((entry) => entry.time < first - 1).sort((one, other) => other.time - one.time);
+  byID("past").replaceChildren(...past.slice(0, Math.max(0, changeLimit - liveChanges.length)).map(changeItem));
+  byID("no-changes").hidden = past.length + liveChanges.length > 0;
+}
+
+function addChange(entry) {
+  liveChanges.unshift(entry);
+  liveChanges.splice(changeLimit);
+  const list = byID("changes");
+  list.prepend(changeItem(entry));
+  while (list.children.length > changeLimit) list.lastElementChild.remove();
+  byID("no-changes").hidden = true;
+}
+
+// Loading: one request of each kind at a time, and one more after it if something has changed meanwhile.
+
+function loader(path, apply) {
+  let isRunning = false;
+  let isDue = false;
+  return async function load() {
+    isDue = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isDue) {
+      isDue = false;
+      try {
+        const answer = await fetch(path, { cache: "no-store" });
+        if (answer.ok) apply(await answer.json());
+      } catch {
+        // The stream of events shows that the connection is lost.
+      }
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    isRunning = false;
+  };
+}
+
+const loadStatus = loader("/status", (answer) => {
+  status = answer;
+  status.receivedAt = Date.now();
+  render();
+});
+
+const loadHistory = loader(`/history?hours=${historyHours}`, (answer) => {
+  history = answer;
+  for (const scope of history.scopes) draw(scope.scope);
+  renderPastChanges();
+});
+
+// Events
+
+const connection = { source: null, lostSince: null, lastSign: Date.now(), sequences: new Map() };
+
+function noteSign() {
+  connection.lastSign = Date.now();
+  if (connection.lostSince !== null || byID("connection").dataset.state !== "live") {
+    connection.lostSince = null;
+    byID("connection").dataset.state = "live";
+    setText(byID("connection"), "live");
+    loadStatus();
+    loadHistory();
+  }
+}
+
+function noteLoss() {
+  if (connection.lostSince !== null) return;
+  connection.lostSince = Date.now();
+  byID("connection").dataset.state = "lost";
+  renderTimes();
+}
+
+function applyPath(event) {
+  const scope = status?.scopes.find((one) => one.scope === event.scope);
+  if (!scope) return;
+  if (scope.path.status !== event.path.status) {
+    scope.since = event.time ?? scope.since;
+    scope.sinceStart = false;
+  }
+  scope.path = event.path;
+  // Until the evidence comes.
+  scope.summary = event.path.reason ?? (event.path.interface ? `via ${event.path.interface}` : event.path.status);
+  renderScope(scope);
+  renderTimes();
+}
+
+function receive(message, isTransition) {
+  noteSign();
+  const event = JSON.parse(message.data);
+  const last = connection.sequences.get(event.scope);
+  const missed = last === undefined ? 0 : event.sequence - last - (isTransition ? 1 : 0);
+  connection.sequences.set(event.scope, event.sequence);
+  if (missed > 0) {
+    const text = `${missed} ${missed === 1 ? "change was" : "changes were"} missed here; the timeline has them`;
+    addChange({ time: now(), scope: event.scope, status: "unknown", text });
+  }
+  if (isTransition) addChange(change(event));
+  applyPath(event);
+  loadStatus();
+  loadHistory();
+}
+
+function connect() {
+  connection.source?.close();
+  connection.lastSign = Date.now();
+  const source = new EventSource("/events");
+  connection.source = source;
+  source.addEventListener("open", noteSign);
+  source.addEventListener("baseline", (message) => receive(message, false));
+  source.addEventListener("transition", (message) => receive(message, true));
+  source.addEventListener("alive", () => { noteSign(); loadStatus(); });
+  source.addEventListener("queue", () => { noteSign(); loadStatus(); });
+  source.addEventListener("health", () => { noteSign(); loadStatus(); });
+  source.addEventListener("error", noteLoss);
+}
+
+setInterval(() => {
+  renderTimes();
+  const isSilent = Date.now() - connection.lastSign > heartbeatLimit;
+  if (isSilent) noteLoss();
+  // A browser gives up after an answer that is no stream.
+  if (isSilent || connection.source.readyState === EventSource.CLOSED) connect();
+}, 1000);
+// The window of the timeline moves on.
+setInterval(loadHistory, 60_000);
+loadStatus();
+loadHistory();
+connect();

@@ -1,0 +1,48 @@
+// Text and elements. Text of others is only ever set as text.
+
+const invisible = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;
+
+// Characters that are invisible, or turn the text around them, are shown by their numbers, as on the command line.
+export function shown(text) {
+  return String(text ?? "").replace(invisible, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+}
+
+// Makes an element; children are elements or text.
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== ""));
+  return made;
+}
+
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const two = (number) => String(number).padStart(2, "0");
+
+// Local time, with the date unless it is today's.
+export function clock(time) {
+  const date = new Date(time);
+  const hour = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  if (new Date().toDateString() === date.toDateString()) return hour;
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${hour}`;
+}
+
+export function timeElement(time) {
+  return element("time", { datetime: new Date(time).toISOString() }, clock(time));
+}
+
+// As on the command line: two units, rounded down.
+export function duration(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const pair = (first, unit, second, small) => (second ? `${first}${unit} ${second}${small}` : `${first}${unit}`);
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return pair(Math.floor(seconds / 60), "m", seconds % 60, "s");
+  if (seconds < 86_400) return pair(Math.floor(seconds / 3600), "h", Math.floor(seconds / 60) % 60, "m");
+  return pair(Math.floor(seconds / 86_400), "d", Math.floor(seconds / 3600) % 24, "h");
+}

@@ -1,0 +1,110 @@
+#if Service
+import CommandKit
+import Glibc
+import Reachability
+
+/// A session with its HTTP server, until a signal.
+struct RunningService: Sendable {
+    /// The reason why a service ended.
+    enum End: Sendable {
+        case interrupted
+        /// The monitor ended, with an error if there was one.
+        case monitorEnded(ReachabilityError?)
+        case failed(ServeFailure)
+    }
+
+    let session: ServeSession
+    let address: ListenAddress
+    let maxConnections: Int
+    /// Writes a message.
+    var say: @Sendable (String) -> Void = { DescriptorOutput.printMessage($0) }
+
+    /// Serves until the stream has an element.
+    func run(until interruption: AsyncStream<Int32>) async -> End {
+        await withTaskGroup(of: End.self) { group in
+            let readiness = Readiness(address, say)
+            group.addTask { .monitorEnded(await session.run { await readiness.noteVerdict() }) }
+            group.addTask { await serve { await readiness.noteListening(port: $0) } }
+            group.addTask {
+                for await _ in interruption { break }
+                return .interrupted
+            }
+            let end = await group.next() ?? .interrupted
+            // Before the tasks end: a signal leaves little time (``Program``), and open streams take some of it.
+            await session.close()
+            if case .socket(let path) = address { unlink(path) }
+            group.cancelAll()
+            return end
+        }
+    }
+
+    private func serve(_ onListening: @escaping @Sendable (Int?) async -> Void) async -> End {
+        do {
+            try await HTTPService(address: address, documents: session, connections: ConnectionLimit(maxConnections))
+                .run(onListening: onListening)
+            return .interrupted
+        } catch let failure as ServeFailure {
+            return .failed(failure)
+        } catch {
+            return .failed(ServeFailure(.unknown, "\(error)"))
+        }
+    }
+}
+
+extension ServeSession: ServedDocuments {}
+
+/// The moment at which a service is ready: it listens, and every scope has its first verdict.
+private actor Readiness {
+    private let address: ListenAddress
+    private let say: @Sendable (String) -> Void
+    private var url: String?
+    private var hasVerdict = false
+
+    init(_ address: ListenAddress, _ say: @escaping @Sendable (String) -> Void) { (self.address, self.say) = (address, say) }
+
+    func noteListening(port: Int?) {
+        // The file got the mode of the umask.
+        if case .socket(let path) = address { chmod(path, 0o600) }
+        url = address.url(port: port)
+        announce()
+    }
+
+    func noteVerdict() {
+        hasVerdict = true
+        announce()
+    }
+
+    private func announce() {
+        guard hasVerdict, let url else { return }
+        say("serving on \(url)")
+    }
+}
+
+/// The limits of a service, by the descriptors that its process may open.
+struct ServiceLimits: Hashable {
+    /// The number of connections.
+    var connections: Int
+    /// The number of readers of `/events`.
+    var readers: Int
+
+    /// - Parameters:
+    ///   - files: The limit of open files (RLIMIT_NOFILE).
+    ///   - open: The number of open files.
+    init(files: Int, open: Int) {
+        // The monitor opens 11, the event loop 4 and the queue's store 9. The rest is for name lookups, libdispatch
+        // (``StartConditions``) and connections that are just closing.
+        let reserve = 32
+        connections = min(512, max(4, files - open - reserve))
+        // Some connections are left for those that ask for documents.
+        readers = max(1, connections - max(2, connections / 4))
+    }
+
+    /// The limits for this process.
+    static var ofThisProcess: ServiceLimits {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        let open = (0..<Int32(1024)).count { fcntl($0, F_GETFD) >= 0 }
+        return ServiceLimits(files: Int(clamping: limit.rlim_cur), open: open)
+    }
+}
+#endif

@@ -1,0 +1,140 @@
+import ArgumentParser
+import CommandKit
+import Glibc
+import Reachability
+
+/// The command `serve`.
+struct ServeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serves a live page, metrics and events about the network, and keeps their history.",
+        discussion: """
+            Runs until it is stopped, without privileges. It listens on a loopback address or a Unix socket only, and changes \
+            nothing on request. On a loopback address every user of this machine can read what it serves; a Unix socket is its \
+            owner's.
+
+            EXAMPLES
+              reachability-watch serve
+              reachability-watch serve --to internet --to nas.local --listen 127.0.0.1:9000
+              reachability-watch serve --listen unix:/run/user/1000/reach.sock
+              curl -s http://127.0.0.1:8787/status
+              curl -sN http://127.0.0.1:8787/events
+
+            ENDPOINTS
+              /         the page                  /status   the state with its evidence, as JSON
+              /metrics  for Prometheus            /history  the timeline, as JSON (?hours=24)
+              /events   server-sent events
+
+            FILES
+              $XDG_STATE_HOME/reachability-watch/history.db (~/.local/state/reachability-watch/history.db), or --history; under \
+            systemd in $STATE_DIRECTORY
+
+            EXIT CODES
+              64  usage                    73  cannot listen there, or no history can be created there
+              65  not a history            74  reading or writing failed
+              69  netlink not available    77  the history is not yours, or others may write it
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "Listen here: a loopback address with a port, or unix:PATH. Default: 127.0.0.1:8787.",
+            valueName: "addr:port|unix:path"),
+        transform: { try ListenAddress($0) })
+    var listen = ListenAddress.standard
+
+    @OptionGroup var target: ScopeOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Keep the history in this directory, or none. Default: $XDG_STATE_HOME/reachability-watch.", valueName: "dir|none"))
+    var history: String?
+
+    @Option(
+        help: ArgumentHelp("Show this queue, or none. Default: the queue of this user, if there is one.", valueName: "path|none"))
+    var store: String?
+
+    func validate() throws {
+        if history == "" || store == "" { throw ValidationError("--history and --store may not be empty; next: write none") }
+    }
+
+    func run() {
+        Program.run(in: target.namespacePath) { [self] interruption in
+            do throws(ServeFailure) {
+                return try await serve(until: interruption)
+            } catch {
+                DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
+                return error.status
+            }
+        }
+    }
+
+    #if Service
+    private func serve(until interruption: AsyncStream<Int32>) async throws(ServeFailure) -> ExitStatus {
+        // Everything that the service creates is its user's alone.
+        umask(0o077)
+        let history = try keptHistory()
+        try await history.open()
+        if case .socket(let path) = listen { try SocketFile(path: path).prepare() }
+        let monitor = ReachabilityMonitor()
+        let limits = ServiceLimits.ofThisProcess
+        let session = ServeSession(
+            monitor, scopes: target.scopes, history: history, queue: queueView(monitor), maxReaders: limits.readers)
+        let service = RunningService(session: session, address: listen, maxConnections: limits.connections)
+        switch await service.run(until: interruption) {
+        case .interrupted: return .yes
+        case .monitorEnded(let error): return error.map { Program.report($0) } ?? .unknown
+        case .failed(let failure): throw failure
+        }
+    }
+    #else
+    private func serve(until interruption: AsyncStream<Int32>) async throws(ServeFailure) -> ExitStatus {
+        throw ServeFailure(
+            .unavailable, "this build cannot serve; next: build it with `swift build --traits Service`")
+    }
+    #endif
+
+    // MARK: - Places
+
+    private func keptHistory() throws(ServeFailure) -> History {
+        #if SQLite
+        guard let directory = try historyDirectory() else {
+            return History(target.scopes, opening: nil, report: DescriptorOutput.printMessage)
+        }
+        let started = ServiceClock.kernel.wallTime()
+        return History(
+            target.scopes,
+            opening: { () throws(ServeFailure) in try HistoryFile(directory: directory, started: started) },
+            report: DescriptorOutput.printMessage)
+        #else
+        return History(target.scopes, opening: nil, report: DescriptorOutput.printMessage)
+        #endif
+    }
+
+    /// Returns the directory of the history; `nil` for none.
+    private func historyDirectory() throws(ServeFailure) -> String? {
+        if let history { return history == "none" ? nil : history }
+        guard let directory = ServePlaces.historyDirectory(Program.environment) else {
+            throw ServeFailure(
+                .usage,
+                "neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME is set; next: name a directory with --history, or --history none")
+        }
+        return directory
+    }
+
+    private func queueView(_ monitor: ReachabilityMonitor) -> QueueView? {
+        if store == "none" { return nil }
+        return (store ?? (try? StoreOption.defaultPath())).map { QueueView(path: $0, monitor) }
+    }
+}
+
+/// The default places of files.
+enum ServePlaces {
+    /// Returns the directory of the history: systemd's state directory (systemd.exec(5)), or that of the user (XDG Base Directory
+    /// Specification); `nil` if the environment names none.
+    static func historyDirectory(_ environment: (String) -> String?) -> String? {
+        if let list = environment("STATE_DIRECTORY"), let first = list.split(separator: ":").first { return String(first) }
+        if let state = environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch" }
+        if let home = environment("HOME"), home.hasPrefix("/") { return "\(home)/.local/state/reachability-watch" }
+        return nil
+    }
+}

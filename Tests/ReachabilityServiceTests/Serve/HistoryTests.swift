@@ -1,0 +1,134 @@
+import CommandKit
+import Reachability
+import Synchronization
+import Testing
+
+@testable import reachability_service
+
+/// A place for observations that fails on demand.
+private final class FailingStorage: HistoryStorage {
+    struct State {
+        var isFull = false
+        var observations: [Observation] = []
+        var isEnded = false
+    }
+
+    let path = "/full/history.db"
+    let state = Mutex(State())
+
+    func write(_ observations: [Observation], alive: Duration, isEnd: Bool) async throws {
+        try state.withLock { state in
+            guard !state.isFull else { throw ServeFailure(.outputFailed, "the disk is full; next: free some space") }
+            state.observations += observations
+            state.isEnded = isEnd
+        }
+    }
+
+    func prune(before time: Duration, keeping count: Int) async throws {}
+
+    func observations(from start: Duration, of scopes: [String]) async throws -> [Observation] {
+        try state.withLock { state in
+            guard !state.isFull else { throw ServeFailure(.outputFailed, "the disk is full; next: free some space") }
+            return state.observations
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct HistoryTests {
+    private static let start = Duration.seconds(1_767_225_600)
+
+    private final class Messages: Sendable {
+        private let texts = Mutex<[String]>([])
+
+        var all: [String] { texts.withLock(\.self) }
+
+        func add(_ text: String) { texts.withLock { $0.append(text) } }
+    }
+
+    private struct Desk {
+        let storage = FailingStorage()
+        let messages = Messages()
+        let history: History
+
+        init(scopes: [Scope] = [.internet]) {
+            history = History(
+                scopes, opening: { [storage] () throws(ServeFailure) in storage },
+                report: { [messages] in messages.add($0) })
+        }
+    }
+
+    private static func statuses(_ summary: TimelineSummary?) -> [String] {
+        summary?.spans.map { "\($0.status.rawValue) \($0.duration.components.seconds)" } ?? []
+    }
+
+    @Test func aFullDiskIsReportedOnceAndLosesNothing() async throws {
+        let desk = Desk()
+        var story = ScopeStory()
+        try await desk.history.open()
+        desk.storage.state.withLock { $0.isFull = true }
+        await desk.history.add(Observation(story.next(ScopeStory.online), of: .internet))
+        await desk.history.write(now: Self.start + .seconds(2))
+        await desk.history.add(Observation(story.next(ScopeStory.offline, after: 9), of: .internet))
+        await desk.history.write(now: Self.start + .seconds(11))
+        #expect(
+            desk.messages.all == [
+                "the disk is full; next: free some space; until then the last changes are kept in memory"
+            ])
+        #expect(await desk.history.problem != nil)
+        // The timeline has them nevertheless.
+        let summary = await desk.history.timelines(from: Self.start, until: Self.start + .seconds(15)).first
+        #expect(Self.statuses(summary) == ["unknown 1", "satisfied 9", "unsatisfied 5"])
+        desk.storage.state.withLock { $0.isFull = false }
+        await desk.history.write(now: Self.start + .seconds(20))
+        #expect(desk.messages.all.last == "the history is written again")
+        #expect(desk.storage.state.withLock(\.observations).map(\.status) == [.satisfied, .unsatisfied])
+        #expect(await desk.history.problem == nil)
+    }
+
+    @Test func memoryIsBoundedWhileTheDiskIsFull() async throws {
+        let desk = Desk()
+        var story = ScopeStory()
+        desk.storage.state.withLock { $0.isFull = true }
+        for number in 0..<History.capacity + 5 {
+            await desk.history.add(
+                Observation(story.next(number % 2 == 0 ? ScopeStory.online : ScopeStory.offline), of: .internet))
+        }
+        desk.storage.state.withLock { $0.isFull = false }
+        await desk.history.write(now: Self.start)
+        let kept = desk.storage.state.withLock(\.observations)
+        #expect(kept.count == History.capacity && kept.last?.sequence == UInt64(History.capacity + 4))
+    }
+
+    @Test func withoutAFileTheRunIsRemembered() async {
+        let history = History([.internet], opening: nil, report: { _ in })
+        var story = ScopeStory()
+        await history.add(Observation(story.next(ScopeStory.online), of: .internet))
+        await history.write(now: Self.start + .seconds(5))
+        let summary = await history.timelines(from: Self.start + .seconds(1), until: Self.start + .seconds(11)).first
+        #expect(Self.statuses(summary) == ["satisfied 10"])
+    }
+
+    @Test func scopesHaveTimelinesOfTheirOwn() async {
+        let desk = Desk(scopes: [.internet, .host("nas.local")])
+        var (internet, nas) = (ScopeStory(), ScopeStory())
+        await desk.history.add(Observation(internet.next(ScopeStory.online), of: .internet))
+        await desk.history.add(Observation(nas.next(ScopeStory.offline), of: .host("nas.local")))
+        await desk.history.write(now: Self.start + .seconds(2))
+        let summaries = await desk.history.timelines(from: Self.start + .seconds(1), until: Self.start + .seconds(4))
+        #expect(summaries.map(\.scope) == ["internet", "nas.local"])
+        #expect(summaries.map { Self.statuses($0) } == [["satisfied 3"], ["unsatisfied 3"]])
+    }
+
+    @Test func anOrderlyEndIsNoted() async throws {
+        let desk = Desk()
+        await desk.history.write(now: Self.start, isEnd: true)
+        #expect(desk.storage.state.withLock { $0.isEnded })
+    }
+
+    @Test func otherFailuresOfTheFileEndTheStart() async {
+        let history = History(
+            [.internet], opening: { () throws(ServeFailure) in throw ServeFailure(.invalidData, "of another program") },
+            report: { _ in })
+        await #expect(throws: ServeFailure.self) { try await history.open() }
+    }
+}

@@ -1,0 +1,76 @@
+#if Service
+import Foundation
+import Testing
+
+/// A running `reachability-watch serve` with a directory of its own.
+final class ServeDaemon {
+    let directory = "/tmp/reachability-serve-program-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    private let process = Process()
+    private let errors = Pipe()
+    private var lines: [String] = []
+
+    init() throws { try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false) }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    private static var program: String {
+        get throws {
+            let tests = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+            return tests.deletingLastPathComponent().appendingPathComponent("reachability-watch").path
+        }
+    }
+
+    /// Runs another command to its end; returns its output.
+    static func run(_ words: [String]) throws -> String {
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: try program)
+        process.arguments = words
+        process.standardOutput = output
+        try process.run()
+        defer { process.waitUntilExit() }
+        return String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    }
+
+    /// Starts it; `setting` is a shell command that comes before.
+    func start(_ options: [String], setting: String = "true", history: String? = nil) throws {
+        let program = try Self.program
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments =
+            [
+                "-c", "\(setting); exec \"$0\" \"$@\"", program, "serve", "--history", history ?? "\(directory)/h", "--store",
+                "none",
+            ]
+            + options
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = errors
+        try process.run()
+    }
+
+    /// Returns the place where it serves; `nil` if it ends instead.
+    func url() -> String? {
+        var text = ""
+        while let byte = try? errors.fileHandleForReading.read(upToCount: 1), !byte.isEmpty {
+            text += String(decoding: byte, as: UTF8.self)
+            guard text.hasSuffix("\n") else { continue }
+            let line = text.dropLast()
+            lines.append(String(line))
+            if let range = line.range(of: "serving on ") { return String(line[range.upperBound...]) }
+            text = ""
+        }
+        return nil
+    }
+
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Waits for its end; returns the exit code and the messages.
+    func end() -> (code: Int32, messages: [String]) {
+        while url() != nil {}
+        process.waitUntilExit()
+        return (process.terminationStatus, lines)
+    }
+}
+#endif
