@@ -59,6 +59,8 @@ struct EventSocketTests {
         let pause = Duration.milliseconds(100)
         let (batches, running) = kernel.deliveries(pause: pause)
         var iterator = batches.makeAsyncIterator()
+        // From here on the socket is open, and no change is missed.
+        _ = await iterator.next(isolation: #isolation)
         var early = 0
         for number in 1...10 {
             try await network.near.ip("rule add priority \(1000 + number) to 203.0.113.0/24 prohibit")
