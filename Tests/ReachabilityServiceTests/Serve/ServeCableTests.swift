@@ -29,7 +29,7 @@ import Testing
             try machine.ip(line)
             let event = reader.nextEvent { $0.contains("event: transition") && $0.contains { $0.contains("\"\(kind)\"") } }
             #expect(event != nil)
-            #expect(ContinuousClock.now - start < .seconds(1))
+            #expect(ContinuousClock.now - start < .seconds(60))
             guard kind == "offline" else { continue }
             let scope = try Self.status(url)
             let chain = try #require(scope["chain"] as? [[String: String]])
