@@ -12,7 +12,8 @@ import Testing
     private static var socket: String { "unix:/tmp/reachability-serve-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock" }
 
     /// The time in which a transition has to reach a reader, whatever the others do.
-    /// Far above what a busy machine takes: a reader that waits for others waits for ever.
+    ///
+    /// Far above the time on a busy machine: a reader that waits for others waits for ever.
     private static let limit = Duration.seconds(60)
 
     @Test func stuckReadersDelayNobody() async throws {
