@@ -99,7 +99,12 @@ public final class TestWorld: Sendable {
         if !network.isRunning { try await running.value }
         let result: Result<Value, any Error>
         do {
-            result = .success(try await withTaskExecutorPreference(executor) { try await body(self) })
+            result = .success(
+                try await withTaskExecutorPreference(executor) {
+                    // With the optimizer the preference alone switches at the first suspension only.
+                    await Task.yield()
+                    return try await body(self)
+                })
         } catch {
             result = .failure(error)
         }

@@ -1,3 +1,4 @@
+import Glibc
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
@@ -104,6 +105,25 @@ import Testing
             #expect(world.bus.isQuiet && world.bus.pending.count == 50)
             for task in tasks { task.cancel() }
             for task in tasks { _ = await task.result }
+        }
+    }
+
+    @Test func bodyRunsOnWorldsThread() async throws {
+        try await TestWorld().run { world in
+            let first = pthread_self()
+            await world.settle()
+            #expect(pthread_equal(first, pthread_self()) != 0)
+        }
+    }
+
+    /// A follower on another thread would publish after the world has settled.
+    @Test func conditionFollowsSequenceInWorld() async throws {
+        try await TestWorld().run { world in
+            let (levels, input) = AsyncStream.makeStream(of: Void.self)
+            let condition = Condition("in the world", levels.map { withUnsafeCurrentTask { $0?.unownedTaskExecutor != nil } })
+            input.yield()
+            await world.settle()
+            #expect(condition.state.isSatisfied)
         }
     }
 

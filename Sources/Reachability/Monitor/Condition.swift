@@ -37,10 +37,11 @@ public final class Condition: Sendable {
     /// Makes a condition that follows a sequence of levels.
     ///
     /// It is unsatisfied until the first element, and its epoch grows whenever it becomes satisfied. The end of the sequence
-    /// finishes the condition. A task of its own iterates the sequence; releasing the condition cancels the task.
+    /// finishes the condition. A task of its own iterates the sequence, on the task executor that the calling task prefers;
+    /// releasing the condition cancels the task.
     public convenience init(_ name: String, _ levels: some AsyncSequence<Bool, Never> & Sendable) {
         let storage = ConditionStorage(State())
-        let follower = Task {
+        let follower = Task(executorPreference: Task.preferredExecutor) {
             for await level in levels { storage.set(level) }
             storage.finish()
         }
@@ -300,4 +301,15 @@ package final class ConditionStorage: Sendable {
 extension Condition.State {
     /// True if the state ends a wait for a satisfied condition.
     fileprivate var endsWaits: Bool { isSatisfied || isFinished }
+}
+
+extension Task where Success == Never, Failure == Never {
+    /// The executor that the calling task prefers: a task of its own does not inherit it (SE-0417), as a child would.
+    package static var preferredExecutor: (any TaskExecutor)? {
+        #if compiler(>=6.3)
+        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
+        #else
+        nil
+        #endif
+    }
 }

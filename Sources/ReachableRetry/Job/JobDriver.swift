@@ -213,7 +213,7 @@ final class JobDriver: Sendable {
             let priority = Task.currentPriority
             // Starts here and now: an operation that does not suspend costs no switch of tasks.
             let task = JobTrace.propagate(trace) {
-                Task.immediate(executorPreference: Self.preferredExecutor ?? bus.configuration.executor) {
+                Task.immediate(executorPreference: Task.preferredExecutor ?? bus.configuration.executor) {
                     // Captured, so that the task is isolated like its caller.
                     _ = isolation
                     attemptTask.begin()
@@ -230,15 +230,6 @@ final class JobDriver: Sendable {
             }
             return run.result ?? .failure(CancellationError())
         }
-    }
-
-    /// The executor that the caller's task prefers: a task of its own does not inherit it (SE-0417), as a child would.
-    private static var preferredExecutor: (any TaskExecutor)? {
-        #if compiler(>=6.3)
-        withUnsafeCurrentTask { $0?.unownedTaskExecutor?.asTaskExecutor() }
-        #else
-        nil
-        #endif
     }
 
     /// Makes an attempt that is about to run cancellable; returns `false` if the bus has cut it already.
