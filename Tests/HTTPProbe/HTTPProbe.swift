@@ -130,26 +130,25 @@ import AsyncHTTPClient
 
 /// A shortage of descriptors in this process.
 enum Shortage {
-    private static let taken = Mutex<[Int32]>([])
+    private static let limit = Mutex<rlimit?>(nil)
 
-    /// Takes all descriptors that the process may have.
+    /// Allows no descriptor beyond the standard ones, so that the ends of others free none.
     static func begin() {
-        taken.withLock { taken in
-            var limit = rlimit(rlim_cur: 256, rlim_max: 256)
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            while true {
-                let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
-                guard descriptor >= 0 else { return }
-                taken.append(descriptor)
-            }
+        limit.withLock { limit in
+            var present = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &present)
+            var none = rlimit(rlim_cur: 3, rlim_max: present.rlim_max)
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+            limit = present
         }
     }
 
-    /// Closes the taken descriptors.
+    /// Allows descriptors again.
     static func end() {
-        taken.withLock { taken in
-            for descriptor in taken { close(descriptor) }
-            taken = []
+        limit.withLock { limit in
+            guard var present = limit else { return }
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &present)
+            limit = nil
         }
     }
 }
