@@ -9,18 +9,6 @@ import NIOPosix
 import Reachability
 import ServiceLifecycle
 
-/// The answers of the service, which the HTTP part sends.
-protocol ServedDocuments: Sendable {
-    /// The text of `/metrics`.
-    func metrics(connections: Int, refused: Int) async -> String
-    /// The JSON of `/status`.
-    func status() async -> String
-    /// The JSON of `/history` for the last hours.
-    func history(hours: Int) async -> String
-    /// The stream of `/events`; `nil` if there are too many readers.
-    func events(after lastID: String?, cut: @escaping @Sendable () -> Void) async -> AsyncStream<String>?
-}
-
 /// The HTTP server: endpoints, headers, limits.
 struct HTTPService: Sendable {
     /// One event loop, because each holds three descriptors, and the work is small.
@@ -36,7 +24,7 @@ struct HTTPService: Sendable {
     static let maxHours = 720
 
     let address: ListenAddress
-    let documents: any ServedDocuments
+    let session: ServeSession
     let connections: ConnectionLimit
 
     /// Serves until the task is cancelled, and returns when all connections are closed.
@@ -100,21 +88,21 @@ struct HTTPService: Sendable {
                     body: .init(byteBuffer: ByteBuffer(bytes: file.bytes)))
             }
         }
-        router.get("metrics") { [documents, connections] _, _ in
+        router.get("metrics") { [session, connections] _, _ in
             let counts = connections.counts
             return Self.answer(
-                await documents.metrics(connections: counts.open, refused: counts.refused),
+                await session.metrics(connections: counts.open, refused: counts.refused),
                 "text/plain; version=0.0.4; charset=utf-8")
         }
-        router.get("status") { [documents] _, _ in Self.answer(await documents.status(), "application/json") }
-        router.get("history") { [documents] request, _ in
+        router.get("status") { [session] _, _ in Self.answer(await session.status(), "application/json") }
+        router.get("history") { [session] request, _ in
             guard let hours = Self.hours(request.uri.queryParameters["hours"].map(String.init)) else {
                 return Self.answer("hours is not a number from 1 to \(Self.maxHours)\n", "text/plain", .badRequest)
             }
-            return Self.answer(await documents.history(hours: hours), "application/json")
+            return Self.answer(await session.history(hours: hours), "application/json")
         }
-        router.get("events") { [documents] request, context in
-            await Self.events(request, context.channel, documents)
+        router.get("events") { [session] request, context in
+            await Self.events(request, context.channel, session)
         }
         return router
     }
@@ -132,12 +120,12 @@ struct HTTPService: Sendable {
     }
 
     private static func events(
-        _ request: Request, _ channel: any Channel, _ documents: any ServedDocuments
+        _ request: Request, _ channel: any Channel, _ session: ServeSession
     ) async -> Response {
         let headers: HTTPFields = [.contentType: "text/event-stream", .cacheControl: "no-store"]
         // The answer to HEAD has no body that would end the stream.
         if request.method == .head { return Response(status: .ok, headers: headers) }
-        let stream = await documents.events(after: request.headers[text: "Last-Event-ID"]) { channel.close(promise: nil) }
+        let stream = await session.feed.open(after: request.headers[text: "Last-Event-ID"]) { channel.close(promise: nil) }
         guard let stream else { return Response(status: .serviceUnavailable, headers: [.retryAfter: "10"]) }
         return Response(
             status: .ok, headers: headers,

@@ -40,7 +40,7 @@ struct RunningService: Sendable {
 
     private func serve(_ onListening: @escaping @Sendable (Int?) async -> Void) async -> End {
         do {
-            try await HTTPService(address: address, documents: session, connections: ConnectionLimit(maxConnections))
+            try await HTTPService(address: address, session: session, connections: ConnectionLimit(maxConnections))
                 .run(onListening: onListening)
             return .interrupted
         } catch let failure as ServeFailure {
@@ -50,8 +50,6 @@ struct RunningService: Sendable {
         }
     }
 }
-
-extension ServeSession: ServedDocuments {}
 
 /// The moment at which a service is ready: it listens, and every scope has its first verdict.
 private actor Readiness {

@@ -178,11 +178,6 @@ extension ServeSession {
         }
     }
 
-    /// The stream of `/events`.
-    func events(after lastID: String?, cut: @escaping @Sendable () -> Void) async -> AsyncStream<String>? {
-        await feed.open(after: lastID, cut: cut)
-    }
-
     private static let hostName: String = {
         var name = utsname()
         guard uname(&name) == 0 else { return "" }

@@ -1,7 +1,7 @@
 // The live page: /status for the state and its evidence, /history for the timeline, /events for what changes.
 // Text of others, such as interface names, is only ever set as text, and shown() makes its invisible characters visible.
 
-import { capitalized, clock, duration, element, setText, shown, timeElement } from "/text.js";
+import { capitalized, clock, duration, element, setText, shown, spaced, timeElement } from "/text.js";
 import { drawTimeline, outageTable, summary } from "/timeline.js";
 
 const words = {
@@ -36,7 +36,7 @@ const now = () => Date.now() + clockOffset;
 
 function makeCard(name) {
   const card = {
-    root: element("section", { class: "card scope" }),
+    root: element("section", { class: "card scope", "aria-label": shown(name) }),
     title: element("h2", {}, shown(name)),
     sign: element("span", { class: "sign", "aria-hidden": "true" }),
     word: element("span", { class: "word" }),
@@ -73,7 +73,7 @@ function renderScope(scope) {
 }
 
 function families(path) {
-  const one = (name, family) => (family.satisfied ? `${name} works` : family.reason ? `${name}: ${shown(family.reason)}` : null);
+  const one = (name, family) => (family.satisfied ? `${name} works` : family.reason ? `${name}: ${spaced(family.reason)}` : null);
   return [one("IPv4", path.ipv4), one("IPv6", path.ipv6)].filter((text) => text).join(" · ");
 }
 
@@ -127,9 +127,10 @@ function renderQueue(queue) {
   byID("jobs").replaceChildren(...queue.jobs.map((job) => renderJob(job, known.get(job.id))));
 }
 
-const failure = (job) =>
-  `${job.exitCode === null ? "gave up" : `gave up: exit code ${job.exitCode}`}; `
-  + `try next: reachability-watch queue log ${job.id.slice(0, 12)}`;
+function failure(job) {
+  const words = job.exitCode === null ? "gave up; try next: " : `gave up: exit code ${job.exitCode}; try next: `;
+  return element("p", { class: "reason" }, words, element("code", {}, `reachability-watch queue log ${job.id.slice(0, 12)}`));
+}
 
 function renderJob(job, old) {
   const item = old ?? element("li", { "data-id": job.id });
@@ -146,7 +147,7 @@ function renderJob(job, old) {
       element("bdi", { class: "name" }, shown(job.name ?? job.program ?? "a job")),
       element("span", { class: "quiet" }, job.name && job.program ? shown(job.program) : "", ` ${job.id.slice(0, 12)}`),
       element("span", { class: "quiet until" })),
-    job.state === "failed" ? element("p", { class: "reason" }, failure(job)) : null,
+    job.state === "failed" ? failure(job) : null,
     ...job.waitingFor.map((reason) => element("p", { class: "reason" }, element("bdi", {}, shown(reason)))),
   ];
   item.replaceChildren(...parts.filter((part) => part));
@@ -169,6 +170,10 @@ function renderNotices() {
 }
 
 function renderTimes() {
+  if (connection.lostSince !== null) {
+    setText(byID("connection"), `connection to the service lost, since ${clock(connection.lostSince)}`);
+    return;
+  }
   if (!status) return;
   for (const scope of status.scopes) {
     const card = cards.get(scope.scope);
@@ -180,10 +185,8 @@ function renderTimes() {
   for (const item of byID("jobs").children) {
     const until = item.querySelector(".until");
     const left = Number(item.dataset.ends) - now();
-    if (until) setText(until, item.dataset.ends && left > 0 ? `not before ${duration(left)}` : "");
-  }
-  if (connection.lostSince) {
-    setText(byID("connection"), `connection to the service lost, since ${clock(connection.lostSince)}`);
+    const isDue = !item.dataset.ends || left <= 0;
+    if (until) setText(until, isDue ? "" : `not before ${clock(Number(item.dataset.ends))}, in ${duration(left)}`);
   }
 }
 
@@ -208,19 +211,21 @@ function pastChanges() {
   const found = [];
   for (const scope of history?.scopes ?? []) {
     scope.spans.forEach((span, index) => {
-      if (index > 0 && span.status !== "unknown") {
-        const detail = span.status === "unsatisfied" ? span.cause ?? span.reason : span.interface ? `via ${span.interface}` : "";
-        found.push({ time: Date.parse(span.start), scope: scope.scope, status: span.status, text: detail ?? "" });
-      }
+      if (index === 0 || span.status === "unknown") return;
+      const begins = scope.spans[index - 1].status === "unknown" ? "when the service began to watch" : "";
+      const reason = span.reason ? spaced(span.reason) + (span.cause ? ` (${span.cause})` : "") : span.cause;
+      const how = span.status === "unsatisfied" ? reason : span.interface ? `via ${span.interface}` : "";
+      const text = [how, begins].filter((part) => part).join(", ");
+      found.push({ time: Date.parse(span.start), scope: scope.scope, status: span.status, text });
     });
   }
   return found;
 }
 
 function change(event) {
-  const kinds = event.kinds.filter((kind) => kind !== "online" && kind !== "offline").join(", ");
+  const kinds = event.kinds.filter((kind) => kind !== "online" && kind !== "offline").map(spaced).join(", ");
   const path = event.path;
-  const how = path.status === "satisfied" ? `via ${path.interface}` : path.reason ?? "";
+  const how = path.status === "satisfied" ? `via ${path.interface}` : path.reason ? spaced(path.reason) : "";
   const text = [kinds, how].filter((part) => part).join(": ") + (event.cause?.detail ? ` (${event.cause.detail})` : "");
   return { time: Date.parse(event.time), scope: event.scope, status: path.status, text };
 }
@@ -295,6 +300,7 @@ function noteSign() {
   if (connection.lostSince !== null || byID("connection").dataset.state !== "live") {
     connection.lostSince = null;
     byID("connection").dataset.state = "live";
+    document.body.dataset.connection = "live";
     setText(byID("connection"), "live");
     loadStatus();
     loadHistory();
@@ -305,6 +311,7 @@ function noteLoss() {
   if (connection.lostSince !== null) return;
   connection.lostSince = Date.now();
   byID("connection").dataset.state = "lost";
+  document.body.dataset.connection = "lost";
   renderTimes();
 }
 

@@ -21,6 +21,9 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// The name of a reason in words: noCarrier becomes "no carrier".
+export const spaced = (name) => shown(name).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
 export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const two = (number) => String(number).padStart(2, "0");

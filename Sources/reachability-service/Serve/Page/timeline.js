@@ -1,6 +1,6 @@
 // The timeline of one scope: a drawing, its words and its outages as a table.
 
-import { clock, duration, element, shown } from "/text.js";
+import { clock, duration, element, shown, spaced } from "/text.js";
 
 const svg = "http://www.w3.org/2000/svg";
 const height = 44;
@@ -52,7 +52,7 @@ function words(span) {
   const time = `${clock(start(span))} – ${clock(end(span))} (${duration(length(span))})`;
   if (span.status === "satisfied") return `online${span.interface ? ` via ${shown(span.interface)}` : ""}: ${time}`;
   if (span.status === "unknown") return `not watched: ${time}`;
-  return `offline, ${shown(span.reason)}${span.cause ? ` (${shown(span.cause)})` : ""}: ${time}`;
+  return `offline, ${spaced(span.reason)}${span.cause ? ` (${shown(span.cause)})` : ""}: ${time}`;
 }
 
 export function drawTimeline(place, scope, history, label) {
@@ -84,7 +84,7 @@ export function drawTimeline(place, scope, history, label) {
 
 function axis(from, until, x, width) {
   const hours = (until - from) / 3_600_000;
-  const step = [1, 2, 3, 6, 12, 24, 48, 168].find((hour) => (width / hours) * hour >= 70) ?? 720;
+  const step = [1, 2, 3, 6, 12, 24, 48, 168].find((hour) => (width / hours) * hour >= 76) ?? 720;
   const made = shape("svg", { width, height: 18, viewBox: `0 0 ${width} 18`, "aria-hidden": "true", class: "axis" });
   const first = new Date(from);
   first.setMinutes(0, 0, 0);
@@ -119,7 +119,7 @@ export function outageTable(scope) {
   const rows = outages.slice(0, 100).map((span) =>
     element(
       "tr", {}, element("td", {}, clock(start(span))), element("td", {}, duration(length(span))),
-      element("td", {}, element("bdi", {}, shown(span.reason))), element("td", {}, element("bdi", {}, shown(span.cause ?? "")))));
+      element("td", {}, spaced(span.reason)), element("td", {}, element("bdi", {}, shown(span.cause ?? "")))));
   const text = `The outages as a list${outages.length > 100 ? " (the last 100)" : ""}`;
   return [
     element("summary", {}, text),
