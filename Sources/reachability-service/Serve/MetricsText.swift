@@ -1,3 +1,4 @@
+import CommandKit
 import Reachability
 import ReachableJobs
 
@@ -41,7 +42,7 @@ struct MetricsText {
         var text: String {
             var lines = ["# HELP \(name) \(help)", "# TYPE \(name) \(kind.rawValue)"]
             for (labels, value) in samples {
-                let list = labels.map { "\($0)=\"\(MetricsText.escaped($1))\"" }.joined(separator: ",")
+                let list = labels.map { "\($0)=\"\(ForeignText(name: $1).prometheusLabel)\"" }.joined(separator: ",")
                 lines.append("\(name)\(list.isEmpty ? "" : "{\(list)}") \(value)")
             }
             return lines.joined(separator: "\n") + "\n"
@@ -51,11 +52,6 @@ struct MetricsText {
     /// The text.
     var text: String {
         (scopes + monitor + jobs + serviceMetrics).filter { !$0.samples.isEmpty }.map(\.text).joined()
-    }
-
-    /// Returns a label's value with the escapes of the format: backslash, quotation mark, line feed.
-    static func escaped(_ value: String) -> String {
-        value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
     }
 
     // MARK: - Metrics

@@ -78,6 +78,6 @@ struct MetricsTextTests {
         var scope = Scope.internet
         scope.interface = "a\"b\\\nc"
         let text = Self.metrics([ScopeRecord(scope, story.next(ScopeStory.online))]).text
-        #expect(text.contains(#"reachability_transitions_total{scope="internet%a\"b\\\nc"} 0"#))
+        #expect(text.contains(#"reachability_transitions_total{scope="internet%a\"b\\\\x0ac"} 0"#))
     }
 }
