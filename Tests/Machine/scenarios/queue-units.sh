@@ -160,4 +160,7 @@ soon "the list of ada says why a command waits" 60 lists ada 'waits for the netw
 check "it has not run" test ! -e /home/ada/rebooted -a ! -e /home/bob/rebooted
 network_up
 for user in ada bob; do soon "the waiting command of $user runs" 60 test -e "/home/$user/rebooted"; done
+worker=$(bobs_unit show --property=MainPID --value)
+equal "the worker writes nothing but its messages to the journal" "" \
+    "$(journalctl --boot --output=cat "_PID=$worker" | grep --invert-match '^reachability-watch: ')"
 equal "no unit of the machine has failed" "" "$(systemctl list-units --failed --no-legend --plain)"
