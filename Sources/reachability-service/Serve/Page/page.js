@@ -300,7 +300,6 @@ function noteSign() {
   if (connection.lostSince !== null || byID("connection").dataset.state !== "live") {
     connection.lostSince = null;
     byID("connection").dataset.state = "live";
-    document.body.dataset.connection = "live";
     setText(byID("connection"), "live");
     loadStatus();
     loadHistory();
@@ -311,7 +310,6 @@ function noteLoss() {
   if (connection.lostSince !== null) return;
   connection.lostSince = Date.now();
   byID("connection").dataset.state = "lost";
-  document.body.dataset.connection = "lost";
   renderTimes();
 }
 
