@@ -113,7 +113,7 @@ struct QueueProgramTests {
         while !text.contains("paused"), let more = try output.fileHandleForReading.read(upToCount: 1), !more.isEmpty {
             text += String(decoding: more, as: UTF8.self)
         }
-        #expect(text.contains("\r\u{1b}[K1 waiting; \(id.prefix(12)) "), "\(text.debugDescription)")
+        #expect(text.contains("\u{1b}[?7l1 waiting; \(id.prefix(12)) "), "\(text.debugDescription)")
         process.terminate()
         process.waitUntilExit()
     }

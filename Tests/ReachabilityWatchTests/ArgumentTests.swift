@@ -57,6 +57,18 @@ struct ArgumentTests {
         #expect(throws: InvalidArgument.self) { try NumberArgument(text) }
     }
 
+    @Test(
+        arguments: [("0", 0), ("4095", 4095), ("64KiB", 65_536), ("10MiB", 10_485_760), ("2GiB", 2_147_483_648)]
+            as [(String, Int64)])
+    func parsesSizes(_ text: String, _ expected: Int64) throws {
+        #expect(try SizeArgument(text).bytes == expected)
+    }
+
+    @Test(arguments: ["", "KiB", "-1", "+1", "1.5MiB", "1 MiB", "1MB", "1mib", "9223372036854775808", "9999999999GiB", "٣KiB"])
+    func rejectsOtherSizes(_ text: String) {
+        #expect(throws: InvalidArgument.self) { try SizeArgument(text) }
+    }
+
     @Test(arguments: [7, 99] as [UInt64])
     func randomTextNeverTraps(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -68,6 +80,7 @@ struct ArgumentTests {
             _ = try? DestinationArgument(text)
             _ = try? NumberArgument(text)
             #expect(ForeignText(typedName: ForeignText(text).terminal).text.unicodeScalars.count <= text.unicodeScalars.count)
+            _ = try? SizeArgument(text)
         }
     }
 }

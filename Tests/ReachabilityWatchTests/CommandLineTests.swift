@@ -41,6 +41,18 @@ struct CommandLineTests {
         #expect(try #require(try ReachabilityWatch.parseAsRoot([]) as? WatchCommand).lines.form.format == .text)
     }
 
+    @Test(arguments: [["watch"], ["status"], ["explain"], ["replay", "x"]]) func colourIsAnOption(_ words: [String]) throws {
+        #expect(throws: Never.self) { try ReachabilityWatch.parseAsRoot(words + ["--color", "never"]) }
+        #expect(throws: Never.self) { try ReachabilityWatch.parseAsRoot(words + ["--color=always"]) }
+    }
+
+    @Test func theLogHasLimits() throws {
+        #expect(try LogOptions.parse([]).place == nil)
+        #expect(try LogOptions.parse(["--log", "x"]).place == .init(path: ForeignText("x"), largest: 10 << 20, kept: 5))
+        let words = ["--log", "x", "--log-size", "4KiB", "--log-keep", "0"]
+        #expect(try LogOptions.parse(words).place == .init(path: ForeignText("x"), largest: 4096, kept: 0))
+    }
+
     @Test func parsesTheOptionsOfWait() throws {
         let words = ["wait", "--until", "unsatisfied", "--timeout", "2s", "-v"]
         let command = try #require(try ReachabilityWatch.parseAsRoot(words) as? WaitCommand)
@@ -55,6 +67,9 @@ struct CommandLineTests {
         ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "192.0.2.300"], ["status", "--count", "1"], ["frobnicate"],
         ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
         ["--exec", ""], ["--exec-timeout", "5s"], ["--exec", "true", "--exec-timeout", "0s"], ["--exec", "echo", "word"],
+        ["--color", "sometimes"], ["wait", "--color", "never"], ["--log", ""], ["--log", "-"], ["--log-size", "1MiB"],
+        ["--log-keep", "3"], ["--log", "x", "--log-size", "4095"], ["--log", "x", "--log-size", "10 MB"],
+        ["--log", "x", "--log-keep", "1001"], ["replay", "x", "--log", "y"],
     ])
     func rejectsContradictoryOptions(_ words: [String]) {
         let error = #expect(throws: (any Error).self) { try ReachabilityWatch.parseAsRoot(words) }

@@ -112,4 +112,70 @@ import Testing
         _ = terminal.read()
         #expect(terminal.end() == 130)
     }
+
+    /// Runs the command with a line for its waits.
+    private func shown(_ words: String, _ settings: String = "TERM=xterm") throws -> PseudoTerminal {
+        try PseudoTerminal(script: "stty cols 120; \(settings) LC_ALL=C.UTF-8 exec \"$0\" run \(words)")
+    }
+
+    private static let nowhere = "waits for a path to internet%no-cable: there is no interface named no-cable (noInterface)"
+
+    @Test func theLastLineShowsTheMissingPath() throws {
+        let terminal = try shown("--interface no-cable -- true")
+        var screen = TerminalScreen(columns: 120, terminal.read(until: "; 1s so far"))
+        let message = "reachability-watch: no path to internet%no-cable (no network interface): waiting for it"
+        #expect(screen.rows == [message, "\(Self.nowhere); 1s so far"])
+        terminal.type("\u{3}")
+        screen.write(terminal.read())
+        #expect(screen.rows == [message, ""])
+        #expect(terminal.end() == 130)
+    }
+
+    @Test func theLastLineCountsDownAndIsGoneDuringAttempts() throws {
+        let terminal = try shown(
+            "--connectivity ignore --attempts 2 --backoff constant:1500ms --jitter none -- sh -c 'echo attempt; read line; exit 7'")
+        var screen = TerminalScreen(columns: 120, terminal.read(until: "attempt"))
+        terminal.type("\n")
+        screen.write(terminal.read(until: "next attempt in 1s (attempt 2 of 2)"))
+        let texts = [
+            "attempt", "", "reachability-watch: attempt 1 failed: exit code 7", "reachability-watch: next attempt in 1.5s",
+        ]
+        #expect(screen.rows == texts + ["next attempt in 1s (attempt 2 of 2)"])
+        screen.write(terminal.read(until: "attempt"))
+        #expect(screen.rows.dropFirst(4).allSatisfy { !$0.contains("next") }, "\(screen.rows)")
+        terminal.type("\n")
+        screen.write(terminal.read())
+        #expect(screen.rows.prefix(6) == (texts + ["attempt", ""])[...])
+        #expect(terminal.end() == 7)
+    }
+
+    @Test(arguments: [("--quiet", "TERM=xterm"), ("", "TERM=dumb"), ("", "TERM=")]) func noLineIsShown(
+        _ option: String, _ setting: String
+    ) throws {
+        let terminal = try shown("--connectivity ignore --attempts 2 --backoff constant:500ms \(option) -- false", setting)
+        #expect(!terminal.read().contains("\u{1b}"))
+        #expect(terminal.end() == 1)
+    }
+
+    @Test func aPagerKeepsTheScreen() throws {
+        let terminal = try PseudoTerminal(
+            script: "TERM=xterm \"$0\" run --connectivity ignore --attempts 2 --backoff constant:500ms -- false | cat")
+        #expect(!terminal.read().contains("\u{1b}"))
+        #expect(terminal.end() == 0)
+    }
+
+    @Test func ctrlZLeavesNoLineBehind() throws {
+        let terminal = try PseudoTerminal(
+            script: "stty cols 120; export TERM=xterm; set -m; \"$0\" run --interface no-cable -- true; echo \"stopped $?\"; fg; "
+                + "echo \"ended $?\"")
+        var screen = TerminalScreen(columns: 120, terminal.read(until: "; 0s so far"))
+        terminal.type("\u{1a}")
+        screen.write(terminal.read(until: "so far"))
+        let rows = screen.rows
+        #expect(rows.contains("stopped 148") && !rows.dropLast().contains { $0.contains("so far") }, "\(rows)")
+        terminal.type("\u{3}")
+        screen.write(terminal.read())
+        #expect(screen.rows.contains("ended 130") && !screen.rows.contains { $0.contains("so far") }, "\(screen.rows)")
+        #expect(terminal.end() == 0)
+    }
 }

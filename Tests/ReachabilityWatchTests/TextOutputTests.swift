@@ -45,9 +45,11 @@ struct TransitionTextTests {
     @Test func lostTransitionsHideTheElapsedTime() {
         var writer = writer()
         _ = writer.line(for: Samples.baseline(Samples.offline()))
-        writer.forget()
         let transition = Samples.transition(5, from: Samples.offline(), to: Samples.online(), .online, Samples.cableBack)
-        #expect(!writer.line(for: transition).contains("after"))
+        #expect(!writer.line(for: transition, hasGap: true).contains("after"))
+        let later = Samples.transition(
+            6, from: Samples.online(), to: Samples.offline(), .offline, Samples.cableCut, at: .seconds(110))
+        #expect(writer.line(for: later).contains("after 10s: no carrier"), "the status of the first line behind the gap is new")
     }
 
     @Test func severalScopesAreNamed() {
@@ -101,6 +103,30 @@ struct TextStyleTests {
         ] as [([String: String], Bool, Bool)])
     func colourNeedsACapableTerminal(_ environment: [String: String], _ isTerminal: Bool, _ expected: Bool) {
         #expect(TextStyle(environment: { environment[$0] }, isTerminal: isTerminal).hasColor == expected)
+    }
+
+    @Test(arguments: [true, false]) func colourCanBeChosen(_ isTerminal: Bool) {
+        for environment in [[:], ["TERM": "xterm"], ["TERM": "dumb"], ["TERM": "xterm", "NO_COLOR": "1"]] as [[String: String]] {
+            func style(_ color: ColorChoice) -> TextStyle {
+                TextStyle(color: color, environment: { environment[$0] }, isTerminal: isTerminal)
+            }
+            #expect(style(.always).hasColor && !style(.never).hasColor)
+            #expect(style(.auto).hasColor == (isTerminal && environment == ["TERM": "xterm"]))
+        }
+    }
+
+    @Test(arguments: [true, false]) func colouredTextsHaveAWordAndASign(_ hasUnicode: Bool) {
+        let (colored, plain) = (TextStyle(hasColor: true, hasUnicode: hasUnicode), TextStyle(hasUnicode: hasUnicode))
+        for (path, sign, word, label, verdict) in [
+            (Samples.online(), hasUnicode ? "●" : "+", "satisfied", "online ", "satisfied via eth0"),
+            (Samples.offline(), hasUnicode ? "○" : "-", "unsatisfied", "offline", "unsatisfied: no carrier"),
+            (.unknown, hasUnicode ? "◌" : "?", "unknown", "unknown", "unknown"),
+        ] as [(NetworkPath, String, String, String, String)] {
+            #expect(colored.label(path.status).contains("m\(sign) \(label)\u{1b}[0m"))
+            #expect(colored.verdict(path).contains("m\(sign) \(word)\u{1b}[0m"))
+            #expect(plain.label(path.status) == "\(sign) \(label)")
+            #expect(plain.verdict(path).hasPrefix(verdict), "scripts know these words")
+        }
     }
 
     @Test(

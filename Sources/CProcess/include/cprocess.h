@@ -1,5 +1,5 @@
-// Child processes: calls that Swift cannot make, because they are variadic (prctl), hidden (fallocate) or run code between fork and
-// exec.
+// Child processes and terminals: calls that Swift cannot make, because they are variadic (prctl), hidden (fallocate, wcwidth) or
+// run code between fork and exec.
 #ifndef CPROCESS_H
 #define CPROCESS_H
 
@@ -47,5 +47,9 @@ int32_t cprocess_become_subreaper(void);
 /// Frees the first bytes of a file: they read as zeros, and the size stays. Returns 0 or a negative errno; EOPNOTSUPP on a file
 /// system without holes.
 int32_t cprocess_free_beginning(int32_t descriptor, int64_t length);
+
+/// Returns the number of columns of a character on a terminal (wcwidth(3)), in UTF-8 whatever the process's locale; -1 if it is
+/// unknown or not printable.
+int32_t cprocess_columns(uint32_t character);
 
 #endif

@@ -88,6 +88,30 @@ package struct NumberArgument: Hashable {
     }
 }
 
+/// A size of a file on the command line: a number of bytes, or `64KiB`, `10MiB`, `1GiB`.
+package struct SizeArgument: Hashable, Sendable {
+    /// The parsed number of bytes.
+    package let bytes: Int64
+
+    /// Parses the text.
+    package init(_ text: String) throws(InvalidArgument) {
+        let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        let factor: Int64? =
+            switch String(text.utf8.dropFirst(digits.count)) {
+            case "": 1
+            case "KiB": 1 << 10
+            case "MiB": 1 << 20
+            case "GiB": 1 << 30
+            default: nil
+            }
+        let product = Int64(String(decoding: digits, as: UTF8.self))?.multipliedReportingOverflow(by: factor ?? 1)
+        guard factor != nil, let product, !product.overflow else {
+            throw InvalidArgument("not a size; next: write a number of bytes, or 64KiB, 10MiB or 1GiB")
+        }
+        bytes = product.partialValue
+    }
+}
+
 /// The speed of a replay on the command line: `1` for real time, `10`, `0.5`, or `max`.
 package struct SpeedArgument: Hashable {
     /// The recorded seconds replayed in one second; `nil` for unlimited speed.

@@ -1,9 +1,28 @@
 package import ArgumentParser
 
-/// The option that selects text or JSON.
+/// The options that select text or JSON, and the colours of text.
 package struct FormatOption: ParsableArguments {
     @Option(help: "The output format: text for people, json for one object a line.")
     package var format = OutputFormat.text
+
+    @OptionGroup private var color: ColorOption
+
+    /// The style of text on standard output.
+    package var style: TextStyle { color.style }
+
+    /// Creates it, for the parser.
+    package init() {}
+}
+
+/// The option that selects the colours of text.
+package struct ColorOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Colours in text: always, never, or auto (on a terminal, unless NO_COLOR is set or TERM is dumb).", valueName: "when"))
+    package var color = ColorChoice.auto
+
+    /// The style of text on standard output.
+    package var style: TextStyle { Program.outputStyle(color) }
 
     /// Creates it, for the parser.
     package init() {}

@@ -59,21 +59,6 @@ package struct HookFacts: Hashable, Sendable {
     }
 }
 
-/// The time since a scope's status changed, for each transition.
-package struct StatusClock: Sendable {
-    private var since: BootInstant?
-
-    /// Creates it, before the first transition.
-    package init() {}
-
-    /// Returns the time since the status changed before a transition, or since the baseline; `nil` for a baseline.
-    package mutating func elapsed(before transition: Transition) -> Duration? {
-        let elapsed = transition.isBaseline ? nil : since.map { max(.zero, $0.duration(to: transition.at)) }
-        if transition.previous?.status != transition.current.status { since = transition.at }
-        return elapsed
-    }
-}
-
 extension NetworkPath.Status {
     /// The status in a word: `online`, `offline` or `unknown`.
     package var word: String {

@@ -164,12 +164,14 @@ extension JSONValue {
 
 extension JSONValue {
     /// Returns a line of `watch`, with the keys of docs/json.md.
-    package static func transition(_ transition: Transition, of scope: Scope) -> JSONValue {
+    ///
+    /// - Parameter isContinued: True for a baseline that repeats the state of the lines before it.
+    package static func transition(_ transition: Transition, of scope: Scope, isContinued: Bool = false) -> JSONValue {
         var members = [
             Member("event", .string(transition.isBaseline ? "baseline" : "transition")),
             Member("sequence", .integer(transition.sequence)),
             Member("epoch", .integer(transition.epoch)),
-            Member("time", .optional(transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime).rfc3339)),
+            Member("time", time(transition.wallTime)),
             Member("scope", .string(scope.description)),
             Member("kinds", .array(transition.kinds.names.map(JSONValue.string))),
             Member("path", path(transition.current)),
@@ -183,7 +185,20 @@ extension JSONValue {
         }
         members.append(Member("at", .seconds(transition.at.sinceBoot)))
         members.append(Member("flapPenalty", .double(transition.flapPenalty)))
+        if isContinued { members.append(Member("continued", .bool(true))) }
         return .object(members)
+    }
+
+    /// Returns a line of a log that is about the watch itself: `alive` or `end`.
+    package static func watch(_ event: String, _ moment: Moment) -> JSONValue {
+        .object([
+            Member("event", .string(event)), Member("time", time(moment.wallTime)), Member("at", .seconds(moment.at.sinceBoot)),
+        ])
+    }
+
+    /// Returns a time of day; `null` for the one of a monitor that ended before its first event.
+    private static func time(_ wallTime: Duration) -> JSONValue {
+        .optional(wallTime == .zero ? nil : CalendarTime(wallTime).rfc3339)
     }
 
     /// Returns a line of `status`.

@@ -5,52 +5,113 @@ internal import Synchronization
 /// The last line of a terminal, which a command replaces while it waits; messages go above it.
 ///
 /// It is on standard error, and only if that is a terminal that moves its cursor. Each change is a single write(2), which removes
-/// the old line and leaves the new one, so that writers on several threads need no order.
+/// the old line and leaves the new one, so that writers on several threads need no order. A command in the background and a
+/// terminal that takes no characters (Ctrl-S) get no line.
 package enum StatusLine {
-    private static let shown = Mutex<String?>(nil)
+    private struct State {
+        var line: (text: StyledText, style: TextStyle)?
+        /// The characters on the terminal.
+        var shown: String?
+        /// The number of reasons to leave the terminal to others.
+        var hidings = 0
+    }
+
+    private static let state = Mutex(State())
 
     /// True if standard error is a terminal that can replace a line.
     package static let isAvailable =
         isatty(STDERR_FILENO) == 1 && !["", "dumb"].contains(Program.environment("TERM") ?? "")
 
+    /// The columns that a line may take; a terminal of unknown size has 80.
+    ///
+    /// The last one stays free: some terminals begin another row as soon as it is taken.
+    package static var columns: Int {
+        var size = winsize()
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 79 }
+        return Int(size.ws_col) - 1
+    }
+
+    /// Replaces the line by a text without colours; `nil` removes it.
+    package static func show(_ text: String?) { show(text.map { StyledText($0) }, Program.outputStyle(.never)) }
+
     /// Replaces the line; `nil` removes it.
     ///
     /// Does nothing without a terminal.
-    package static func show(_ text: String?) {
-        guard isAvailable else { return }
-        let line = text.map { fitted($0, columns: columns) }
-        let old = shown.withLock { shown in
-            defer { shown = line }
-            return shown
+    package static func show(_ text: StyledText?, _ style: TextStyle) {
+        state.withLock { $0.line = text.map { ($0, style) } }
+        draw()
+    }
+
+    /// Removes the line until ``restore()``, because another program may write to the terminal, or this one stops or ends.
+    package static func hide() {
+        state.withLock { $0.hidings += 1 }
+        draw()
+    }
+
+    /// Shows the line again, once for each ``hide()``.
+    package static func restore() {
+        state.withLock { $0.hidings -= 1 }
+        draw()
+    }
+
+    private static func draw() {
+        guard isAvailable, isInForeground, takesCharacters else { return }
+        let columns = columns
+        let (old, new) = state.withLock { state in
+            let line = state.hidings > 0 ? nil : state.line.map { $0.text.fitted(to: columns, $0.style).rendered($0.style) }
+            defer { state.shown = line }
+            return (state.shown, line)
         }
-        guard old != line else { return }
-        try? DescriptorOutput.diagnostics.write(bytes: Array(erasing("", before: line).utf8)[...])
+        guard old != new else { return }
+        try? DescriptorOutput.diagnostics.write(bytes: Array(replacing(old, by: new).utf8)[...])
     }
 
     /// Returns the bytes that write a message above the line, if there is one.
     static func above(_ message: String) -> String {
-        guard let line = shown.withLock(\.self) else { return message + "\n" }
-        return erasing(message + "\n", before: line)
+        guard let line = state.withLock(\.shown) else { return message + "\n" }
+        return replacing(line, by: nil) + message + "\n" + replacing(nil, by: line)
     }
 
-    /// Returns the text that erases the line, writes a message, and writes another line.
-    static func erasing(_ message: String, before line: String?) -> String { "\r\u{1b}[K\(message)\(line ?? "")" }
-
-    /// Returns a text of printable characters that does not reach the end of a row, where the terminal would begin another one.
-    static func fitted(_ text: String, columns: Int) -> String {
-        let text = ForeignText(text).terminal
-        func width(_ character: Character) -> Int { character.isASCII ? 1 : 2 }
-        guard text.reduce(0, { $0 + width($1) }) >= columns else { return text }
-        var left = columns - 3
-        return text.prefix { character in
-            left -= width(character)
-            return left >= 0
-        } + "…"
+    /// Returns the bytes that replace one line by another one.
+    ///
+    /// The cursor rests at the line's beginning: when the terminal becomes narrower and breaks the line, it is still there, and
+    /// everything behind it is erased (ED). A line that is wider than it was thought to be is not broken (DECAWM is off).
+    static func replacing(_ old: String?, by line: String?) -> String {
+        let erasing = old == nil ? "" : "\u{1b}[J"
+        guard let line else { return old == nil ? "" : "\r" + erasing }
+        return "\(old == nil ? "" : "\r")\u{1b}[?7l\(line)\(erasing)\u{1b}[?7h\r"
     }
 
-    private static var columns: Int {
-        var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10 else { return 80 }
-        return Int(size.ws_col)
+    /// True unless the terminal belongs to another job of the shell (tcgetpgrp(3)).
+    private static var isInForeground: Bool {
+        let group = tcgetpgrp(STDERR_FILENO)
+        // It may be the terminal of another session.
+        return group < 0 || group == getpgrp()
+    }
+
+    private static var takesCharacters: Bool {
+        var request = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        return poll(&request, 1, 0) == 1 && request.revents & Int16(POLLOUT) != 0
+    }
+}
+
+/// The place of a status line: closures, so that tests can read it.
+package struct LineDisplay: Sendable {
+    /// Returns the columns that a line may take.
+    package var columns: @Sendable () -> Int
+    /// Replaces the line; `nil` removes it.
+    package var show: @Sendable (StyledText?) -> Void
+
+    /// Creates it.
+    package init(columns: @escaping @Sendable () -> Int, show: @escaping @Sendable (StyledText?) -> Void) {
+        (self.columns, self.show) = (columns, show)
+    }
+
+    /// Returns the terminal's ``StatusLine``, if standard output goes to a terminal, too.
+    ///
+    /// Otherwise a pager may own the screen, as in `run … | less`.
+    package static func terminal(_ style: TextStyle) -> LineDisplay? {
+        guard StatusLine.isAvailable, isatty(STDOUT_FILENO) == 1 else { return nil }
+        return LineDisplay(columns: { StatusLine.columns }, show: { StatusLine.show($0, style) })
     }
 }

@@ -128,11 +128,11 @@ package struct TextStyle: Hashable {
 
     /// Returns the style for an environment (environ(7)).
     ///
-    /// No colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale comes from the
-    /// first of the variables in the order of locale(7).
-    package init(environment: (String) -> String?, isTerminal: Bool) {
+    /// By default no colour if NO_COLOR is set and not empty (no-color.org), or if TERM is unset, empty or `dumb`. The locale comes
+    /// from the first of the variables in the order of locale(7).
+    package init(color: ColorChoice = .auto, environment: (String) -> String?, isTerminal: Bool) {
         let isPlain = environment("NO_COLOR")?.isEmpty == false || ["", "dumb"].contains(environment("TERM") ?? "")
-        hasColor = isTerminal && !isPlain
+        hasColor = color == .always || color == .auto && isTerminal && !isPlain
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
         let name = locale.lowercased()
         hasUnicode = name.contains("utf-8") || name.contains("utf8")
@@ -146,16 +146,25 @@ package struct TextStyle: Hashable {
 
     /// Returns the sign and the word of a status, all of the same width.
     package func label(_ status: NetworkPath.Status) -> String {
-        let (sign, plainSign, word) =
-            switch status {
-            case .satisfied: ("●", "+", "online ")
-            case .unsatisfied: ("○", "-", "offline")
-            case .unknown: ("◌", "?", "unknown")
-            }
-        return colored("\(hasUnicode ? sign : plainSign) \(word)", status)
+        let word = status.word
+        return colored("\(sign(status)) \(word)\(String(repeating: " ", count: 7 - word.count))", status)
     }
 
-    /// Returns text in the colour of a status.
+    /// Returns the sign of a status, which stands beside each coloured word.
+    package func sign(_ status: NetworkPath.Status) -> String {
+        switch status {
+        case .satisfied: hasUnicode ? "●" : "+"
+        case .unsatisfied: hasUnicode ? "○" : "-"
+        case .unknown: hasUnicode ? "◌" : "?"
+        }
+    }
+
+    /// Returns text in the colour of a status, with the sign before it; without colour the text as scripts know it.
+    package func signed(_ text: String, _ status: NetworkPath.Status) -> String {
+        hasColor ? colored("\(sign(status)) \(text)", status) : text
+    }
+
+    /// Returns text in the colour of a status, which must not be the only sign of it.
     package func colored(_ text: String, _ status: NetworkPath.Status) -> String {
         switch status {
         case .satisfied: colored(text, "32")
@@ -183,8 +192,7 @@ package struct TransitionText {
     /// The scope's name on each line; `nil` for a single scope.
     private let scope: String?
     private let localOffset: @Sendable (Duration) -> Int
-    /// The time of the last status change; `isBeginning` is `false` if the status may be older.
-    private var since: (at: BootInstant, isBeginning: Bool)?
+    private var clock = StatusClock()
 
     /// - Parameters:
     ///   - scope: The scope's name; `nil` for a single scope.
@@ -195,29 +203,24 @@ package struct TransitionText {
         self.localOffset = localOffset
     }
 
-    /// Forgets the last status change, because transitions were lost.
-    package mutating func forget() { since = nil }
-
     /// Returns one line, without its end.
-    package mutating func line(for transition: Transition) -> String {
+    ///
+    /// - Parameter hasGap: True if transitions before this one were lost.
+    package mutating func line(for transition: Transition, hasGap: Bool = false) -> String {
         // A monitor that ends before its first event has no wall time.
         let time = transition.wallTime == .zero ? nil : CalendarTime(transition.wallTime, offset: localOffset(transition.wallTime))
         var line = time.map { style.dimmed($0.plain) + "  " } ?? ""
         line += "\(style.label(transition.current.status))  "
         if let scope { line += style.strong(ForeignText(scope).terminal) + "  " }
-        return line + ForeignText(text(of: transition)).terminal
+        return line + ForeignText(text(of: transition, hasGap)).terminal
     }
 
-    private mutating func text(of transition: Transition) -> String {
-        let hasFlipped = transition.previous.map { $0.status != transition.current.status } ?? true
-        var elapsed: String?
-        if hasFlipped {
-            if let previous = transition.previous, previous.status != .unknown, let since {
-                elapsed = (since.isBeginning ? "after " : "after at least ") + durationText(since.at.duration(to: transition.at))
-            }
-            since = (transition.at, !transition.isBaseline)
-        }
-        return transition.text(elapsed: elapsed)
+    private mutating func text(of transition: Transition, _ hasGap: Bool) -> String {
+        let isExact = clock.isExact
+        let elapsed = clock.elapsed(before: transition, hasGap: hasGap)
+        let previous = transition.previous?.status ?? .unknown
+        guard let elapsed, previous != .unknown, previous != transition.current.status else { return transition.text(elapsed: nil) }
+        return transition.text(elapsed: (isExact ? "after " : "after at least ") + durationText(elapsed))
     }
 }
 
@@ -233,12 +236,21 @@ extension TextStyle {
     /// Returns a verdict in words: `satisfied via eth0, …` or `unsatisfied: no carrier`.
     package func verdict(_ path: NetworkPath) -> String {
         let summary = ForeignText(path.summary).terminal
+        let word = signed(path.status.rawValue, path.status)
         return switch path.status {
-        case .satisfied: "\(colored("satisfied", path.status)) \(summary)"
-        case .unsatisfied: "\(colored("unsatisfied", path.status)): \(summary)"
-        case .unknown: colored("unknown", path.status)
+        case .satisfied: "\(word) \(summary)"
+        case .unsatisfied: "\(word): \(summary)"
+        case .unknown: word
         }
     }
+}
+
+/// The use of colour.
+package enum ColorChoice: String, CaseIterable, ExpressibleByArgument {
+    /// Colour on a terminal that has it, unless NO_COLOR is set.
+    case auto
+    case always
+    case never
 }
 
 /// The form of the output.

@@ -37,6 +37,8 @@ package final class ChildSupervisor: Sendable {
     private let leavesSignals: Bool
     /// The signals that end programs, except those inherited as ignored (nohup(1)); empty if the program keeps them.
     private let signals: [Int32]
+    /// SIGTSTP, if a ``StatusLine`` may have to go before a stop.
+    private let stops: [Int32]
     private let sharesTerminal: Bool
     private let say: @Sendable (String) -> Void
     // The children from before this program's execve(2) belong to no attempt.
@@ -53,6 +55,7 @@ package final class ChildSupervisor: Sendable {
     package init(leavesSignals: Bool = false, say: @escaping @Sendable (String) -> Void) throws(ReachabilityError) {
         (self.leavesSignals, self.say) = (leavesSignals, say)
         signals = leavesSignals ? [] : [SIGHUP, SIGINT, SIGTERM].filter { !ProcessSetup.isIgnored($0) }
+        stops = leavesSignals || !StatusLine.isAvailable || ProcessSetup.isIgnored(SIGTSTP) ? [] : [SIGTSTP]
         // Only processes with a controlling terminal have foreground groups, which alone may read from it (tty_ioctl(4)).
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         sharesTerminal = terminal >= 0 && !leavesSignals
@@ -60,14 +63,18 @@ package final class ChildSupervisor: Sendable {
         // While SIGCHLD is ignored, exit codes are lost (wait(2)).
         signal(SIGCHLD, SIG_DFL)
         // Blocked in all threads, the signals wait for the supervising one.
-        var set = Self.set(signals + [SIGCHLD])
+        var set = Self.set(signals + stops + [SIGCHLD])
         pthread_sigmask(SIG_BLOCK, &set, nil)
         let error = cprocess_become_subreaper()
         guard error == 0 else { throw ReachabilityError(.requestFailed, errno: -error, operation: "prctl(PR_SET_CHILD_SUBREAPER)") }
     }
 
     /// Runs a command until it ends; cancellation ends it and all its descendants.
+    ///
+    /// The ``StatusLine`` is hidden meanwhile: the terminal is the command's.
     package func run(_ command: ProcessStart) async -> Outcome {
+        StatusLine.hide()
+        defer { StatusLine.restore() }
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -101,7 +108,8 @@ package final class ChildSupervisor: Sendable {
     @inline(never)
     private func takeTurn(_ supervision: inout ChildSupervision, _ running: inout Request?, since start: ContinuousClock.Instant) {
         let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
-        let signal = nextSignal(signals + [SIGCHLD], within: wait)
+        let signal = nextSignal(signals + stops + [SIGCHLD], within: wait)
+        if signal?.number == SIGTSTP { return HeldSignals.stop() }
         let now = ContinuousClock.now - start
         if let signal { take(signal, &supervision, &running, at: now) }
         takeRequest(&supervision, &running, at: now)
@@ -142,7 +150,9 @@ package final class ChildSupervisor: Sendable {
         for effect in effects {
             switch effect {
             // There is no buffered output to lose.
-            case .exit(let code): _exit(code)
+            case .exit(let code):
+                StatusLine.hide()
+                _exit(code)
             // The process number is not reused before the process is reaped, except after a full cycle of numbers.
             case .send(let signal, let pid):
                 kill(pid, signal)

@@ -79,7 +79,8 @@ package struct MonitorSession {
         }
     }
 
-    private static func consume(_ streams: [AsyncStream<Transition>], _ consume: @escaping Consumer) async -> ExitStatus? {
+    /// Passes the transitions of several streams on: baselines first, in the order of the streams.
+    package static func consume(_ streams: [AsyncStream<Transition>], _ consume: @escaping Consumer) async -> ExitStatus? {
         for (index, stream) in streams.enumerated() {
             for await baseline in stream {
                 if let status = await consume(index, baseline) { return status }

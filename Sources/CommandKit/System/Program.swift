@@ -1,7 +1,6 @@
 package import ArgumentParser
 import Glibc
 package import Reachability
-import Synchronization
 
 /// The frame of every command: namespace, threads, signals and exit.
 package enum Program {
@@ -48,21 +47,27 @@ package enum Program {
 
     /// Runs `body` like above and lets it clean up before a signal ends the process.
     ///
-    /// The stream delivers SIGHUP, SIGINT or SIGTERM; `body` then has this time, unless a second signal comes.
+    /// The stream delivers SIGHUP, SIGINT or SIGTERM; ``HeldSignals/last`` is then set, and the process ends after `limit` at the
+    /// latest, or with a second signal.
+    ///
+    /// - Parameters:
+    ///   - others: Further signals for the stream, which end nothing; see ``HeldSignals/init(alsoTaking:)``.
+    ///   - limit: The time that `body` has after the signal.
     package static func run(
-        in namespace: String?, endingWithin limit: Duration = .milliseconds(100),
+        in namespace: String?, alsoTaking others: [Int32] = [], endingWithin limit: Duration = .milliseconds(100),
         _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
     ) -> Never {
         enter(namespace)
-        let signals = HeldSignals()
+        let signals = HeldSignals(alsoTaking: others)
         let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
         Task.detached {
             await StartConditions.openTimers()
             let status = await body(interruption)
             exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
-        interrupt.yield(signals.next())
+        repeat { interrupt.yield(signals.next()) } while HeldSignals.last == nil
         signals.waitForAnother(atMost: limit)
+        StatusLine.hide()
         _exit(128 + (HeldSignals.last ?? SIGTERM))
     }
 
@@ -115,47 +120,8 @@ package enum Program {
         getenv(name).map { String(cString: $0) }
     }
 
-    /// The style for standard output.
-    package static var outputStyle: TextStyle {
-        TextStyle(environment: environment, isTerminal: isatty(STDOUT_FILENO) == 1)
-    }
-}
-
-/// SIGHUP, SIGINT and SIGTERM, held back until the main thread takes them.
-///
-/// Signals inherited as ignored, as under nohup(1) or in a shell's background, stay ignored. Create it before any other thread:
-/// later threads inherit the blocked signals.
-package struct HeldSignals {
-    private static let received = Atomic<Int32>(0)
-    private var set = sigset_t()
-
-    package init() {
-        sigemptyset(&set)
-        for signal in [SIGHUP, SIGINT, SIGTERM] where !ProcessSetup.isIgnored(signal) { sigaddset(&set, signal) }
-        pthread_sigmask(SIG_BLOCK, &set, nil)
-    }
-
-    /// The last signal taken.
-    package static var last: Int32? {
-        let number = received.load(ordering: .acquiring)
-        return number == 0 ? nil : number
-    }
-
-    /// Waits for a signal (sigwait(3)).
-    package func next() -> Int32 {
-        var set = set
-        var number: Int32 = 0
-        while sigwait(&set, &number) != 0 {}
-        Self.received.store(number, ordering: .releasing)
-        return number
-    }
-
-    /// Waits for a second signal: its sender is in a hurry.
-    package func waitForAnother(atMost limit: Duration) {
-        var set = set
-        let (seconds, attoseconds) = limit.components
-        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-        // EINTR ends the wait as well: a process that was stopped and continued has waited long enough.
-        _ = sigtimedwait(&set, nil, &time)
+    /// Returns the style for standard output.
+    package static func outputStyle(_ color: ColorChoice) -> TextStyle {
+        TextStyle(color: color, environment: environment, isTerminal: isatty(STDOUT_FILENO) == 1)
     }
 }

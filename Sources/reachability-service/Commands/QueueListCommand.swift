@@ -39,7 +39,7 @@ struct QueueListCommand: ParsableCommand {
         if form.format == .json { return reports.map(\.json.description) }
         let length = ShortID.length(for: reports.map(\.job.id))
         let now = Date()
-        return reports.flatMap { $0.lines(idLength: length, now: now, Program.outputStyle) }
+        return reports.flatMap { $0.lines(idLength: length, now: now, form.style) }
     }
 }
 
@@ -62,7 +62,7 @@ struct QueueShowCommand: ParsableCommand {
             guard let report = try await jobs.reports(of: [jobs.job(id)]).first else {
                 throw QueueFailure(.noInput, "the job was pruned meanwhile")
             }
-            let lines = form.format == .json ? [report.json.description] : report.details(Program.outputStyle)
+            let lines = form.format == .json ? [report.json.description] : report.details(form.style)
             return Program.write(lines, thenEndWith: Self.status(report.job.state))
         }
     }

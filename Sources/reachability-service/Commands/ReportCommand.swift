@@ -9,9 +9,9 @@ struct ReportCommand: ParsableCommand {
         commandName: "report",
         abstract: "Reports outages, flaps and availability from the lines that watch has written.",
         discussion: """
-            Reads files of watch --format json in any order. FILE.2, FILE.1 and FILE are one log. Time in which nothing watched \
-            is unknown, not online. --history reads what serve keeps, instead of files. The period is that of the lines, unless \
-            --from or --until is given; after --from 7d it ends now.
+            Reads files of watch --log or --format json in any order. FILE.2, FILE.1 and FILE are one log. Time in which nothing \
+            watched is unknown, not online. --history reads what serve keeps, instead of files. The period is that of the lines, \
+            unless --from or --until is given; after --from 7d it ends now.
 
             EXAMPLES
               reachability-watch report reachability.json
@@ -51,6 +51,8 @@ struct ReportCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Only this scope, as the lines name it, such as internet; may be repeated.", valueName: "scope"))
     var scope: [String] = []
 
+    @OptionGroup var color: ColorOption
+
     @Option(help: ArgumentHelp("Read the history that serve keeps in this directory.", valueName: "dir"))
     var history: String?
 
@@ -67,14 +69,14 @@ struct ReportCommand: ParsableCommand {
         if history == "" { throw ValidationError("--history is empty; next: name the directory of a service") }
         if files.count(where: { $0 == "-" }) > 1 { throw ValidationError("standard input is given twice; next: write - once") }
         if output == "" { throw ValidationError("--output is empty; next: name a file") }
-        let now = wallTime()
+        let now = Moment.now.wallTime
         if let from, let until, from.time(now) >= until.time(now) {
             throw ValidationError("--from is not before --until; next: choose an earlier beginning")
         }
     }
 
     func run() {
-        let now = wallTime()
+        let now = Moment.now.wallTime
         var report = Report(from: from?.time(now), until: until?.time(now), scopes: Set(scope))
         addHistory(to: &report, now)
         do throws(ReachabilityError) {
@@ -95,8 +97,10 @@ struct ReportCommand: ParsableCommand {
         if from != nil, summaries.allSatisfy({ $0.from == $0.until }) {
             Self.end("the lines end before --from; next: choose an earlier beginning")
         }
-        let output = ReportOutput(format: format ?? ReportFormat(nameOf: output ?? ""), file: output == "-" ? nil : output)
-        Glibc.exit(output.write(summaries).rawValue)
+        let file = output == "-" ? nil : output
+        let writer = ReportOutput(
+            format: format ?? ReportFormat(nameOf: output ?? ""), file: file, style: file == nil ? color.style : TextStyle())
+        Glibc.exit(writer.write(summaries).rawValue)
     }
 
     /// Adds the observations of the history of a service.
@@ -190,10 +194,11 @@ struct ReportOutput {
     let format: ReportFormat
     /// The file; `nil` for standard output.
     let file: String?
+    /// The style of text.
+    var style = TextStyle()
 
     /// Writes a report, and returns the status to end with.
     func write(_ summaries: [TimelineSummary]) -> ExitStatus {
-        let style = file == nil ? Program.outputStyle : TextStyle()
         let text = text(of: summaries, ReportWords(localOffset: localOffset(at:)), style)
         do {
             guard let file else {
@@ -221,11 +226,4 @@ struct ReportOutput {
         case .svg: content.svg
         }
     }
-}
-
-/// Returns the time of day, since 1970-01-01T00:00:00Z.
-private func wallTime() -> Duration {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }

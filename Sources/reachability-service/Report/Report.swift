@@ -65,7 +65,7 @@ struct Report {
         }
         if !scopes.contains(scope) { scopes.append(scope) }
         // As the lines name it, or as text output shows it.
-        guard selected.isEmpty || selected.contains(scope) || selected.contains(escapedForTerminal(scope)) else { return false }
+        guard selected.isEmpty || selected.contains(scope) || selected.contains(ForeignText(scope).terminal) else { return false }
         timelines[scope] = Timeline(scope: scope, from: from, until: until)
         return true
     }

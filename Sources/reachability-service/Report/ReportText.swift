@@ -12,10 +12,10 @@ extension ReportContent {
     }
 
     private static func lines(_ section: Section, _ style: TextStyle) -> [String] {
-        let status: NetworkPath.Status = section.summary.availability == nil ? .unknown : .satisfied
-        var lines = [
-            "\(style.strong(escapedForTerminal(section.summary.scope))): \(style.colored(section.availability, status)) online"
-        ]
+        let scope = style.strong(ForeignText(section.summary.scope).terminal)
+        let isKnown = section.summary.availability != nil
+        let share = isKnown ? "\(section.availability) online" : section.availability
+        var lines = ["\(scope): \(style.signed(share, isKnown ? .satisfied : .unknown))"]
         lines.append("  " + section.facts.map(\.phrase).joined(separator: ", "))
         for table in [section.outages] + section.sums {
             lines += ["", "  " + style.strong(table.title)]
@@ -42,9 +42,9 @@ extension ReportContent {
     }
 
     private static func text(_ cell: Cell) -> String {
-        let text = cell.isForeign ? escapedForTerminal(cell.text) : cell.text
+        let text = cell.isForeign ? ForeignText(cell.text).terminal : cell.text
         guard let detail = cell.detail, !detail.isEmpty else { return text }
-        return "\(text) (\(escapedForTerminal(detail)))"
+        return "\(text) (\(ForeignText(detail).terminal))"
     }
 
     /// Returns a line without the signs beyond ASCII that reports use.
@@ -88,7 +88,7 @@ extension ReportContent {
 
     /// Returns text from outside as a code span, in which nothing is markup (CommonMark 0.31.2 §6.1, GFM §4.10 for the bars).
     private static func code(_ text: String) -> String {
-        let text = escapedForTerminal(text).replacing("|", with: "\\|")
+        let text = ForeignText(text).terminal.replacing("|", with: "\\|")
         var (longest, run) = (0, 0)
         for character in text {
             run = character == "`" ? run + 1 : 0

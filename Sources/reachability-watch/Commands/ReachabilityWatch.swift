@@ -29,7 +29,7 @@ struct ReachabilityWatch: ParsableCommand {
                 reachability-watch queue add -- rsync -a photos/ nas:photos/
 
               Keep a history, and report its outages as a page:
-                reachability-watch --format json >> reachability.json
+                reachability-watch --log reachability.json
                 reachability-watch report --output page.html reachability.json
 
             EXIT CODES

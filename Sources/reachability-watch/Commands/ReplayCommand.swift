@@ -53,7 +53,7 @@ struct ReplayCommand: ParsableCommand {
                 return Program.report(error, as: error.code == .invalidRecording ? .invalidData : .noInput)
             }
             let session = ReplaySession(
-                network: network, isPaced: pace != nil, isRaw: lines.raw, format: lines.form.format, style: Program.outputStyle,
+                network: network, isPaced: pace != nil, isRaw: lines.raw, format: lines.form.format, style: lines.form.style,
                 localOffset: localOffset(at:), output: DescriptorOutput.standard, notes: DescriptorOutput.diagnostics)
             return Program.report(await session.run())
         }

@@ -13,7 +13,9 @@ struct RunCommand: ParsableCommand {
             and SIGHUP are passed on to the command, and no further attempt follows. A signal or a limit ends an attempt with all \
             its descendants: SIGTERM, and SIGKILL 5 s later.
 
-            On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach it.
+            On a terminal the command runs as without reachability-watch: it may ask for a password, and Ctrl-C and Ctrl-Z reach \
+            it. While it does not run, the last line shows the wait. Without a terminal, messages report a wait after 1, 5 and 15 \
+            minutes, and then each hour.
 
             With several --to, run waits for all of them; only an outage of the first one excuses a failure. The command gets \
             standard input, output and error, and no other open file.
@@ -57,9 +59,11 @@ struct RunCommand: ParsableCommand {
 
     private func run(with supervisor: ChildSupervisor) -> Never {
         let child = ChildCommand(ProcessStart(words: RawArguments.behindTerminator), supervisor: supervisor)
-        Program.run(in: target.namespacePath) { [target, retry, summary, say] in
+        let display = quiet ? nil : WaitDisplay(LineDisplay.terminal(Program.outputStyle(.never)), DescriptorOutput.printMessage)
+        Program.run(in: target.namespacePath) { [target, retry, summary] in
             let session = RunSession(
-                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: say, command: child.run)
+                monitor: ReachabilityMonitor(), scopes: target.scopes, policy: retry.policy, say: { await display?.say($0) },
+                display: display, command: child.run)
             let outcome = await session.run()
             if summary { outcome.summary.lines.forEach(DescriptorOutput.printMessage) }
             return outcome.code

@@ -16,7 +16,9 @@ struct RunSession: Sendable {
     /// It must include the time of suspend.
     var clock: any Clock<Duration> = ContinuousClock()
     /// Takes messages for people.
-    let say: @Sendable (String) -> Void
+    let say: @Sendable (String) async -> Void
+    /// Shows the waits between the messages.
+    var display: WaitDisplay?
     /// Executes the command once.
     let command: @Sendable () async throws(ChildFailure) -> Void
 
@@ -54,9 +56,11 @@ struct RunSession: Sendable {
         note()
         let events = bus.events
         let reporting = Task { await report(events, notebook) }
+        await display?.begin { wait(on: bus) }
         let hasSucceeded = await retry(on: bus, conditions, notebook, now)
         await bus.shutdown(drain: nil)
         await reporting.value
+        await display?.end()
         for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
         watching.cancel()
         await watching.value
@@ -77,6 +81,7 @@ struct RunSession: Sendable {
         do {
             try await bus.retry(policy, to: scopes[0], options: JobOptions(when: Array(conditions.dropFirst()))) { _ in
                 notebook.record.withLock { $0.noteStart(isSatisfied: isSatisfied(), at: now()) }
+                display?.clear()
                 do throws(ChildFailure) {
                     try await command()
                 } catch {
@@ -94,9 +99,9 @@ struct RunSession: Sendable {
         do {
             try await monitor.run()
         } catch let error as ReachabilityError {
-            say("attempts start without waiting for the network: \(error.description)")
+            await say("attempts start without waiting for the network: \(error.description)")
         } catch {
-            say("attempts start without waiting for the network: \(error)")
+            await say("attempts start without waiting for the network: \(error)")
         }
     }
 
@@ -108,8 +113,27 @@ struct RunSession: Sendable {
         var messages = RunMessages()
         for await event in events {
             notebook.record.withLock { $0.take(event) }
-            if let line = messages.line(for: event, situation) { say(line) }
+            if let line = messages.line(for: event, situation) { await say(line) }
+            await display?.refresh(isNew: event.kind == .attemptStarted)
         }
+    }
+
+    /// Returns the job's wait; `nil` while an attempt runs.
+    private func wait(on bus: RetryBus) -> RunWait? {
+        guard let job = bus.pending.first, job.state != .running else { return nil }
+        let kind: RunWait.Kind =
+            switch job.state {
+            case .backingOff: .delay(max(job.softDelay ?? .zero, job.hardDelay ?? .zero))
+            case .waiting: .event(WaitWords.waits(for: needs(of: job)))
+            default: .event(job.reason)
+            }
+        return RunWait(
+            kind: kind, attempt: job.attempts + 1, charged: job.charged, limit: policy.rules.maxAttempts, timeLeft: job.timeLeft)
+    }
+
+    /// Returns the missing paths in words: `the network: eth0 has no carrier (noCarrier)`.
+    private func needs(of job: PendingJob) -> [String] {
+        scopes.filter { job.unmet.contains("\($0)") }.map { WaitWords.network($0, missing: monitor.missing(for: $0)) }
     }
 
     private func situation() -> RunMessages.Situation {

@@ -21,17 +21,16 @@ struct ExplainCommand: ParsableCommand {
     func run() {
         options.writeVerdict { options, monitor throws(ReachabilityError) in
             let explanations = try monitor.explanations(of: options.target.scopes, within: options.timeLimit)
-            return (Self.lines(explanations, options.form.format), explanations.map(\.path))
+            return (Self.lines(explanations, options.form), explanations.map(\.path))
         }
     }
 
-    private static func lines(_ explanations: [Explanation], _ format: OutputFormat) -> [String] {
-        switch format {
+    private static func lines(_ explanations: [Explanation], _ form: FormatOption) -> [String] {
+        switch form.format {
         case .json: explanations.map { JSONValue.explanation($0).description }
         case .text:
             // An empty line separates the scopes.
-            Array(
-                explanations.map { ExplanationText(explanation: $0, style: Program.outputStyle).lines }.joined(separator: [""]))
+            Array(explanations.map { ExplanationText(explanation: $0, style: form.style).lines }.joined(separator: [""]))
         }
     }
 }
@@ -54,7 +53,7 @@ struct StatusCommand: ParsableCommand {
         options.writeVerdict { options, monitor throws(ReachabilityError) in
             let scopes = options.target.scopes
             let paths = try monitor.paths(to: scopes, within: options.timeLimit)
-            let lines = zip(scopes, paths).map { statusLine($1, of: $0, options.form.format, Program.outputStyle) }
+            let lines = zip(scopes, paths).map { statusLine($1, of: $0, options.form.format, options.form.style) }
             return (lines, paths)
         }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandKit
+import Glibc
 import Reachability
 
 /// The subcommand `watch`.
@@ -14,10 +15,17 @@ struct WatchCommand: ParsableCommand {
             One program runs at a time, and only for the newest state: what it misses is counted. Its input is empty, and its \
             output goes to standard error. --exec-timeout and the end of watch send it SIGTERM, and SIGKILL 5 s later.
 
+            If standard output and standard error are a terminal, its last line shows the present state and how long it has \
+            lasted, except while a program of --exec runs.
+
+            --log appends the history to a file for report, with the end of the watch. If the file cannot be written, the watch \
+            goes on, and the log continues when it can.
+
             EXAMPLES
               reachability-watch watch --to 192.0.2.7 --to 2001:db8::7
               reachability-watch watch --format json --count 2 --for 1h
               reachability-watch watch --exec ./on-change.sh
+              reachability-watch watch --log /var/log/reachability.json
             """)
 
     @OptionGroup var target: ScopeOptions
@@ -31,6 +39,8 @@ struct WatchCommand: ParsableCommand {
     var count: Int?
 
     @OptionGroup var limit: TimeLimitOption
+
+    @OptionGroup var log: LogOptions
 
     @OptionGroup var hooks: HookOptions
 
@@ -46,20 +56,51 @@ struct WatchCommand: ParsableCommand {
     }
 
     func run() {
-        if let program = hooks.program { runHooks(program) }
-        Program.run(in: target.namespacePath) { [self] in
-            ReaderWatch.start()
-            return Program.report(await session(nil).run())
+        let display = lines.form.format == .text ? LineDisplay.terminal(lines.form.style) : nil
+        let supervisor = hooks.program.map(hookSupervisor)
+        let signals = (display == nil ? [] : [SIGTSTP, SIGWINCH]) + (log.place == nil ? [] : [SIGHUP])
+        guard supervisor != nil || !signals.isEmpty else {
+            // There is nothing to clean up: signals and a reader that leaves may end the process at once.
+            Program.run(in: target.namespacePath) { [self] in
+                ReaderWatch.start()
+                return Program.report(await session.run())
+            }
+        }
+        let grace: Duration = supervisor == nil ? .milliseconds(100) : Self.endOfHooks
+        Program.run(in: target.namespacePath, alsoTaking: signals, endingWithin: grace) { [self] signals in
+            await watch(display, supervisor, until: signals)
         }
     }
 
-    /// Returns the work of this command.
-    func session(_ hooks: HookRunner?) -> WatchSession {
+    private func watch(
+        _ display: LineDisplay?, _ supervisor: ChildSupervisor?, until signals: AsyncStream<Int32>
+    ) async -> ExitStatus {
+        var session = session
+        session.display = display
+        do throws(LogFile.Failure) {
+            if let place = log.place { session.log = try WatchLog(place, scopes: target.scopes) }
+        } catch {
+            DescriptorOutput.printMessage(error.message)
+            return error.status
+        }
+        if let supervisor, let program = hooks.program {
+            guard let runner = hookRunner(HookProgram(program, supervisor: supervisor), supervisor) else { return .unknown }
+            session.hooks = runner
+        }
+        let (ends, end) = AsyncStream.makeStream(of: Int32.self)
+        Task { for await signal in signals { end.yield(signal) } }
+        // A reader that leaves ends the watch like a signal.
+        ReaderWatch.start { end.yield(0) }
+        return Program.report(await session.run(until: ends))
+    }
+
+    /// The work of this command, without last line, log and hooks.
+    private var session: WatchSession {
         WatchSession(
             monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
-            format: lines.form.format, style: Program.outputStyle, count: count, timeLimit: limit.duration,
+            format: lines.form.format, style: lines.form.style, count: count, timeLimit: limit.duration,
             localOffset: localOffset(at:), output: DescriptorOutput.standard,
-            outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics, hooks: hooks)
+            outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
     }
 }
 
@@ -93,6 +134,12 @@ struct WatchSession {
     let notes: any LineOutput
     /// The programs to run for each transition.
     var hooks: HookRunner?
+    /// The last line of the terminal; `nil` without one.
+    var display: LineDisplay?
+    /// The log of the transitions.
+    var log: WatchLog?
+    /// Returns the time on the clock of the transitions.
+    var bootTime: @Sendable () -> BootInstant = { Moment.now.at }
 
     /// The reason why a watch ended.
     enum End: Hashable {
@@ -106,9 +153,15 @@ struct WatchSession {
     /// Returns after the last hook has ended.
     func run(until signals: AsyncStream<Int32>? = nil) async -> End {
         let printer = TransitionPrinter(self)
+        let (notes, note) = AsyncStream.makeStream(of: String.self)
+        let noting = Task { for await text in notes { await printer.note(text) } }
+        // Streams of their own, subscribed before the monitor runs: a slow reader of the lines delays neither log nor hooks.
+        let logging = log.map { log in
+            let streams = streams
+            return Task { await log.record(streams) { note.yield($0) } }
+        }
         let hooking = hooks.map { hooks in
-            // Streams of its own, subscribed before the monitor runs: a slow reader of the lines does not delay hooks.
-            let streams = scopes.map { monitor.transitions(to: $0, raw: isRaw) }
+            let streams = streams
             return Task { await hooks.run(following: streams) }
         }
         let remarks = Task { [monitor] in
@@ -120,9 +173,7 @@ struct WatchSession {
             group.addTask { await session.run { await printer.write($1, ofScopeAt: $0) ? .yes : nil } }
             if let signals {
                 group.addTask {
-                    for await _ in signals { break }
-                    // At once: the printer may be blocked by its reader.
-                    hooks?.stop()
+                    await take(signals, printer)
                     return nil
                 }
             }
@@ -130,11 +181,34 @@ struct WatchSession {
             return await group.next() ?? nil
         }
         hooks?.stop()
+        // The monitor has ended, and with it the streams.
+        await logging?.value
+        await log?.end()
+        note.finish()
+        await noting.value
         await hooking?.value
         await printer.finish()
         if let failure = await printer.failure { return .outputFailed(failure) }
         if case .monitorEnded(let error) = end { return .monitorEnded(error) }
         return .done
+    }
+
+    private var streams: [AsyncStream<Transition>] { scopes.map { monitor.transitions(to: $0, raw: isRaw) } }
+
+    /// Handles signals until one of them ends the watch.
+    private func take(_ signals: AsyncStream<Int32>, _ printer: TransitionPrinter) async {
+        for await signal in signals {
+            switch signal {
+            case SIGTSTP: HeldSignals.stop()
+            // The printer may be blocked by its reader, and must not hold up the next signal.
+            case SIGWINCH: Task { await printer.refresh() }
+            case SIGHUP where HeldSignals.last == nil: await log?.reopen()
+            default:
+                hooks?.stop()
+                await log?.end()
+                return await printer.finish()
+            }
+        }
     }
 }
 
@@ -146,6 +220,9 @@ actor TransitionPrinter {
     private var writers: [TransitionText]
     private var sequences: [SequenceCheck]
     private var drops: DropNotice
+    private var status: WatchStatus
+    private var timer = ActorTimer()
+    private var isFinished = false
     private let elapsed: @Sendable () -> Duration
     private var written = 0
     private var knownFailure: ReachabilityError?
@@ -161,33 +238,46 @@ actor TransitionPrinter {
         }
         sequences = session.scopes.map { _ in SequenceCheck() }
         drops = DropNotice(hasReader: session.outputHasReader)
+        status = WatchStatus(scopes: session.scopes, style: session.style)
         elapsed = stopwatch(session.clock)
     }
 
     /// Writes a line; returns `true` if no more lines are wanted.
     func write(_ transition: Transition, ofScopeAt index: Int) -> Bool {
-        guard failure == nil, session.count.map({ written < $0 }) ?? true else { return true }
+        guard failure == nil, !isFinished, session.count.map({ written < $0 }) ?? true else { return true }
         // Health follows transitions, and this transition may be the last one.
         reportHealth(session.monitor.health)
         let scope = session.scopes[index]
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
-            writers[index].forget()
             drops.dropped(missed, of: ForeignText(scope.description).terminal, now: elapsed()).forEach(note)
         }
         let line =
             switch session.format {
-            case .text: writers[index].line(for: transition)
+            case .text: writers[index].line(for: transition, hasGap: missed > 0)
             case .json: JSONValue.transition(transition, of: scope).description
             }
+        status.note(transition, ofScopeAt: index, hasGap: missed > 0)
+        session.display?.show(nil)
         do {
             try session.output.write(line)
         } catch {
             failure = error
             return true
         }
+        refresh()
         written += 1
         return written == session.count
+    }
+
+    /// Shows the present states in the last line of the terminal, and again when they have changed.
+    func refresh() {
+        guard let display = session.display, !isFinished else { return }
+        let now = session.bootTime()
+        if let wait = status.nextChange(after: now) {
+            timer.set(after: wait, on: session.clock) { [self] in await refresh() }
+        }
+        display.show(status.line(at: now, columns: display.columns()))
     }
 
     /// Writes each new problem once: events that cannot be received, and failed requests.
@@ -204,14 +294,24 @@ actor TransitionPrinter {
         knownFailure = health.lastFailure
     }
 
-    /// Writes the pending notice about dropped transitions.
-    func finish() { drops.rest().forEach(note) }
+    /// Removes the last line, and writes the pending notice about dropped transitions.
+    func finish() {
+        isFinished = true
+        timer.cancel()
+        session.display?.show(nil)
+        drops.rest().forEach(note)
+    }
 
-    private func note(_ text: String) { try? session.notes.write("reachability-watch: \(text)") }
+    /// Writes a message above the last line.
+    func note(_ text: String) {
+        session.display?.show(nil)
+        try? session.notes.write("reachability-watch: \(text)")
+        refresh()
+    }
 }
 
 /// Returns a function that measures the time since this call.
-private func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
+func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
     let start = clock.now
     return { start.duration(to: clock.now) }
 }

@@ -47,8 +47,13 @@ final class WatchCommand {
         try self.init(network, in: sandbox, options: options)
     }
 
-    init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, options: [String]) throws {
-        child = try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox)
+    convenience init(_ network: CabledNetwork, in sandbox: Sandbox? = nil, options: [String]) throws {
+        self.init(try Child([Self.path, "watch", "--format", "json", "--netns", network.near.name] + options, in: sandbox))
+    }
+
+    /// Reads the lines of a started watch.
+    init(_ child: Child) {
+        self.child = child
         lines = child.lines.makeAsyncIterator()
     }
 

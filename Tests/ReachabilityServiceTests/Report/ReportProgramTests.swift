@@ -74,6 +74,16 @@ struct ReportProgramTests {
         #expect(code == 0 || outcome.errors.contains("next:") || outcome.errors.contains("Usage:"), "\(outcome.errors)")
     }
 
+    @Test func theLogOfAWatchIsRead() throws {
+        let desk = try Desk()
+        let watch = "\"$0\" watch --to 127.0.0.1 --log kept --for 300ms >/dev/null"
+        let (code, output, errors) = try desk.run("\(watch); \(watch); report kept; report --color always kept")
+        #expect(code == 0 && errors.isEmpty, "\(errors)")
+        // The time between the two watches is unknown.
+        #expect(output.contains("127.0.0.1: 100 % online\n") && output.contains("127.0.0.1\u{1b}[0m: \u{1b}[32m● 100 % online"))
+        #expect(try desk.read("kept").split(separator: "\n").count == 4)
+    }
+
     @Test func otherLinesAreNotedOnce() throws {
         let desk = try Desk()
         let (code, output, errors) = try desk.run("report garbage log garbage")

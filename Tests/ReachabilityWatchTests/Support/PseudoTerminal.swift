@@ -55,6 +55,12 @@ struct PseudoTerminal {
         _ = write(keyboard, bytes, bytes.count)
     }
 
+    /// Changes the terminal's size, which sends SIGWINCH to the foreground (tty_ioctl(4)).
+    func resize(columns: UInt16) {
+        var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        _ = ioctl(keyboard, UInt(TIOCSWINSZ), &size)
+    }
+
     /// Reads the screen until it contains a text, or until no process has the terminal open.
     ///
     /// Kills a command that writes nothing for a minute.

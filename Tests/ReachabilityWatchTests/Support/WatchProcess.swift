@@ -50,7 +50,12 @@ struct WatchProcess {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        // This thread may block signals, and the child inherits that. It unblocks those that it handles itself.
+        var mask = sigset_t()
+        pthread_sigmask(SIG_BLOCK, nil, &mask)
+        sigdelset(&mask, SIGHUP)
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
         var pid = pid_t()
         let error = posix_spawn(&pid, prefix.first ?? path, &actions, &attributes, &words, &environment)
         guard error == 0 else { throw Failure(operation: "posix_spawn(\(path))", errno: error) }
