@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,17 +59,10 @@ static void limit_files(rlim_t soft) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Executes the descriptor, or the first executable file by the rules of execvp(3). Returns only on failure.
+/// Executes the first executable file by the rules of execvp(3). Returns only on failure.
 static void execute(const cprocess_start *start, volatile struct failure *failure) {
     extern char **environ;
     char *const *environment = start->environment != NULL ? start->environment : environ;
-    if (start->executes_descriptor) {
-        // The interpreter of a script opens /dev/fd/N, so the descriptor stays open.
-        syscall(SYS_execveat, start->descriptor_count - 1, "", start->arguments, environment, AT_EMPTY_PATH);
-        failure->error = errno;
-        failure->file = 0;
-        return;
-    }
     for (int32_t index = 0; start->files[index] != NULL; index++) {
         execve(start->files[index], start->arguments, environment);
         switch (errno) {
@@ -92,7 +86,6 @@ static void execute(const cprocess_start *start, volatile struct failure *failur
 int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
     *failed = -1;
     if (start->descriptors != NULL && start->descriptor_count > CPROCESS_MAX_DESCRIPTORS) { return -EINVAL; }
-    if (start->descriptors == NULL && start->executes_descriptor) { return -EINVAL; }
     volatile struct failure failure = { .error = 0, .file = -1 };
     sigset_t all, before;
     sigfillset(&all);
@@ -107,6 +100,8 @@ int32_t cprocess_spawn(const cprocess_start *start, int32_t *failed) {
         }
         close_files_from((unsigned)count);
         limit_files(start->open_files);
+        // vfork(2) copies the mask.
+        if (start->file_mode_mask >= 0) { umask((mode_t)start->file_mode_mask); }
         reset_signals();
         execute(start, &failure);
         _exit(127);

@@ -102,13 +102,95 @@ struct HookTests {
             while :; do sleep 1; done
             """, ["--exec-timeout", "200ms"])
         #expect(try await hooked.next() == "online")
-        #expect(try await hooked.next().contains("a hook runs for longer than 200ms and is ended"))
+        #expect(try await hooked.next().contains(" runs for longer than 200ms and is ended; next: "))
         try await network.pull()
         #expect(try await hooked.next() == "offline")
         #expect(await hooked.end() == 143)
         // Standard error ends with the last process that has it.
         let rest = await hooked.rest()
         #expect(rest == [])
+    }
+
+    @Test func aStuckReaderDelaysNeitherHooksNorTheEnd() async throws {
+        let network = try await CabledNetwork.online()
+        let (hook, pipe) = (network.marker("hook"), network.marker("pipe"))
+        defer { for file in [hook, pipe] { unlink(file) } }
+        let text = "#!/bin/sh\ntrap 'echo cleaned; exit' TERM\necho $1\n[ $1 = online ] || while :; do sleep 0.05; done\n"
+        try await Child.run(["sh", "-c", "cat >\(hook) && chmod 755 \(hook)"], input: text)
+        // The pipe is full before the first line, and its only reader is the watch itself.
+        let script = """
+            mkfifo \(pipe) && exec 3<>\(pipe) && dd if=/dev/zero bs=65536 count=1 status=none >&3 && \
+            exec "$0" watch --netns \(network.near.name) --exec \(hook) >&3
+            """
+        let watch = try Child(["sh", "-c", script, WatchCommand.path])
+        var lines = watch.errors.makeAsyncIterator()
+        #expect(await lines.next(isolation: #isolation) == "online")
+        try await network.pull()
+        #expect(await lines.next(isolation: #isolation) == "offline")
+        watch.signal(SIGTERM)
+        #expect(await lines.next(isolation: #isolation) == "cleaned")
+        let end = ContinuousClock.now
+        #expect(await watch.exitCode() == 143)
+        // Not only after the time that a hook has, 11 s.
+        #expect(ContinuousClock.now - end < .seconds(3))
+    }
+
+    @Test func theWatchEndsWithItsHook() async throws {
+        let network = try await CabledNetwork.online()
+        let hooked = try await HookedWatch(
+            network, "trap 'sleep 0.3; echo cleaned; exit' TERM; echo up; while :; do sleep 0.05; done")
+        #expect(try await hooked.next() == "up")
+        hooked.watch.child.signal(SIGTERM)
+        while try await hooked.next() != "cleaned" {}
+        let end = ContinuousClock.now
+        #expect(await hooked.watch.child.exitCode() == 143)
+        let took = ContinuousClock.now - end
+        #expect(took < .milliseconds(100) * Machine.slowness, "it took \(took)")
+    }
+
+    @Test func aProcessThatKeepsTheOutputDelaysNothing() async throws {
+        let network = try await CabledNetwork.online()
+        let hooked = try await HookedWatch(network, "[ $1 = offline ] || { sleep 1000 & echo $!; }; echo $1")
+        let daemon = try #require(pid_t(try await hooked.next()))
+        defer { kill(daemon, SIGKILL) }
+        #expect(try await hooked.next() == "online")
+        try await network.pull()
+        #expect(try await hooked.next() == "offline")
+        #expect(await hooked.end() == 143)
+        #expect(kill(daemon, 0) == 0)
+    }
+
+    @Test func aBusyProgramIsStartedAgain() async throws {
+        let network = try await CabledNetwork.online()
+        let hook = network.marker("hook")
+        defer { unlink(hook) }
+        // ETXTBSY (execve(2)) while a process has it open for writing.
+        let writer = try Child([
+            "sh", "-c", "printf '#!/bin/sh\\necho $1\\n' >\(hook) && chmod 755 \(hook) && exec 3>>\(hook) && echo open && exec sleep 1000",
+        ])
+        var ready = writer.lines.makeAsyncIterator()
+        #expect(await ready.next(isolation: #isolation) == "open")
+        let watch = try Child([WatchCommand.path, "watch", "--netns", network.near.name, "--exec", hook])
+        var lines = watch.errors.makeAsyncIterator()
+        let message = try #require(await lines.next(isolation: #isolation))
+        #expect(message.hasSuffix("cannot be started now: Text file busy (errno 26); it is tried again"), "\(message)")
+        writer.signal(SIGKILL)
+        #expect(await lines.next(isolation: #isolation) == "online")
+        watch.signal(SIGTERM)
+        #expect(await watch.exitCode() == 143)
+    }
+
+    @Test func aScriptWithoutItsFirstLineIsNoProgram() async throws {
+        let network = try await CabledNetwork.online()
+        let hook = network.marker("hook")
+        defer { unlink(hook) }
+        try await Child.run(["sh", "-c", "echo 'echo no shell reads this' >\(hook) && chmod 755 \(hook)"])
+        let watch = try Child([WatchCommand.path, "watch", "--netns", network.near.name, "--exec", hook])
+        var lines = watch.errors.makeAsyncIterator()
+        let message = try #require(await lines.next(isolation: #isolation))
+        #expect(message.hasSuffix("cannot be executed: not a program; next: begin a script with a line such as #!/bin/sh"))
+        watch.signal(SIGTERM)
+        #expect(await watch.exitCode() == 143)
     }
 
     @Test func daemonsOfEarlierHooksAreSpared() async throws {

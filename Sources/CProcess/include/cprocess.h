@@ -30,8 +30,8 @@ typedef struct {
     int32_t descriptor_count;
     /// The child's environment, ended by NULL; NULL leaves it the caller's.
     char *_Nullable const *_Nullable environment;
-    /// True to execute the last of the descriptors (execveat(2)); the first of the files is then its name.
-    bool executes_descriptor;
+    /// The child's mask of the modes of new files (umask(2)); -1 leaves it the caller's.
+    int32_t file_mode_mask;
 } cprocess_start;
 
 /// Starts a child with the given descriptors and no other open file. It has an empty signal mask; signals that the caller handles,

@@ -5,10 +5,27 @@ import Synchronization
 /// The programs of hooks.
 package protocol HookPrograms: Sendable {
     /// Returns the names of the programs for one transition, in their order.
-    func names() -> [String]
+    func names() throws(HookProblem) -> [String]
 
     /// Runs a program until it ends; cancellation ends it with all its descendants: SIGTERM, and SIGKILL five seconds later.
-    func run(_ name: String, _ facts: HookFacts) async throws
+    ///
+    /// - Returns: False if there is no such program.
+    /// - Throws: ``HookProblem`` if other users could have changed it, ``ChildFailure`` if it failed.
+    func run(_ name: String, _ facts: HookFacts) async throws -> Bool
+}
+
+/// The last failure of each program: a failure that repeats itself is reported once.
+struct HookReports {
+    private var last: [String: String] = [:]
+
+    /// Returns true for another failure than the last one of a program.
+    mutating func isNew(_ failure: String, of name: String) -> Bool { last.updateValue(failure, forKey: name) != failure }
+
+    /// Forgets the failure of a program, which has succeeded.
+    mutating func forget(_ name: String) { last[name] = nil }
+
+    /// Forgets the failures of all programs but these.
+    mutating func keep(_ names: [String]) { last = last.filter { names.contains($0.key) } }
 }
 
 /// The shell of a ``HookQueue``: follows transitions and runs programs for them.
@@ -16,6 +33,7 @@ package final class HookRunner: Sendable {
     private struct State {
         var queue: HookQueue
         var clocks: [StatusClock]
+        var reports = HookReports()
     }
 
     private let programs: any HookPrograms
@@ -53,9 +71,12 @@ package final class HookRunner: Sendable {
             await self.serve(on: self.clock)
             group.cancelAll()
         }
-        let (count, dropped) = state.withLock { ($0.queue.count, $0.queue.dropped) }
+        let (count, dropped) = state.withLock { ($0.queue.count, $0.queue.counts.dropped) }
         if dropped > 0 { say("\(dropped) of \(count) transitions dropped in all") }
     }
+
+    /// The numbers of programs by their ends.
+    package var counts: HookCounts { state.withLock(\.queue.counts) }
 
     /// Starts no further program, and ends the running one.
     package func stop() {
@@ -82,14 +103,14 @@ package final class HookRunner: Sendable {
         // A stop before the first transition is also a wake-up.
         for await _ in wakeUps {
             repeat {
-                let names = state.withLock(\.queue.needsPrograms) ? programs.names() : nil
+                let names = state.withLock(\.queue.needsPrograms) ? names() : nil
                 let now = start.duration(to: clock.now)
                 for effect in state.withLock({ $0.queue.step(names, at: now) }) {
                     switch effect {
                     case .start(let name, let facts): child = Task { await execute(name, facts) }
-                    case .terminate(let isLate):
+                    case .terminate(let name, let isLate):
                         child?.cancel()
-                        if isLate { say(lateness) }
+                        if isLate { report(lateness(name), of: name) }
                     case .reportDrops(let count): say(Self.dropped(count))
                     }
                 }
@@ -105,20 +126,50 @@ package final class HookRunner: Sendable {
         }
     }
 
-    private func execute(_ name: String, _ facts: HookFacts) async {
-        do {
-            try await programs.run(name, facts)
+    private func names() -> [String] {
+        do throws(HookProblem) {
+            let names = try programs.names()
+            state.withLock { $0.reports.keep(names) }
+            return names
         } catch {
-            // The reason for which this program ended it has a message of its own.
-            if (error as? ChildFailure)?.interruption == nil { say("hook \(quotation(name)): \(ForeignText("\(error)").terminal)") }
+            state.withLock { $0.queue.refuse() }
+            report("\(error)", of: "")
+            return []
         }
-        state.withLock { $0.queue.ended() }
+    }
+
+    private func execute(_ name: String, _ facts: HookFacts) async {
+        let outcome = await outcome(of: name, facts)
+        state.withLock { state in
+            if outcome == .succeeded { state.reports.forget(name) }
+            state.queue.ended(outcome)
+        }
         wakeUp.yield()
     }
 
-    private var lateness: String {
+    private func outcome(of name: String, _ facts: HookFacts) async -> HookQueue.Outcome {
+        do {
+            return try await programs.run(name, facts) ? .succeeded : .skipped
+        } catch let problem as HookProblem {
+            report("\(problem)", of: name)
+            return .refused
+        } catch {
+            let failure = error as? ChildFailure
+            let text = "hook \(quotation(name)): \(ForeignText("\(error)").terminal)"
+            let isPassing = failure?.isPassing == true
+            // The reason for which this program ended it has a message of its own.
+            if failure?.interruption == nil { report(isPassing ? "\(text); it is tried again" : text, of: name) }
+            return isPassing ? .notStarted : .failed
+        }
+    }
+
+    private func report(_ failure: String, of name: String) {
+        if state.withLock({ $0.reports.isNew(failure, of: name) }) { say(failure) }
+    }
+
+    private func lateness(_ name: String) -> String {
         let limit = durationText(state.withLock(\.queue.timeLimit))
-        return "a hook runs for longer than \(limit) and is ended; next: start long work in its background"
+        return "hook \(quotation(name)) runs for longer than \(limit) and is ended; next: start long work in its background"
     }
 
     private static func dropped(_ count: Int) -> String {
@@ -139,24 +190,24 @@ package struct HookProgram: HookPrograms {
 
     package func names() -> [String] { [name.text] }
 
-    package func run(_: String, _ facts: HookFacts) async throws {
+    package func run(_: String, _ facts: HookFacts) async throws -> Bool {
         var start = ProcessStart(words: [name.bytes, Array(facts.status.utf8)])
         start.environment = facts.environment(inherited: ProcessStart.ownEnvironment)
         try await supervisor.runHook(start)
+        return true
     }
 }
 
 extension ChildSupervisor {
-    /// Runs a hook without input, and with standard error as its output, so that it cannot disturb lines of JSON.
+    /// Runs a hook without input.
     ///
-    /// - Parameter file: The descriptor to execute instead of the start's file.
-    package func runHook(_ start: ProcessStart, executing file: Int32? = nil) async throws(ChildFailure) {
+    /// - Parameter output: The descriptor of its output: by default standard error, so that it cannot disturb lines of JSON.
+    package func runHook(_ start: ProcessStart, output: Int32 = STDERR_FILENO) async throws(ChildFailure) {
         let nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)
         guard nothing >= 0 else { throw ChildFailure(cause: .notStarted("/dev/null", errno)) }
         defer { close(nothing) }
         var start = start
-        start.descriptors = [nothing, STDERR_FILENO, STDERR_FILENO] + (file.map { [$0] } ?? [])
-        start.executesDescriptor = file != nil
+        start.descriptors = [nothing, output, output]
         try await ChildCommand(start, supervisor: self).run()
     }
 }

@@ -28,6 +28,8 @@ package final class ChildSupervisor: Sendable {
         var request: Request?
         /// The number of the last cancelled request.
         var cut = 0
+        /// The signal that ends this program.
+        var signal: Int32?
         /// The processes that belong to no running command, with their descendants.
         var others: Set<ProcessEntry.Identity>
         /// The thread that supervises.
@@ -90,6 +92,14 @@ package final class ChildSupervisor: Sendable {
         }
     }
 
+    /// Ends the running command with all its descendants, starts no other one, and then ends this program.
+    ///
+    /// Only with `leavesSignals`. The program has ``Program/timeToEnd`` to end by itself.
+    package func end(with signal: Int32) {
+        state.withLock { $0.signal = signal }
+        wakeUp()
+    }
+
     /// Serves requests until this program ends; call it on the main thread, or with `leavesSignals` on a new one.
     package func supervise() -> Never {
         var set = Self.set([SIGCHLD])
@@ -100,14 +110,25 @@ package final class ChildSupervisor: Sendable {
         let start = ContinuousClock.now
         var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
         var running: Request?
-        while true { takeTurn(&supervision, &running, since: start) }
+        var end: Duration?
+        while true {
+            takeTurn(&supervision, &running, until: end, since: start)
+            guard let signal = state.withLock(\.signal), running == nil else { continue }
+            let now = ContinuousClock.now - start
+            // Threads of the program may be blocked, for example by the reader of their output.
+            if let end, now >= end { _exit(128 + signal) }
+            end = end ?? now + Program.timeToEnd
+        }
     }
 
     /// Waits for a signal or the next step, then handles everything that happened.
     // Inlined into the endless loop, it hangs the optimizer of Swift 6.3.1 (LoopInvariantCodeMotion).
     @inline(never)
-    private func takeTurn(_ supervision: inout ChildSupervision, _ running: inout Request?, since start: ContinuousClock.Instant) {
-        let wait = supervision.nextStep(after: ContinuousClock.now - start).map { $0 - (ContinuousClock.now - start) }
+    private func takeTurn(
+        _ supervision: inout ChildSupervision, _ running: inout Request?, until end: Duration?,
+        since start: ContinuousClock.Instant
+    ) {
+        let wait = (supervision.nextStep(after: ContinuousClock.now - start) ?? end).map { $0 - (ContinuousClock.now - start) }
         let signal = nextSignal(signals + stops + [SIGCHLD], within: wait)
         if signal?.number == SIGTSTP { return HeldSignals.stop() }
         let now = ContinuousClock.now - start
@@ -122,12 +143,12 @@ package final class ChildSupervisor: Sendable {
     }
 
     private func takeRequest(_ supervision: inout ChildSupervision, _ running: inout Request?, at now: Duration) {
-        let (request, cut) = state.withLock { state in
+        let (request, cut, isEnding) = state.withLock { state in
             defer { state.request = nil }
-            return (state.request, state.cut)
+            return (state.request, state.cut, state.signal != nil)
         }
         if let request {
-            if request.number == cut {
+            if request.number == cut || isEnding {
                 request.continuation.resume(returning: .ended(ChildEnd(status: .signaled(SIGTERM), interruption: .timeLimit)))
                 return
             }
@@ -143,7 +164,7 @@ package final class ChildSupervisor: Sendable {
                 request.continuation.resume(returning: .failed(errno: error.number, file: error.file))
             }
         }
-        if let number = running?.number, number == cut { perform(supervision.cut(at: now), &running) }
+        if let number = running?.number, number == cut || isEnding { perform(supervision.cut(at: now), &running) }
     }
 
     private func perform(_ effects: [ChildSupervision.Effect], _ running: inout Request?) {

@@ -11,8 +11,8 @@ package struct ProcessStart: Sendable {
     package var environment: [[UInt8]]?
     /// The descriptors that it gets as 0, 1, 2 and so on; `nil` for the standard ones.
     package var descriptors: [Int32]?
-    /// True to execute the last of the descriptors instead of a file; the first file is then its name in messages.
-    package var executesDescriptor = false
+    /// The mask of the modes of new files (umask(2)); `nil` for this program's.
+    package var fileModeMask: mode_t?
 
     /// Creates it.
     package init(files: [[UInt8]], words: [[UInt8]]) { (self.files, self.words) = (files, words) }
@@ -70,7 +70,7 @@ package struct ProcessStart: Sendable {
                             open_files: UInt64(ProcessSetup.inheritedFileLimit.rlim_cur),
                             descriptors: descriptors == nil ? nil : numbers.baseAddress, descriptor_count: Int32(numbers.count),
                             environment: environment == nil ? nil : variables.baseAddress,
-                            executes_descriptor: executesDescriptor)
+                            file_mode_mask: fileModeMask.map(Int32.init) ?? -1)
                         var failed: Int32 = -1
                         let pid = cprocess_spawn(&start, &failed)
                         return pid > 0 ? .success(pid) : .failure(Failure(number: -pid, file: failed < 0 ? nil : Int(failed)))

@@ -98,7 +98,11 @@ package enum ProcessTable {
 
 /// Returns the names in a directory, `.` and `..` among them; `nil` if it cannot be read (readdir(3)).
 package func namesInDirectory(_ path: String) -> [String]? {
-    guard let directory = opendir(path) else { return nil }
+    opendir(path).map(namesInDirectory)
+}
+
+/// Returns the names in an open directory, `.` and `..` among them, and closes it.
+func namesInDirectory(_ directory: OpaquePointer) -> [String] {
     defer { closedir(directory) }
     var names: [String] = []
     while let item = readdir(directory) {

@@ -7,6 +7,9 @@ package enum Program {
     /// The version of the commands.
     package static let version = "0.1.0"
 
+    /// The time that a command has after a signal, or after the end of its child.
+    package static let timeToEnd = Duration.milliseconds(100)
+
     /// Prepares the process, then parses the command line and runs its command.
     ///
     /// Runs synchronously: a namespace must be entered while there is only one thread.
@@ -53,8 +56,10 @@ package enum Program {
     /// - Parameters:
     ///   - others: Further signals for the stream, which end nothing; see ``HeldSignals/init(alsoTaking:)``.
     ///   - limit: The time that `body` has after the signal.
+    ///   - supervisor: Ends its command after the signal, also if no thread is left for `body`; `body` then has more time.
     package static func run(
-        in namespace: String?, alsoTaking others: [Int32] = [], endingWithin limit: Duration = .milliseconds(100),
+        in namespace: String?, alsoTaking others: [Int32] = [], endingWithin limit: Duration = timeToEnd,
+        supervisor: ChildSupervisor? = nil,
         _ body: @escaping @Sendable (_ interruption: AsyncStream<Int32>) async -> ExitStatus
     ) -> Never {
         enter(namespace)
@@ -66,7 +71,8 @@ package enum Program {
             exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
         repeat { interrupt.yield(signals.next()) } while HeldSignals.last == nil
-        signals.waitForAnother(atMost: limit)
+        supervisor?.end(with: HeldSignals.last ?? SIGTERM)
+        signals.waitForAnother(atMost: supervisor == nil ? limit : max(limit, ChildSupervision.patience + .seconds(1)))
         StatusLine.hide()
         _exit(128 + (HeldSignals.last ?? SIGTERM))
     }

@@ -26,6 +26,8 @@ struct MetricsText {
     var health: MonitorHealth
     /// The queue; `nil` if none is shown.
     var queue: QueueSnapshot?
+    /// The ends of hooks; `nil` if none run.
+    var hooks: HookCounts?
     var service: Service
 
     /// A metric of the text: its name, type and help, and its samples.
@@ -51,7 +53,7 @@ struct MetricsText {
 
     /// The text.
     var text: String {
-        (scopes + monitor + jobs + serviceMetrics).filter { !$0.samples.isEmpty }.map(\.text).joined()
+        (scopes + monitor + jobs + hookMetrics + serviceMetrics).filter { !$0.samples.isEmpty }.map(\.text).joined()
     }
 
     // MARK: - Metrics
@@ -130,6 +132,16 @@ struct MetricsText {
                     samples: DurableJob.State.allCases.map { ([("state", $0.rawValue)], "\(queue.counts[$0] ?? 0)") }))
         }
         return metrics
+    }
+
+    private var hookMetrics: [Metric] {
+        guard let hooks else { return [] }
+        return [
+            Metric(
+                name: "reachability_hooks_total", kind: .counter,
+                help: "The hooks by their ends. For dropped: the changes that a newer one replaced while a hook ran.",
+                samples: hooks.byOutcome.map { ([("outcome", $0)], "\($1)") })
+        ]
     }
 
     private var serviceMetrics: [Metric] {

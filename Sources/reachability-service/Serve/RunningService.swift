@@ -21,7 +21,13 @@ struct RunningService: Sendable {
 
     /// Serves until the stream has an element.
     func run(until interruption: AsyncStream<Int32>) async -> End {
-        await withTaskGroup(of: End.self) { group in
+        let hooks = session.hooks?.runner
+        let hooking = hooks.map { hooks in
+            // Subscribed before the monitor runs.
+            let streams = session.scopes.map { session.monitor.transitions(to: $0) }
+            return Task { await hooks.run(following: streams) }
+        }
+        let end = await withTaskGroup(of: End.self) { group in
             let readiness = Readiness(address, say)
             group.addTask { .monitorEnded(await session.run { await readiness.noteVerdict() }) }
             group.addTask { await serve { await readiness.noteListening(port: $0) } }
@@ -30,12 +36,15 @@ struct RunningService: Sendable {
                 return .interrupted
             }
             let end = await group.next() ?? .interrupted
+            hooks?.stop()
             // Before the tasks end: a signal leaves little time (``Program``), and open streams take some of it.
             await session.close()
             if case .socket(let path) = address { unlink(path) }
             group.cancelAll()
             return end
         }
+        await hooking?.value
+        return end
     }
 
     private func serve(_ onListening: @escaping @Sendable (Int?) async -> Void) async -> End {
@@ -88,21 +97,23 @@ struct ServiceLimits: Hashable {
     /// - Parameters:
     ///   - files: The limit of open files (RLIMIT_NOFILE).
     ///   - open: The number of open files.
-    init(files: Int, open: Int) {
+    ///   - runsHooks: True if hooks run.
+    init(files: Int, open: Int, runsHooks: Bool = false) {
         // The monitor opens 11, the event loop 4 and the queue's store 9. The rest is for name lookups, libdispatch
         // (``StartConditions``) and connections that are just closing.
-        let reserve = 32
+        // The start of a hook opens 4, and 3 more in the child.
+        let reserve = runsHooks ? 40 : 32
         connections = min(512, max(4, files - open - reserve))
         // Some connections are left for those that ask for documents.
         readers = max(1, connections - max(2, connections / 4))
     }
 
     /// The limits for this process.
-    static var ofThisProcess: ServiceLimits {
+    static func ofThisProcess(runsHooks: Bool) -> ServiceLimits {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let open = (0..<Int32(1024)).count { fcntl($0, F_GETFD) >= 0 }
-        return ServiceLimits(files: Int(clamping: limit.rlim_cur), open: open)
+        return ServiceLimits(files: Int(clamping: limit.rlim_cur), open: open, runsHooks: runsHooks)
     }
 }
 #endif

@@ -17,6 +17,7 @@ struct ServeCommand: ParsableCommand {
               reachability-watch serve
               reachability-watch serve --to internet --to nas.local --listen 127.0.0.1:9000
               reachability-watch serve --listen unix:/run/user/1000/reach.sock
+              reachability-watch serve --hooks /etc/reachability/hooks.d
               curl -s http://127.0.0.1:8787/status
               curl -sN http://127.0.0.1:8787/events
 
@@ -32,7 +33,8 @@ struct ServeCommand: ParsableCommand {
             EXIT CODES
               64  usage                    73  cannot listen there, or no history can be created there
               65  not a history            74  reading or writing failed
-              69  netlink not available    77  the history is not yours, or others may write it
+              66  no directory of hooks    77  the history is not yours, or others may write it or the hooks
+              69  netlink not available
             """)
 
     @Option(
@@ -53,14 +55,27 @@ struct ServeCommand: ParsableCommand {
         help: ArgumentHelp("Show this queue, or none. Default: the queue of this user, if there is one.", valueName: "path|none"))
     var store: String?
 
+    @OptionGroup var hooks: ServeHookOptions
+
     func validate() throws {
         if history == "" || store == "" { throw ValidationError("--history and --store may not be empty; next: write none") }
     }
 
     func run() {
-        Program.run(in: target.namespacePath) { [self] interruption in
+        if hooks.hooks == nil { run(nil) }
+        // Two functions: the optimizer of Swift 6.3.1 fails on a single one (CopyPropagation reports an ownership error).
+        switch Result(catching: { () throws(ReachabilityError) in
+            try ChildSupervisor(leavesSignals: true, say: DescriptorOutput.printMessage)
+        }) {
+        case .success(let supervisor): run(supervisor)
+        case .failure(let error): Program.end(with: error)
+        }
+    }
+
+    private func run(_ supervisor: ChildSupervisor?) -> Never {
+        Program.run(in: target.namespacePath, supervisor: supervisor) { [self] interruption in
             do throws(ServeFailure) {
-                return try await serve(until: interruption)
+                return try await serve(until: interruption, supervisor)
             } catch {
                 DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
                 return error.status
@@ -69,16 +84,24 @@ struct ServeCommand: ParsableCommand {
     }
 
     #if Service
-    private func serve(until interruption: AsyncStream<Int32>) async throws(ServeFailure) -> ExitStatus {
+    private func serve(
+        until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
+    ) async throws(ServeFailure) -> ExitStatus {
         // Everything that the service creates is its user's alone.
-        umask(0o077)
+        let mask = umask(0o077)
+        var served: ServeHooks?
+        if let supervisor {
+            served = try ServeHooks(
+                hooks, scopes: target.scopes, supervisor: supervisor, fileModeMask: mask, say: DescriptorOutput.printMessage)
+        }
         let history = try keptHistory()
         try await history.open()
         if case .socket(let path) = listen { try SocketFile(path: path).prepare() }
         let monitor = ReachabilityMonitor()
-        let limits = ServiceLimits.ofThisProcess
+        let limits = ServiceLimits.ofThisProcess(runsHooks: served != nil)
         let session = ServeSession(
-            monitor, scopes: target.scopes, history: history, queue: queueView(monitor), maxReaders: limits.readers)
+            monitor, scopes: target.scopes, history: history, queue: queueView(monitor), hooks: served,
+            maxReaders: limits.readers)
         let service = RunningService(session: session, address: listen, maxConnections: limits.connections)
         switch await service.run(until: interruption) {
         case .interrupted: return .yes
@@ -87,7 +110,9 @@ struct ServeCommand: ParsableCommand {
         }
     }
     #else
-    private func serve(until interruption: AsyncStream<Int32>) async throws(ServeFailure) -> ExitStatus {
+    private func serve(
+        until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
+    ) async throws(ServeFailure) -> ExitStatus {
         throw ServeFailure(
             .unavailable, "this build cannot serve; next: build it with `swift build --traits Service`")
     }

@@ -33,6 +33,8 @@ struct ServeSession: Sendable {
     let scopes: [Scope]
     let feed: EventFeed
     let history: History
+    /// The hooks; `nil` for none.
+    let hooks: ServeHooks?
     private let queue: QueueView?
     private let clock: ServiceClock
     private let started: Duration
@@ -42,12 +44,14 @@ struct ServeSession: Sendable {
 
     /// - Parameters:
     ///   - queue: The queue to show; `nil` for none.
+    ///   - hooks: The hooks, which the caller runs; `nil` for none.
     ///   - maxReaders: The number of readers of `/events`.
     init(
-        _ monitor: ReachabilityMonitor, scopes: [Scope], history: History, queue: QueueView? = nil, maxReaders: Int = 256,
-        clock: ServiceClock = .kernel
+        _ monitor: ReachabilityMonitor, scopes: [Scope], history: History, queue: QueueView? = nil, hooks: ServeHooks? = nil,
+        maxReaders: Int = 256, clock: ServiceClock = .kernel
     ) {
         (self.monitor, self.scopes, self.history, self.queue, self.clock) = (monitor, scopes, history, queue, clock)
+        self.hooks = hooks
         started = clock.wallTime()
         // Two runs of the same microsecond are of different processes.
         let run = hexadecimal(UInt64(max(0, Int64(clamping: started.attoseconds / 1_000_000_000_000))), digits: 1)
@@ -148,7 +152,7 @@ extension ServeSession {
                 refusedConnections: refused, writesHistory: history.isKept ? problem == nil : nil)
             return MetricsText(
                 version: Program.version, started: started, now: clock.bootTime(), records: await feed.records,
-                health: monitor.health, queue: await queue?.snapshot(), service: service
+                health: monitor.health, queue: await queue?.snapshot(), hooks: hooks?.runner.counts, service: service
             ).text
         }
     }
@@ -163,7 +167,8 @@ extension ServeSession {
             let explanations = (try? monitor.explanations(of: scopes, within: .seconds(1))) ?? []
             return StatusDocument(
                 now: clock.wallTime(), service: service, records: await feed.records, explanations: explanations,
-                health: monitor.health, queue: await queue?.snapshot()
+                health: monitor.health, queue: await queue?.snapshot(),
+                hooks: hooks.map { .init(directory: $0.directory, counts: $0.runner.counts) }
             ).json.description + "\n"
         }
     }

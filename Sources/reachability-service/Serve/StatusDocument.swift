@@ -28,6 +28,15 @@ struct StatusDocument {
     var health: MonitorHealth
     /// The queue; `nil` if none is shown.
     var queue: QueueSnapshot?
+    /// The hooks; `nil` if none run.
+    var hooks: Hooks?
+
+    /// The hooks of the service.
+    struct Hooks: Hashable {
+        /// The path of their directory.
+        var directory: String
+        var counts: HookCounts
+    }
 
     /// The document, with the keys of docs/json.md.
     var json: JSONValue {
@@ -35,6 +44,7 @@ struct StatusDocument {
             .init("time", .wallTime(now)), .init("version", .string(service.version)), .init("host", .string(service.host)),
             .init("started", .wallTime(service.started)), .init("scopes", .array(records.map(scope))),
             .init("health", Self.health(health)), .init("queue", queue?.json ?? .null),
+            .init("hooks", hooks.map(Self.hooks) ?? .null),
             .init(
                 "history",
                 .object([.init("file", .optional(service.history)), .init("problem", .optional(service.historyProblem))])),
@@ -55,6 +65,11 @@ struct StatusDocument {
             .init("chain", explanation.map { EvidenceChain($0).json } ?? .array([])),
             .init("explain", explanation.map(JSONValue.explanation) ?? .null),
         ])
+    }
+
+    private static func hooks(_ hooks: Hooks) -> JSONValue {
+        .object(
+            [.init("directory", .string(hooks.directory))] + hooks.counts.byOutcome.map { .init($0, .integer($1)) })
     }
 
     private static func health(_ health: MonitorHealth) -> JSONValue {

@@ -66,8 +66,7 @@ struct WatchCommand: ParsableCommand {
                 return Program.report(await session.run())
             }
         }
-        let grace: Duration = supervisor == nil ? .milliseconds(100) : Self.endOfHooks
-        Program.run(in: target.namespacePath, alsoTaking: signals, endingWithin: grace) { [self] signals in
+        Program.run(in: target.namespacePath, alsoTaking: signals, supervisor: supervisor) { [self] signals in
             await watch(display, supervisor, until: signals)
         }
     }

@@ -3,9 +3,6 @@ import Glibc
 import Reachability
 
 extension WatchCommand {
-    /// The time that the last hook and its processes have after a signal to this program.
-    static let endOfHooks = ChildSupervision.patience + .seconds(1)
-
     /// Returns the supervisor of a program for each transition; ends the process if the program cannot be executed.
     ///
     /// Call it before any other thread exists.

@@ -1,3 +1,4 @@
+import CommandKit
 import Reachability
 import ReachableJobs
 import Testing
@@ -5,10 +6,12 @@ import Testing
 @testable import reachability_service
 
 struct MetricsTextTests {
-    private static func metrics(_ records: [ScopeRecord], queue: QueueSnapshot? = nil) -> MetricsText {
+    private static func metrics(
+        _ records: [ScopeRecord], queue: QueueSnapshot? = nil, hooks: HookCounts? = nil
+    ) -> MetricsText {
         MetricsText(
             version: "0.1.0", started: .seconds(1_767_225_600), now: BootInstant(sinceBoot: .milliseconds(5500)), records: records,
-            health: MonitorHealth(), queue: queue, service: MetricsText.Service(readers: 2, writesHistory: true))
+            health: MonitorHealth(), queue: queue, hooks: hooks, service: MetricsText.Service(readers: 2, writesHistory: true))
     }
 
     /// The names with their sets of labels, in the order of their values.
@@ -43,7 +46,7 @@ struct MetricsTextTests {
         ] {
             #expect(text.split(separator: "\n").contains(Substring(line)), "\(line)")
         }
-        #expect(text.hasSuffix("\n") && !text.contains("queue"))
+        #expect(text.hasSuffix("\n") && !text.contains("queue") && !text.contains("hooks"))
     }
 
     @Test func eachMetricHasOneSetOfLabelsHelpAndType() {
@@ -53,7 +56,7 @@ struct MetricsTextTests {
         ]
         var queue = QueueSnapshot(store: "/q/queue.db")
         queue.counts = [.available: 3]
-        let text = Self.metrics(records, queue: queue).text
+        let text = Self.metrics(records, queue: queue, hooks: HookCounts()).text
         let series = Self.series(text)
         #expect(series.count > 20 && series.values.allSatisfy { $0.count == 1 }, "\(series)")
         for name in series.keys {
@@ -71,6 +74,16 @@ struct MetricsTextTests {
         queue.problem = "locked"
         let text = Self.metrics([], queue: queue).text
         #expect(text.contains("reachability_queue_readable 0\n") && !text.contains("reachability_queue_jobs"))
+    }
+
+    @Test func hooksAreCountedByTheirEnds() {
+        var hooks = HookCounts()
+        (hooks.succeeded, hooks.failed, hooks.timedOut, hooks.dropped, hooks.refused) = (1, 2, 3, 4, 5)
+        let lines = Self.metrics([], hooks: hooks).text.split(separator: "\n").filter { $0.hasPrefix("reachability_hooks_total") }
+        #expect(
+            lines == [("succeeded", 1), ("failed", 2), ("timedOut", 3), ("dropped", 4), ("refused", 5)].map { outcome, count in
+                "reachability_hooks_total{outcome=\"\(outcome)\"} \(count)"
+            })
     }
 
     @Test func labelsAreEscaped() {

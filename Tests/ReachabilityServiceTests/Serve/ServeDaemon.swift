@@ -7,7 +7,8 @@ final class ServeDaemon {
     let directory = "/tmp/reachability-serve-program-\(getpid())-\(UInt64.random(in: 0 ... .max))"
     private let process = Process()
     private let errors = Pipe()
-    private var lines: [String] = []
+    /// The lines of standard error so far.
+    private(set) var messages: [String] = []
 
     init() throws { try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false) }
 
@@ -50,19 +51,38 @@ final class ServeDaemon {
         try process.run()
     }
 
-    /// Returns the place where it serves; `nil` if it ends instead.
-    func url() -> String? {
-        var text = ""
-        while let byte = try? errors.fileHandleForReading.read(upToCount: 1), !byte.isEmpty {
-            text += String(decoding: byte, as: UTF8.self)
-            guard text.hasSuffix("\n") else { continue }
-            let line = text.dropLast()
-            lines.append(String(line))
-            if let range = line.range(of: "serving on ") { return String(line[range.upperBound...]) }
-            text = ""
+    /// Returns the next line of standard error; `nil` at its end.
+    func nextLine() -> String? {
+        var text: [UInt8] = []
+        while let byte = try? errors.fileHandleForReading.read(upToCount: 1)?.first {
+            guard byte == UInt8(ascii: "\n") else {
+                text.append(byte)
+                continue
+            }
+            let line = String(decoding: text, as: UTF8.self)
+            messages.append(line)
+            return line
         }
         return nil
     }
+
+    /// Returns the place where it serves; `nil` if it ends instead.
+    func url() -> String? {
+        while let line = nextLine() {
+            if let range = line.range(of: "serving on ") { return String(line[range.upperBound...]) }
+        }
+        return nil
+    }
+
+    /// Reads lines up to the one with a text; returns it, `nil` if there is none.
+    func line(with text: String) -> String? {
+        while let line = nextLine() {
+            if line.contains(text) { return line }
+        }
+        return nil
+    }
+
+    var pid: pid_t { process.processIdentifier }
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
@@ -70,7 +90,7 @@ final class ServeDaemon {
     func end() -> (code: Int32, messages: [String]) {
         while url() != nil {}
         process.waitUntilExit()
-        return (process.terminationStatus, lines)
+        return (process.terminationStatus, messages)
     }
 }
 #endif

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 import TestTraits
 import Testing
 
@@ -10,12 +9,27 @@ import Testing
     private let folder = Folder()
 
     private func directory(_ path: String? = nil, owners: Set<uid_t> = [0, geteuid()]) -> HookDirectory {
-        HookDirectory(Array((path ?? folder.path).utf8), owners: owners, say: { _ in }, execute: { _, _ in })
+        HookDirectory(Array((path ?? folder.path).utf8), files: TrustedFiles(owners: owners), execute: { _, _ in })
     }
 
-    private func problems(_ name: String) -> [String] {
-        directory().scan().problems.map(\.description).filter { $0.contains(name) }
+    /// The names of the hooks that may run, and the problems of the others or of the directory.
+    private func scan(_ directory: HookDirectory) -> (names: [String], problems: [String]) {
+        var (names, problems): ([String], [String]) = ([], [])
+        do throws(HookProblem) {
+            for name in try directory.names() {
+                do throws(HookProblem) {
+                    if try directory.hasProgram(name) { names.append(name) }
+                } catch {
+                    problems.append(error.description)
+                }
+            }
+        } catch {
+            problems.append(error.description)
+        }
+        return (names, problems)
     }
+
+    private func problems(_ name: String) -> [String] { scan(directory()).problems.filter { $0.contains(name) } }
 
     @Test func executableFilesComeInTheOrderOfTheirNames() throws {
         for name in ["b", "10-a.sh", "Z_2", "2"] { try folder.write(name) }
@@ -25,7 +39,7 @@ import Testing
         }
         #expect(mkdir("\(folder.path)/folder", 0o755) == 0)
         #expect(mkfifo("\(folder.path)/fifo", 0o755) == 0)
-        let (names, problems) = directory().scan()
+        let (names, problems) = scan(directory())
         #expect(names == ["10-a.sh", "2", "Z_2", "b"])
         #expect(problems.isEmpty)
     }
@@ -34,7 +48,7 @@ import Testing
     func filesThatOthersWriteAreRefused(mode: mode_t) throws {
         try folder.write("good")
         try folder.write("bad", mode: mode)
-        #expect(directory().scan().names == ["good"])
+        #expect(scan(directory()).names == ["good"])
         #expect(problems("/bad ") == ["the hook \(folder.path)/bad can be written by other users; next: chmod go-w"])
     }
 
@@ -48,105 +62,145 @@ import Testing
     func directoriesThatOthersWriteAreRefused(mode: mode_t) throws {
         try folder.write("good")
         chmod(folder.path, mode)
-        let (names, problems) = directory().scan()
+        let (names, problems) = scan(directory())
         #expect(names.isEmpty)
-        #expect(problems.map(\.description) == ["the directory \(folder.path) can be written by other users; next: chmod go-w"])
+        #expect(problems == ["the directory \(folder.path) can be written by other users; next: chmod go-w"])
     }
 
     @Test func directoriesOfOtherUsersAreRefused() throws {
         try folder.write("good")
-        let (names, problems) = directory(owners: [geteuid() + 1]).scan()
+        let (names, problems) = scan(directory(owners: [geteuid() + 1]))
         #expect(names.isEmpty)
-        #expect(problems.map(\.description).first?.hasPrefix("the directory \(folder.path) belongs to user \(geteuid()), ") == true)
+        #expect(problems.first?.hasPrefix("the directory \(folder.path) belongs to user \(geteuid()), ") == true)
     }
 
     @Test(.enabled(if: geteuid() == 0)) func filesOfOtherUsersAreRefused() throws {
         try folder.write("bad")
         // A user namespace may map only one user.
         guard chown("\(folder.path)/bad", 1, 1) == 0 else { return }
-        #expect(directory().scan().names.isEmpty)
+        #expect(scan(directory()).names.isEmpty)
         #expect(problems("/bad ").first?.contains("belongs to user 1, who could change it; next: ") == true)
     }
 
-    @Test func linksStayInTheDirectory() throws {
-        try folder.write("target", mode: 0o755)
-        try folder.write("loose", mode: 0o777)
+    @Test func linksCountAsTheirTargets() throws {
+        let other = Folder()
+        try other.write("outside")
+        try other.write("slack", mode: 0o777)
+        try folder.write("target")
         let links = [
-            ("inside", "target"), ("outside", "/bin/true"), ("above", "../target"), ("up", ".."), ("masked", "/dev/null"),
-            ("gone", "nothing"), ("twice", "inside"), ("slack", "loose"),
+            ("absolute", "\(other.path)/outside"), ("relative", "../\(other.name)/outside"), ("inside", "target"),
+            ("twice", "./inside"), ("slack", "\(other.path)/slack"), ("masked", "/dev/null"), ("gone", "nothing"), ("up", ".."),
+            ("loop", "loop"),
         ]
         for (name, target) in links { #expect(symlink(target, "\(folder.path)/\(name)") == 0) }
-        #expect(directory().scan().names == ["inside", "target"])
-        for name in ["outside", "above", "up"] {
-            #expect(problems("/\(name) ").first?.contains("is a link that leads out of the directory; next: ") == true, "\(name)")
+        #expect(scan(directory()).names == ["absolute", "inside", "relative", "target", "twice"])
+        #expect(problems("/slack ") == ["the hook \(folder.path)/slack can be written by other users; next: chmod go-w"])
+        #expect(problems("/loop ").first?.contains("Too many levels of symbolic links") == true)
+        #expect(scan(directory()).problems.count == 2)
+        // A directory that others can write, although its file is not.
+        chmod(other.path, 0o777)
+        #expect(scan(directory()).names == ["inside", "target", "twice"])
+        #expect(
+            problems("/absolute ") == [
+                "the hook \(folder.path)/absolute is in \(other.path), which can be written by other users; next: chmod go-w"
+            ])
+        // With the sticky bit they cannot replace it.
+        chmod(other.path, 0o1777)
+        #expect(scan(directory()).names == ["absolute", "inside", "relative", "target", "twice"])
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func linksOfOtherUsersAreNotFollowedInOpenDirectories() throws {
+        let other = Folder()
+        try other.write("outside")
+        #expect(symlink("outside", "\(other.path)/link") == 0 && symlink("\(other.path)/link", "\(folder.path)/hook") == 0)
+        chmod(other.path, 0o1777)
+        #expect(scan(directory()).names == ["hook"])
+        guard lchown("\(other.path)/link", 1, 1) == 0 else { return }
+        #expect(scan(directory()).names.isEmpty)
+        #expect(problems("/hook ").first?.contains(" is reached through a link of user 1 ") == true)
+        // In a directory of the owners, a link is what they have put there.
+        chmod(other.path, 0o755)
+        #expect(scan(directory()).names == ["hook"])
+    }
+
+    @Test func theWayToTheDirectoryCounts() throws {
+        let path = "\(folder.path)/a/b"
+        #expect(mkdir("\(folder.path)/a", 0o755) == 0 && mkdir(path, 0o755) == 0)
+        try folder.write("a/b/hook")
+        #expect(symlink("a", "\(folder.path)/link") == 0)
+        for path in [path, "\(folder.path)/link/./b/", "\(path)/../b"] { #expect(scan(directory(path)).names == ["hook"]) }
+        chmod("\(folder.path)/a", 0o775)
+        for path in [path, "\(folder.path)/link/b"] {
+            let (names, problems) = scan(directory(path))
+            #expect(names.isEmpty)
+            #expect(
+                problems == [
+                    "the directory \(quotation(path)) is in \(folder.path)/a, which can be written by other users; next: chmod go-w"
+                ])
         }
-        #expect(problems("/twice ").first?.contains("is a link to a link; next: ") == true)
-        #expect(problems("/slack ").count == 1 && problems("masked").isEmpty && problems("gone").isEmpty)
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func aDirectoryOfAnotherUserOnTheWayIsRefused() throws {
+        let path = "\(folder.path)/a/b"
+        #expect(mkdir("\(folder.path)/a", 0o755) == 0 && mkdir(path, 0o755) == 0)
+        try folder.write("a/b/hook")
+        guard chown("\(folder.path)/a", 1, 1) == 0 else { return }
+        #expect(scan(directory(path)).names.isEmpty)
+        #expect(scan(directory(path)).problems.first?.contains(" belongs to user 1, who could replace it; next: ") == true)
     }
 
     @Test func aMissingDirectoryIsAProblem() {
         let path = "\(folder.path)/nothing"
-        let (names, problems) = directory(path).scan()
+        let (names, problems) = scan(directory(path))
         #expect(names.isEmpty)
         #expect(
-            problems.map(\.description) == [
-                "the directory \(path) cannot be read: No such file or directory; next: create it, or correct the path"
+            problems == [
+                "the directory \(path) cannot be read: No such file or directory; "
+                    + "next: create it, or correct the path or its permissions"
             ])
-        let file = directory("/etc/passwd").scan()
-        #expect(file.problems.first?.description.contains("Not a directory") == true)
+        #expect(scan(directory("/etc/passwd")).problems.first?.contains("Not a directory") == true)
+        #expect(scan(directory("/etc/passwd/x")).problems.first?.contains("Not a directory") == true)
     }
 
-    @Test func aFileIsCheckedAgainBeforeItsStart() throws {
+    @Test func aFileIsCheckedAgainBeforeItsStart() async throws {
         try folder.write("hook")
         let directory = directory()
-        #expect(directory.scan().names == ["hook"])
+        #expect(try await directory.run("hook", .numbered(0)))
         chmod("\(folder.path)/hook", 0o777)
-        #expect(throws: HookProblem.self) { try directory.open("hook") }
+        await #expect(throws: HookProblem.self) { try await directory.run("hook", .numbered(0)) }
         chmod("\(folder.path)/hook", 0o644)
-        #expect(try directory.open("hook") == nil)
+        #expect(try await !directory.run("hook", .numbered(0)))
         unlink("\(folder.path)/hook")
-        #expect(try directory.open("hook") == nil)
+        #expect(try await !directory.run("hook", .numbered(0)))
     }
 
-    @Test func problemsAreReportedOnce() throws {
-        let messages = Mutex<[String]>([])
-        try folder.write("bad", mode: 0o777)
-        let directory = HookDirectory(
-            Array(folder.path.utf8), say: { text in messages.withLock { $0.append(text) } }, execute: { _, _ in })
-        for _ in 1...3 { #expect(directory.names().isEmpty) }
-        #expect(messages.withLock(\.count) == 1)
-        chmod("\(folder.path)/bad", 0o755)
-        #expect(directory.names() == ["bad"])
-        chmod("\(folder.path)/bad", 0o777)
-        #expect(directory.names().isEmpty)
-        #expect(messages.withLock(\.count) == 2)
+    @Test func aHookKnowsItsPath() async throws {
+        try folder.write("hook", text: "#!/bin/sh\necho \"$0 $# $1 $REACHABILITY_STATUS $REACHABILITY_HOOK\"")
+        #expect(try await output() == "\(folder.path)/hook 1 offline offline \(folder.path)/hook")
     }
 
-    @Test func theCheckedFileIsExecuted() async throws {
-        try folder.write("hook", text: "#!/bin/sh\necho \"checked $# $1 $REACHABILITY_STATUS $REACHABILITY_HOOK\"")
-        try folder.write("other", text: "#!/bin/sh\necho replaced")
-        let path = folder.path
-        let output = try await output { #expect(rename("\(path)/other", "\(path)/hook") == 0) }
-        #expect(output == "checked 1 offline offline \(path)/hook")
-    }
-
-    @Test func aScriptWithoutInterpreterIsNamed() async throws {
-        try folder.write("hook", text: "#!/no/such/shell")
-        let failure = await #expect(throws: ChildFailure.self) { try await output {} }
-        let reason = "the interpreter in its first line is missing; next: correct that line"
+    @Test(arguments: [
+        ("#!/no/such/shell", "the interpreter in its first line is missing; next: correct that line"),
+        ("echo no shell reads this", "not a program; next: begin a script with a line such as #!/bin/sh"),
+    ])
+    func filesThatAreNoProgramsAreNamed(text: String, reason: String) async throws {
+        try folder.write("hook", text: text)
+        let failure = await #expect(throws: ChildFailure.self) { try await output() }
         #expect(failure?.description == "\(folder.path)/hook cannot be executed: \(reason)")
     }
 
+    @Test func theModesOfNewFilesAreThoseOfTheUser() async throws {
+        try folder.write("hook", text: "#!/bin/sh\numask")
+        #expect(try await output(fileModeMask: 0o027) == "0027")
+    }
+
     /// Runs the hook and returns the line that it writes.
-    ///
-    /// - Parameter change: A change of the directory after the check.
-    private func output(after change: @escaping @Sendable () -> Void) async throws -> String {
+    private func output(fileModeMask: mode_t? = nil) async throws -> String {
         let pipe = try Pipe()
-        let execute: HookDirectory.Execution = { start, file throws(ChildFailure) in
-            change()
+        let execute: HookDirectory.Execution = { _, start throws(ChildFailure) in
             var start = start
-            start.descriptors = [STDIN_FILENO, pipe.writeEnd, STDERR_FILENO, file]
-            start.executesDescriptor = true
+            start.descriptors = [STDIN_FILENO, pipe.writeEnd, STDERR_FILENO]
+            start.fileModeMask = fileModeMask
             switch start.spawn(hasOwnGroup: true) {
             case .success(let pid):
                 var status: Int32 = 0
@@ -155,7 +209,7 @@ import Testing
                 throw ChildFailure(cause: .starting(start.words[0], failure.file.map { start.files[$0] }, failure.number))
             }
         }
-        try await HookDirectory(Array(folder.path.utf8), say: { _ in }, execute: execute).run("hook", .numbered(0))
+        _ = try await HookDirectory(Array(folder.path.utf8), execute: execute).run("hook", .numbered(0))
         pipe.closeWriteEnd()
         return pipe.readLine()
     }
@@ -164,6 +218,8 @@ import Testing
 /// A temporary directory of this user.
 private final class Folder: Sendable {
     let path: String
+
+    var name: Substring { path.dropFirst("/tmp/".count) }
 
     init() {
         path = "/tmp/reachability-watch-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"

@@ -87,7 +87,7 @@ struct HookRunnerTests {
         _ = await hooks.next()
         #expect(try await clock.nextSleep().offset == .seconds(30))
         clock.advance(by: .seconds(30))
-        #expect(await messages.next() == "a hook runs for longer than 30s and is ended; next: start long work in its background")
+        #expect(await messages.next() == "hook fake runs for longer than 30s and is ended; next: start long work in its background")
         #expect(await hooks.ends.first { _ in true } == true)
         try network.pull("eth0")
         #expect(await hooks.next().status == "offline")
@@ -125,6 +125,61 @@ struct HookRunnerTests {
         #expect(await end == .done)
     }
 
+    @Test func aFailureThatRepeatsItselfIsReportedOnce() async throws {
+        let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
+        async let end = session().run(until: signals)
+        let failures: [ChildFailure?] = [.exited(3), .exited(3), .exited(4), nil, .exited(4)].map { $0.map(ChildFailure.init) }
+        for (number, failure) in failures.enumerated() {
+            _ = await hooks.next()
+            hooks.failure.withLock { $0 = failure }
+            hooks.finish()
+            try number.isMultiple(of: 2) ? network.pull("eth0") : network.plug("eth0")
+        }
+        // The end of the last one is known once the next one starts.
+        _ = await hooks.next()
+        #expect(messages.lines == [3, 4, 4].map { "hook fake: exit code \($0)" })
+        signal.yield(15)
+        #expect(await end == .done)
+    }
+
+    @Test func aRefusedDirectoryIsReadAgainAtTheNextChange() async throws {
+        hooks.problem.withLock { $0 = HookProblem(description: "no such directory", isMissing: true) }
+        let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
+        let session = session()
+        async let end = session.run(until: signals)
+        #expect(await messages.next() == "no such directory")
+        hooks.problem.withLock { $0 = nil }
+        try network.pull("eth0")
+        #expect(await hooks.next().status == "offline")
+        hooks.failure.withLock { $0 = HookProblem(description: "fake can be written by other users") }
+        hooks.finish()
+        #expect(await messages.next() == "fake can be written by other users")
+        signal.yield(15)
+        #expect(await end == .done)
+        #expect(session.hooks?.counts.refused == 2)
+    }
+
+    @Test func aProgramThatCannotBeStartedNowIsStartedAgain() async throws {
+        hooks.failure.withLock { $0 = ChildFailure(cause: .notStarted("fake", 11)) }
+        let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
+        let session = session()
+        async let end = session.run(until: signals)
+        _ = await hooks.next()
+        #expect(try await clock.nextSleep().offset == .seconds(30))
+        hooks.finish()
+        #expect(
+            await messages.next()
+                == "hook fake: fake cannot be started now: Resource temporarily unavailable (errno 11); it is tried again")
+        while try await clock.nextSleep().offset != .seconds(1) {}
+        hooks.failure.withLock { $0 = nil }
+        clock.advance(by: .seconds(1))
+        #expect(await hooks.next().status == "online")
+        hooks.finish()
+        signal.yield(15)
+        #expect(await end == .done)
+        #expect(messages.lines.count == 1)
+    }
+
     @Test func everyScopeHasItsTurn() async throws {
         let scopes = (1...3).map { Scope.address(Samples.address("198.51.100.\($0)")) }
         let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
@@ -147,7 +202,9 @@ final class FakeHooks: HookPrograms {
     let cancellations: AsyncStream<Void>
     /// True for a program that ignores its cancellation.
     let isStubborn = Atomic(false)
-    let failure = Mutex<ChildFailure?>(nil)
+    let failure = Mutex<(any Error)?>(nil)
+    /// The problem of the whole directory.
+    let problem = Mutex<HookProblem?>(nil)
     /// The number of starts.
     let count = Atomic(0)
     private let end: AsyncStream<Bool>.Continuation
@@ -160,9 +217,12 @@ final class FakeHooks: HookPrograms {
         (cancellations, cancel) = AsyncStream.makeStream()
     }
 
-    func names() -> [String] { ["fake"] }
+    func names() throws(HookProblem) -> [String] {
+        if let problem = problem.withLock(\.self) { throw problem }
+        return ["fake"]
+    }
 
-    func run(_: String, _ facts: HookFacts) async throws {
+    func run(_: String, _ facts: HookFacts) async throws -> Bool {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 running.withLock { $0 = continuation }
@@ -177,6 +237,7 @@ final class FakeHooks: HookPrograms {
         end.yield(Task.isCancelled)
         if Task.isCancelled { throw ChildFailure(cause: .signaled(15), interruption: .timeLimit) }
         if let failure = failure.withLock(\.self) { throw failure }
+        return true
     }
 
     /// Waits for the next start.
