@@ -18,6 +18,7 @@ export SWIFT SWIFT_FLAGS
 doc = $(DESTDIR)$(PREFIX)/share/doc/reachability-watch
 libexec = $(DESTDIR)$(PREFIX)/libexec/reachability-watch
 units = $(DESTDIR)$(PREFIX)/lib/systemd
+unit_files = $(patsubst Packaging/systemd/%,%,$(wildcard Packaging/systemd/*/*))
 build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
 static = $(build) --static-swift-stdlib --scratch-path .build-install
 # The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be
@@ -68,11 +69,12 @@ programs:
 endif
 
 install: programs
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)" "$(libexec)" "$(units)/user" "$(units)/system"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)/docs" "$(libexec)"
 	install -m 755 "$(service_folder)/reachability-service" "$(libexec)/reachability-service"
-	install -m 644 Packaging/systemd/reachability-queue.service "$(units)/user/"
-	install -m 644 Packaging/systemd/reachability-queue@.service "$(units)/system/"
-	sed -i 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' "$(units)"/user/reachability-queue.service \
-	    "$(units)"/system/reachability-queue@.service
+	set -e; for unit in $(unit_files); do \
+	    install -D -m 644 "Packaging/systemd/$$unit" "$(units)/$$unit"; \
+	    sed -i 's|/usr/local/|$(PREFIX)/|' "$(units)/$$unit"; \
+	done
 	install -m 755 "$(watch_folder)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
 	install -m 644 LICENSE NOTICE README.md "$(doc)/"
+	install -m 644 docs/*.md "$(doc)/docs/"

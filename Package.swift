@@ -174,8 +174,7 @@ let package = Package(
             name: "ReachabilityServiceTests",
             dependencies: [
                 "Reachability", "reachability-service", "reachability-watch", "CommandKit", "ReachableJobs", "ReachableRetry",
-                "ReachabilityTesting",
-                "TestTraits",
+                "ReachabilityTesting", "TestTraits", "CSandbox",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), sqlite,
             ],
             exclude: ["Report/Fixtures"]

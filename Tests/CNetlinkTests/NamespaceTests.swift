@@ -131,6 +131,15 @@ private func blockedSignals() -> [Int32] {
         #expect(queue.drops > 0 && queue.bytes == 0)
     }
 
+    @Test func socketOfAnotherNamespaceIsNotTakenOver() throws {
+        let (one, other) = (try Namespace("one"), try Namespace("other"))
+        let socket = try Socket(namespace: one.path)
+        var operation: UnsafePointer<CChar>?
+        #expect(cnl_check_socket(cnl_descriptor(socket.handle), one.path, &operation) == 0)
+        #expect(cnl_check_socket(cnl_descriptor(socket.handle), other.path, &operation) == -EXDEV)
+        #expect(cnl_check_socket(cnl_descriptor(socket.handle), nil, &operation) == -EXDEV)
+    }
+
     @Test func callingThreadKeepsItsNamespace() throws {
         let namespace = try Namespace("home")
         let before = try #require(inode("/proc/thread-self/ns/net"))

@@ -50,6 +50,53 @@ import Testing
         for group in [0, 100_000, .max] as [UInt32] { #expect(cnl_join(socket.handle, group) == -EINVAL) }
     }
 
+    /// The kernel's events must not wait for the first start of the service.
+    @Test func unitOfTheSocketHasAllGroups() throws {
+        let unit = try #require(readFile("../../Packaging/systemd/system/reachability-netlink.socket"))
+        let line = try #require(unit.split(separator: "\n").first { $0.hasPrefix("ListenNetlink=route ") })
+        let groups = UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count())
+        #expect(UInt32(line.dropFirst("ListenNetlink=route ".count)) == groups.reduce(0) { $0 | 1 << ($1 - 1) })
+    }
+
+    @Test func takenOverSocketKeepsItsQueueAndSize() throws {
+        let first = try Socket()
+        var granted: UInt32 = 0
+        try #require(cnl_set_receive_buffer(first.handle, 50_000, &granted) == 0)
+        var sequence: UInt32 = 0
+        try #require(cnl_request_links(first.handle, &sequence) == 0)
+        let copy = dup(cnl_descriptor(first.handle))
+        var handle: OpaquePointer?
+        var operation: UnsafePointer<CChar>?
+        #expect(cnl_check_socket(copy, nil, &operation) == 0)
+        try #require(cnl_take_over(&handle, copy, &operation) == 0)
+        defer { cnl_close(handle) }
+        #expect(cnl_descriptor(handle!) == copy && fcntl(copy, F_GETFD) & FD_CLOEXEC != 0)
+        var size: UInt32 = 0
+        #expect(cnl_read_receive_buffer(handle!, &size) == 0 && size == granted)
+        var queue = cnl_queue()
+        #expect(cnl_read_queue(handle!, &queue) == 0 && queue.bytes > 0)
+        // The answer to the first one's request.
+        var datagram = cnl_datagram()
+        var bytes = [UInt8](repeating: 0, count: Int(CNL_BUFFER_SIZE))
+        #expect(cnl_receive(handle!, &bytes, bytes.count, &datagram) > 0 && datagram.port == 0)
+        #expect(decode(bytes).first?.sequence == sequence)
+    }
+
+    @Test func otherDescriptorsAreNotTakenOver() throws {
+        func check(_ descriptor: Int32) -> Int32 {
+            var operation: UnsafePointer<CChar>?
+            defer { close(descriptor) }
+            return cnl_check_socket(descriptor, nil, &operation)
+        }
+        #expect(check(-1) == -EBADF)
+        #expect(check(open("/dev/null", O_RDONLY)) == -ENOTSOCK)
+        #expect(check(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)) == -EPROTOTYPE)
+        #expect(check(socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)) == -EPROTOTYPE)
+        // NETLINK_KOBJECT_UEVENT, and NETLINK_ROUTE without a port.
+        #expect(check(socket(AF_NETLINK, Int32(SOCK_RAW.rawValue), 15)) == -EPROTOTYPE)
+        #expect(check(socket(AF_NETLINK, Int32(SOCK_RAW.rawValue), 0)) == -EADDRNOTAVAIL)
+    }
+
     @Test func idleSocketReturnsEAGAIN() throws {
         let socket = try Socket()
         #expect(cnl_set_nonblocking(socket.handle) == 0)
@@ -133,6 +180,17 @@ import Testing
         #expect(throws: Failure(errno: EAFNOSUPPORT, operation: "cnl_lookup")) {
             _ = try socket.route(to: cnl_address())
         }
+    }
+
+    /// Returns a file of the repository, by its path from this one's directory.
+    private func readFile(_ path: String) -> String? {
+        guard let file = fopen("\(#filePath.split(separator: "/").dropLast().reduce("") { "\($0)/\($1)" })/\(path)", "r") else {
+            return nil
+        }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 
     /// struct sockaddr_nl (netlink(7)), which Glibc lacks.

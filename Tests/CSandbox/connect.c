@@ -1,4 +1,5 @@
-// Sockets and tunnels in other network namespaces: connect(2) gives the first half of an independent verdict.
+// Sockets and tunnels in other network namespaces: connect(2) gives the first half of an independent verdict, and a service manager
+// hands a netlink socket over.
 #define _GNU_SOURCE
 #include "include/csandbox.h"
 
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include <linux/if_tun.h>
+#include <linux/netlink.h>
 
 struct task {
     const char *namespace_path;
@@ -157,4 +159,32 @@ int32_t csandbox_open_tunnel(const char *namespace_path, const char *name) {
     struct tunnel tunnel = { .namespace_path = namespace_path, .name = name };
     const int32_t error = run(open_tunnel, &tunnel);
     return error != 0 ? error : tunnel.result;
+}
+
+struct listener {
+    const char *namespace_path;
+    uint32_t groups;
+    int receive_buffer;
+    int32_t result;
+};
+
+static void *open_listener(void *argument) {
+    struct listener *listener = argument;
+    listener->result = enter(listener->namespace_path);
+    if (listener->result != 0) { return NULL; }
+    const int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    const struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = listener->groups };
+    listener->result = descriptor;
+    if (descriptor < 0 || bind(descriptor, (const struct sockaddr *)&address, sizeof address) < 0
+        || setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &listener->receive_buffer, sizeof listener->receive_buffer) < 0) {
+        listener->result = -errno;
+        if (descriptor >= 0) { close(descriptor); }
+    }
+    return NULL;
+}
+
+int32_t csandbox_listen_netlink(const char *namespace_path, uint32_t groups, uint32_t receive_buffer) {
+    struct listener listener = { .namespace_path = namespace_path, .groups = groups, .receive_buffer = (int)receive_buffer };
+    const int32_t error = run(open_listener, &listener);
+    return error != 0 ? error : listener.result;
 }

@@ -18,14 +18,22 @@ final class CabledMachine: Sendable {
 
     func ip(_ line: String) throws { try Self.ip(["-n", name] + line.split(separator: " ").map(String.init)) }
 
+    /// Runs lines of ip(8).
+    func run(_ lines: String) throws { try Self.ip(["-n", name, "-batch", "-"], input: lines) }
+
     private static func ip(_ words: String...) throws { try ip(words) }
 
     /// Runs ip(8) with words.
-    static func ip(_ words: [String]) throws {
+    static func ip(_ words: [String], input: String = "") throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = ["ip"] + words
+        let lines = Pipe()
+        process.standardInput = lines
         try process.run()
+        // What the tests write fits into a pipe.
+        lines.fileHandleForWriting.write(Data(input.utf8))
+        try lines.fileHandleForWriting.close()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0, "ip \(words): root is needed")
     }

@@ -174,6 +174,16 @@ size_t cnl_group_count(void);
 int32_t cnl_open(cnl_socket *_Nullable *_Nonnull socket, const char *_Nullable namespace_path,
                  const char *_Nullable *_Nonnull operation);
 
+/// Checks that a descriptor is an rtnetlink socket with a port, in the network namespace at `namespace_path` (NULL: the calling
+/// thread's; Linux 5.14 and later tell). Returns 0, or a negative errno and in `operation` the name of the call that failed:
+/// -EPROTOTYPE for another socket, -EADDRNOTAVAIL for one without a port, -EXDEV for another namespace.
+int32_t cnl_check_socket(int32_t descriptor, const char *_Nullable namespace_path, const char *_Nullable *_Nonnull operation);
+
+/// Takes over a socket that passed the check, with its queue, groups and options; makes it close-on-exec. The handle owns the
+/// descriptor from then on. Returns 0, or a negative errno and in `operation` the name of the call that failed; the descriptor is
+/// then still the caller's.
+int32_t cnl_take_over(cnl_socket *_Nullable *_Nonnull socket, int32_t descriptor, const char *_Nullable *_Nonnull operation);
+
 /// Closes the socket and frees the handle. NULL is allowed.
 void cnl_close(cnl_socket *_Nullable socket);
 
@@ -192,6 +202,9 @@ int32_t cnl_set_strict(cnl_socket *_Nonnull socket);
 
 /// Limits blocking reads (SO_RCVTIMEO, socket(7)). Returns 0 or a negative errno.
 int32_t cnl_set_receive_timeout(cnl_socket *_Nonnull socket, uint32_t milliseconds);
+
+/// Reads the size of the receive buffer in bytes, as the kernel granted it. Returns 0 or a negative errno.
+int32_t cnl_read_receive_buffer(const cnl_socket *_Nonnull socket, uint32_t *_Nonnull size);
 
 /// Sets the receive buffer, beyond net.core.rmem_max where privilege allows (SO_RCVBUFFORCE, else SO_RCVBUF), and reads
 /// back what the kernel granted. Call it after `cnl_open`: libnl's nl_connect shrinks the buffer to 32 KiB.

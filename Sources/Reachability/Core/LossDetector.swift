@@ -42,11 +42,11 @@ package struct LossDetector: Equatable, Sendable {
     ///
     /// The queue must be emptied first: until then the kernel drops every further event without another error
     /// (netlink_overrun, NETLINK_S_CONGESTED).
-    private static let drainLimit = 200_000
+    package static let drainLimit = 200_000
     /// The delay of the check after a lone datagram.
     private static let checkDelay: Duration = .milliseconds(10)
 
-    private var known: UInt32 = 0
+    private var known: UInt32
     private var answeredFailures = 0
     private var isSuspicious = false
     /// True if a datagram or an error was read since the last reading.
@@ -58,7 +58,8 @@ package struct LossDetector: Equatable, Sendable {
     /// The time of the deferred check; not later because of further lone datagrams.
     private var checkDue: Duration?
 
-    package init() {}
+    /// - Parameter drops: The drop counter of a socket that others have read before.
+    package init(drops: UInt32 = 0) { known = drops }
 
     // MARK: - Reading the queue
 

@@ -63,6 +63,7 @@ package struct MonitorCore: Sendable {
 
     package let evaluator: PathEvaluator
     package private(set) var health = MonitorHealth()
+    package private(set) var events = EventCounts()
     package private(set) var table = InterfaceTable()
     private var phase = Phase.starting
     private var schedule: Schedule
@@ -349,6 +350,7 @@ package struct MonitorCore: Sendable {
     /// Takes over a batch's news of its source.
     private mutating func count(_ batch: NetworkEventBatch) {
         health.count(batch)
+        events.count(batch.events)
         schedule.isPolled = batch.isPolled
         impairment = batch.impairment
         if !isBlind && health.impairment != impairment { health.impairment = impairment }

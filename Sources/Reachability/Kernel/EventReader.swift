@@ -9,12 +9,15 @@ struct ReaderContext: Sendable {
     let clock: KernelClock
     let wakeUp: EventFD
     let executor: ReaderExecutor
+    /// The event socket that was handed to the source.
+    let inherited: InheritedSocket?
     let filter = SocketFilter()
     let dumpFailures = DumpFailures()
     let resolver: HostResolver
 
-    init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock) {
+    init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock, inherited: InheritedSocket? = nil) {
         (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
+        self.inherited = inherited
         let wakeUp = EventFD()
         self.wakeUp = wakeUp
         executor = ReaderExecutor { wakeUp.interrupt() }
@@ -84,13 +87,29 @@ struct EventReader: ~Copyable {
         var batch = NetworkEventBatch(
             mayHaveMissed ? [.overrun] : [], now: BootInstant(sinceBoot: clock.bootTime), wallTime: clock.wallTime,
             receiveBuffer: socket.receiveBuffer)
+        if socket.isInherited { try readInheritance(into: &batch) }
+        // Events that were read are delivered, also after a stop: the next reader of the same socket does not find them.
         while !context.wakeUp.isStopped {
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
+            if context.wakeUp.isStopped { return }
             coalescing.note(datagrams, at: batch.now.sinceBoot)
             datagrams = 0
             try next(&batch, until: deadline)
             context.complete(&batch, &suspension)
         }
+    }
+
+    /// Reads what waits in a socket that was taken over.
+    ///
+    /// All of it comes before the first dump: none of these events is then taken for a change after the dump.
+    private mutating func readInheritance(into batch: inout NetworkEventBatch) throws(ReachabilityError) {
+        // Earlier readers have counted the drops so far. ENOBUFS reports those that none of them has seen.
+        detector = LossDetector(drops: socket.queue?.drops ?? 0)
+        repeat {
+            batch.hasMore = false
+            try read(into: &batch)
+        } while batch.hasMore && batch.events.count < LossDetector.drainLimit
+        try checkDrops(&batch)
     }
 
     /// Waits for the next batch: events, a request for a batch, or the time at which the monitor wants one.

@@ -64,11 +64,40 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
         self.init(networkNamespace: networkNamespace, usesFilter: usesFilter, receiveBuffer: Self.receiveBuffer)
     }
 
+    /// Creates a source that takes over an event socket with the events in its queue.
+    ///
+    /// For a service that is restarted without missing an event. Its service manager holds the socket, in which the kernel queues
+    /// events while no process of the service runs: a unit with `ListenNetlink=route` (systemd.socket(5)), or a descriptor store
+    /// (sd_pid_notify_with_fds(3)). The first batch has all queued events, and the first dump follows them. When ``run(deliver:)``
+    /// ends, every event that was read has been delivered, and later ones stay in the queue.
+    ///
+    /// The size of the receive buffer stays as it is; groups and the filter become those of the source. A socket that goes deaf is
+    /// replaced as any other.
+    ///
+    /// - Parameters:
+    ///   - eventSocket: a descriptor of an rtnetlink(7) socket with a port (bind(2)), owned by the source from then on.
+    ///   - networkNamespace: the path of the socket's network namespace; by default that of the calling thread.
+    /// - Throws: ``ReachabilityError`` with the code ``ReachabilityError/Code/invalidSocket`` for any other descriptor, which then
+    ///   remains the caller's.
+    public convenience init(takingOver eventSocket: Int32, networkNamespace: String? = nil) throws(ReachabilityError) {
+        let inherited = try InheritedSocket(eventSocket, namespace: networkNamespace)
+        self.init(
+            ReaderContext(
+                namespace: networkNamespace, receiveBuffer: Self.receiveBuffer, clock: KernelClock(), inherited: inherited),
+            usesFilter: true)
+    }
+
     /// Creates a source with another size of the receive buffer, in bytes, or other clocks.
-    package init(networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()) {
-        context = ReaderContext(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock)
-        self.usesFilter = usesFilter
-        probe = UDPRouteProbe(namespace: networkNamespace)
+    package convenience init(
+        networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()
+    ) {
+        self.init(
+            ReaderContext(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock), usesFilter: usesFilter)
+    }
+
+    private init(_ context: ReaderContext, usesFilter: Bool) {
+        (self.context, self.usesFilter) = (context, usesFilter)
+        probe = UDPRouteProbe(namespace: context.namespace)
     }
 
     /// The executor on the reader's thread, for tasks that need the lowest latency.

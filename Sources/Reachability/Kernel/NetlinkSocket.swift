@@ -12,6 +12,8 @@ struct NetlinkSocket: ~Copyable {
     private let handle: OpaquePointer
     /// The size of an event socket's receive buffer in bytes, as granted by the kernel.
     private(set) var receiveBuffer: Int?
+    /// True if it was taken over: its queue may hold earlier events.
+    let isInherited: Bool
     /// The epoll instance that reports the socket.
     private var epoll: Int32?
 
@@ -24,6 +26,20 @@ struct NetlinkSocket: ~Copyable {
             throw ReachabilityError(opening: operation.map { String(cString: $0) } ?? "netlink socket", namespace, errno: -result)
         }
         self.handle = handle
+        isInherited = false
+    }
+
+    /// Takes over a socket that ``InheritedSocket`` has checked, and owns its descriptor from then on.
+    private init(takingOver descriptor: Int32) throws(ReachabilityError) {
+        var handle: OpaquePointer?
+        var operation: UnsafePointer<CChar>?
+        let result = cnl_take_over(&handle, descriptor, &operation)
+        guard result == 0, let handle else {
+            cnl_close_descriptor(descriptor)
+            throw ReachabilityError(failed: operation.map { String(cString: $0) } ?? "netlink socket", errno: -result)
+        }
+        self.handle = handle
+        isInherited = true
     }
 
     deinit {
@@ -44,14 +60,24 @@ struct NetlinkSocket: ~Copyable {
         return socket
     }
 
-    /// Opens a socket for events: non-blocking and filtered, member of all groups, reported by `epoll` with this bit.
+    /// Opens a socket for events, or takes over the one that was handed to the source: non-blocking and filtered, member of all
+    /// groups, reported by `epoll` with this bit.
     static func forEvents(
         _ context: ReaderContext, reportedBy epoll: borrowing Epoll, at bit: Int32
     ) throws(ReachabilityError) -> NetlinkSocket {
-        var socket = try NetlinkSocket(namespace: context.namespace)
+        var socket: NetlinkSocket
+        if let descriptor = context.inherited?.take() {
+            socket = try NetlinkSocket(takingOver: descriptor)
+        } else {
+            socket = try NetlinkSocket(namespace: context.namespace)
+        }
         try ReachabilityError.check(cnl_set_nonblocking(socket.handle), "fcntl(O_NONBLOCK)")
         var granted: UInt32 = 0
-        let result = cnl_set_receive_buffer(socket.handle, context.receiveBuffer, &granted)
+        // Its maker chose the size of an inherited socket's buffer, and may have more privileges than this process.
+        let result =
+            socket.isInherited
+            ? cnl_read_receive_buffer(socket.handle, &granted)
+            : cnl_set_receive_buffer(socket.handle, context.receiveBuffer, &granted)
         try ReachabilityError.check(result, "setsockopt(SO_RCVBUF)")
         socket.receiveBuffer = Int(granted)
         // Before the socket joins the first group.
@@ -124,6 +150,37 @@ struct NetlinkSocket: ~Copyable {
         let result = body(handle, &sequence)
         try ReachabilityError.check(result, operation())
         return sequence
+    }
+}
+
+/// An event socket that was handed to the source, until the reader takes it over.
+///
+/// Safe to use from any thread.
+final class InheritedSocket: Sendable {
+    private let descriptor: Atomic<Int32>
+
+    /// Owns a descriptor from then on, if it is an rtnetlink socket with a port in this network namespace.
+    init(_ descriptor: Int32, namespace: String?) throws(ReachabilityError) {
+        var operation: UnsafePointer<CChar>?
+        let error = -cnl_check_socket(descriptor, namespace, &operation)
+        guard error == 0 else {
+            switch operation.map({ String(cString: $0) }) ?? "" {
+            case let call where ["open", "setns"].contains(call) || ReachabilityError.isShortage(error):
+                throw ReachabilityError(opening: call, namespace, errno: error)
+            default: throw ReachabilityError(.invalidSocket, errno: error, operation: "taking over descriptor \(descriptor)")
+            }
+        }
+        self.descriptor = Atomic(descriptor)
+    }
+
+    deinit {
+        if let descriptor = take() { cnl_close_descriptor(descriptor) }
+    }
+
+    /// Hands the descriptor over, once.
+    func take() -> Int32? {
+        let taken = descriptor.exchange(-1, ordering: .acquiringAndReleasing)
+        return taken < 0 ? nil : taken
     }
 }
 

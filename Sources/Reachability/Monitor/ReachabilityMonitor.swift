@@ -191,6 +191,12 @@ public final class ReachabilityMonitor: Sendable {
     /// The number of delivered batches: an answer from before the last one may be out of date.
     package var deliveryCount: UInt64 { state.withLock(\.deliveryCount) }
 
+    /// Has the source's thread deliver a batch soon; ``deliveryCount`` shows that it has.
+    package func requestDelivery() { source.wake() }
+
+    /// The numbers of the kernel's events since the start.
+    package var eventCounts: EventCounts { state.withLock(\.core.events) }
+
     /// The counters of the monitor, and the way in which it learns about changes.
     public var health: MonitorHealth { state.withLock(\.core.health) }
 

@@ -21,6 +21,8 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         public static let namespaceUnavailable = Code(rawValue: "namespaceUnavailable")
         /// The process or the machine has no descriptor, thread or memory left.
         public static let resourcesExhausted = Code(rawValue: "resourcesExhausted")
+        /// The socket to take over is no rtnetlink socket with a port, or belongs to another network namespace.
+        public static let invalidSocket = Code(rawValue: "invalidSocket")
         /// The kernel refused or did not answer a request.
         public static let requestFailed = Code(rawValue: "requestFailed")
         /// A dump changed while it was made, or another one was under way (NLM_F_DUMP_INTR, EBUSY): repeat it.
@@ -71,6 +73,7 @@ public struct ReachabilityError: Error, Hashable, Sendable, CustomStringConverti
         case .permissionDenied: "run it as root or with CAP_SYS_ADMIN"
         case .namespaceUnavailable: "choose a namespace from `ip netns list`"
         case .resourcesExhausted: "close other files and programs, or raise the limits (ulimit -n, ulimit -u)"
+        case .invalidSocket: "pass a socket of ListenNetlink=route (systemd.socket(5)) from the same network namespace"
         case .requestFailed: "wait, as it is retried; if this persists, report it with the kernel's version (uname -r)"
         case .interrupted: "wait, as it is retried"
         case .alreadyRun: "create another one, as each runs once"

@@ -24,6 +24,8 @@ struct MetricsText {
     var now: BootInstant
     var records: [ScopeRecord]
     var health: MonitorHealth
+    /// The kernel's events.
+    var events = EventCounts()
     /// The queue; `nil` if none is shown.
     var queue: QueueSnapshot?
     /// The ends of hooks; `nil` if none run.
@@ -107,6 +109,10 @@ struct MetricsText {
                 name: "reachability_monitor_mode", kind: .gauge,
                 help: "The way in which the monitor learns about changes: 1 for the present one.",
                 samples: modes.map { ([("mode", $0.rawValue)], health.mode == $0 ? "1" : "0") }),
+            Metric(
+                name: "reachability_monitor_events_total", kind: .counter,
+                help: "The events from the kernel, without those that its filter dropped.",
+                samples: EventCounts.Kind.allCases.map { ([("kind", $0.rawValue)], "\(events[$0])") }),
             counter("event_losses", health.losses, "The losses of kernel events; a resync follows each."),
             counter("dropped_events", health.drops, "The datagrams that the kernel dropped because the buffer was full."),
             counter("resyncs", health.resyncs, "The times that everything was read again."),

@@ -16,6 +16,8 @@ struct RunningService: Sendable {
     let session: ServeSession
     let address: ListenAddress
     let maxConnections: Int
+    /// True if another process takes over the event socket after the end.
+    var handsOver = false
     /// Writes a message.
     var say: @Sendable (String) -> Void = { DescriptorOutput.printMessage($0) }
 
@@ -27,24 +29,42 @@ struct RunningService: Sendable {
             let streams = session.scopes.map { session.monitor.transitions(to: $0) }
             return Task { await hooks.run(following: streams) }
         }
-        let end = await withTaskGroup(of: End.self) { group in
-            let readiness = Readiness(address, say)
-            group.addTask { .monitorEnded(await session.run { await readiness.noteVerdict() }) }
-            group.addTask { await serve { await readiness.noteListening(port: $0) } }
-            group.addTask {
-                for await _ in interruption { break }
-                return .interrupted
+        let readiness = Readiness(address, session.notifier, say)
+        let monitoring = Task { await session.run { await readiness.noteVerdict() } }
+        let end = await withTaskCancellationHandler {
+            await withTaskGroup(of: End.self) { group in
+                group.addTask { .monitorEnded(await monitoring.value) }
+                group.addTask { await serve { await readiness.noteListening(port: $0) } }
+                group.addTask {
+                    for await _ in interruption { break }
+                    return .interrupted
+                }
+                let end = await group.next() ?? .interrupted
+                hooks?.stop()
+                monitoring.cancel()
+                // Before the connections end: a signal leaves little time (``Program``), and open streams take some of it.
+                async let closing: Void = session.close()
+                await session.notifier?.noteStop()
+                _ = await monitoring.value
+                if handsOver { say("ended after \(Self.text(session.monitor.eventCounts)); later ones stay in the socket") }
+                await closing
+                if case .socket(let path) = address { unlink(path) }
+                group.cancelAll()
+                return end
             }
-            let end = await group.next() ?? .interrupted
-            hooks?.stop()
-            // Before the tasks end: a signal leaves little time (``Program``), and open streams take some of it.
-            await session.close()
-            if case .socket(let path) = address { unlink(path) }
-            group.cancelAll()
-            return end
+        } onCancel: {
+            monitoring.cancel()
         }
         await hooking?.value
         return end
+    }
+
+    /// Returns the numbers of events in words: `1003 kernel events (link 3, rule 1000)`.
+    static func text(_ events: EventCounts) -> String {
+        let kinds = EventCounts.Kind.allCases.filter { events[$0] > 0 }
+        let total = kinds.reduce(0) { $0 + events[$1] }
+        let list = kinds.map { "\($0.rawValue) \(events[$0])" }.joined(separator: ", ")
+        return "\(total) kernel event\(total == 1 ? "" : "s")\(list.isEmpty ? "" : " (\(list))")"
     }
 
     private func serve(_ onListening: @escaping @Sendable (Int?) async -> Void) async -> End {
@@ -63,27 +83,31 @@ struct RunningService: Sendable {
 /// The moment at which a service is ready: it listens, and every scope has its first verdict.
 private actor Readiness {
     private let address: ListenAddress
+    private let notifier: ServiceNotifier?
     private let say: @Sendable (String) -> Void
     private var url: String?
     private var hasVerdict = false
 
-    init(_ address: ListenAddress, _ say: @escaping @Sendable (String) -> Void) { (self.address, self.say) = (address, say) }
+    init(_ address: ListenAddress, _ notifier: ServiceNotifier?, _ say: @escaping @Sendable (String) -> Void) {
+        (self.address, self.notifier, self.say) = (address, notifier, say)
+    }
 
-    func noteListening(port: Int?) {
+    func noteListening(port: Int?) async {
         // The file got the mode of the umask.
         if case .socket(let path) = address { chmod(path, 0o600) }
         url = address.url(port: port)
-        announce()
+        await announce()
     }
 
-    func noteVerdict() {
+    func noteVerdict() async {
         hasVerdict = true
-        announce()
+        await announce()
     }
 
-    private func announce() {
+    private func announce() async {
         guard hasVerdict, let url else { return }
         say("serving on \(url)")
+        await notifier?.noteReady()
     }
 }
 

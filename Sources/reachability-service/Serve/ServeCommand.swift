@@ -30,6 +30,9 @@ struct ServeCommand: ParsableCommand {
               $XDG_STATE_HOME/reachability-watch/history.db (~/.local/state/reachability-watch/history.db), or --history; under \
             systemd in $STATE_DIRECTORY
 
+            SYSTEMD
+              sudo systemctl enable --now reachability    # docs/systemd.md: readiness, status, watchdog, event socket
+
             EXIT CODES
               64  usage                    73  cannot listen there, or no history can be created there
               65  not a history            74  reading or writing failed
@@ -62,20 +65,24 @@ struct ServeCommand: ParsableCommand {
     }
 
     func run() {
-        if hooks.hooks == nil { run(nil) }
+        // Before any other thread exists.
+        let manager = ServiceManager.take()
+        if hooks.hooks == nil { run(manager, nil) }
         // Two functions: the optimizer of Swift 6.3.1 fails on a single one (CopyPropagation reports an ownership error).
         switch Result(catching: { () throws(ReachabilityError) in
             try ChildSupervisor(leavesSignals: true, say: DescriptorOutput.printMessage)
         }) {
-        case .success(let supervisor): run(supervisor)
+        case .success(let supervisor): run(manager, supervisor)
         case .failure(let error): Program.end(with: error)
         }
     }
 
-    private func run(_ supervisor: ChildSupervisor?) -> Never {
-        Program.run(in: target.namespacePath, supervisor: supervisor) { [self] interruption in
+    private func run(_ manager: ServiceManager, _ supervisor: ChildSupervisor?) -> Never {
+        // A service manager waits longer than a person, and the last events are counted.
+        let limit = manager.notifyAddress == nil ? Program.timeToEnd : .seconds(5)
+        Program.run(in: target.namespacePath, endingWithin: limit, supervisor: supervisor) { [self] interruption in
             do throws(ServeFailure) {
-                return try await serve(until: interruption, supervisor)
+                return try await serve(for: manager, until: interruption, supervisor)
             } catch {
                 DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
                 return error.status
@@ -85,7 +92,7 @@ struct ServeCommand: ParsableCommand {
 
     #if Service
     private func serve(
-        until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
+        for manager: ServiceManager, until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
     ) async throws(ServeFailure) -> ExitStatus {
         // Everything that the service creates is its user's alone.
         let mask = umask(0o077)
@@ -97,21 +104,42 @@ struct ServeCommand: ParsableCommand {
         let history = try keptHistory()
         try await history.open()
         if case .socket(let path) = listen { try SocketFile(path: path).prepare() }
-        let monitor = ReachabilityMonitor()
+        let inherited = Self.network(from: manager.descriptors)
+        let monitor = ReachabilityMonitor(inherited ?? KernelNetwork())
         let limits = ServiceLimits.ofThisProcess(runsHooks: served != nil)
         let session = ServeSession(
             monitor, scopes: target.scopes, history: history, queue: queueView(monitor), hooks: served,
-            maxReaders: limits.readers)
-        let service = RunningService(session: session, address: listen, maxConnections: limits.connections)
+            maxReaders: limits.readers, notifier: ServiceNotifier(manager))
+        let service = RunningService(
+            session: session, address: listen, maxConnections: limits.connections, handsOver: inherited != nil)
         switch await service.run(until: interruption) {
         case .interrupted: return .yes
         case .monitorEnded(let error): return error.map { Program.report($0) } ?? .unknown
         case .failed(let failure): throw failure
         }
     }
+
+    /// Returns a source on the first event socket among the manager's descriptors; `nil` if there is none.
+    ///
+    /// A descriptor that cannot be used is reported and closed: the service runs without it.
+    private static func network(from descriptors: [ServiceManager.Descriptor]) -> KernelNetwork? {
+        var network: KernelNetwork?
+        for descriptor in descriptors {
+            do throws(ReachabilityError) {
+                if network == nil {
+                    network = try KernelNetwork(takingOver: descriptor.number)
+                    continue
+                }
+            } catch {
+                DescriptorOutput.printMessage("\(quotation(descriptor.name)): \(error); going on without it")
+            }
+            close(descriptor.number)
+        }
+        return network
+    }
     #else
     private func serve(
-        until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
+        for manager: ServiceManager, until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
     ) async throws(ServeFailure) -> ExitStatus {
         throw ServeFailure(
             .unavailable, "this build cannot serve; next: build it with `swift build --traits Service`")

@@ -35,6 +35,8 @@ struct ServeSession: Sendable {
     let history: History
     /// The hooks; `nil` for none.
     let hooks: ServeHooks?
+    /// The messages to the service manager; `nil` without one.
+    let notifier: ServiceNotifier?
     private let queue: QueueView?
     private let clock: ServiceClock
     private let started: Duration
@@ -46,12 +48,13 @@ struct ServeSession: Sendable {
     ///   - queue: The queue to show; `nil` for none.
     ///   - hooks: The hooks, which the caller runs; `nil` for none.
     ///   - maxReaders: The number of readers of `/events`.
+    ///   - notifier: The messages to the service manager; `nil` without one.
     init(
         _ monitor: ReachabilityMonitor, scopes: [Scope], history: History, queue: QueueView? = nil, hooks: ServeHooks? = nil,
-        maxReaders: Int = 256, clock: ServiceClock = .kernel
+        maxReaders: Int = 256, notifier: ServiceNotifier? = nil, clock: ServiceClock = .kernel
     ) {
         (self.monitor, self.scopes, self.history, self.queue, self.clock) = (monitor, scopes, history, queue, clock)
-        self.hooks = hooks
+        (self.hooks, self.notifier) = (hooks, notifier)
         started = clock.wallTime()
         // Two runs of the same microsecond are of different processes.
         let run = hexadecimal(UInt64(max(0, Int64(clamping: started.attoseconds / 1_000_000_000_000))), digits: 1)
@@ -65,15 +68,18 @@ struct ServeSession: Sendable {
     /// - Returns: The error that ended the monitor, if one did.
     func run(onReady: @escaping @Sendable () async -> Void) async -> ReachabilityError? {
         let monitoring = MonitorSession(monitor: monitor, scopes: scopes)
+        await notifier?.note(status: "waiting for the first verdict")
         return await withTaskGroup(of: ReachabilityError?.self) { group in
             group.addTask { await keepHistory() }
             group.addTask { await sendHeartbeats() }
             group.addTask { await sendHealth() }
             group.addTask { await sendQueueChanges() }
+            group.addTask { await feedWatchdog() }
             let end = await monitoring.run { index, transition in
                 let isComplete = await feed.publish(transition, ofScopeAt: index)
                 await history.add(Observation(transition, of: scopes[index]))
                 recording.yield()
+                await notifier?.note(status: Self.summary(await feed.records))
                 if isComplete { await onReady() }
                 return nil
             }
@@ -117,6 +123,18 @@ struct ServeSession: Sendable {
         return nil
     }
 
+    /// Gives the service manager signs of life, as long as the monitor's thread passes through its loop.
+    private func feedWatchdog() async -> ReachabilityError? {
+        await notifier?.feedWatchdog(passes: { monitor.deliveryCount }, pass: { monitor.requestDelivery() })
+        return nil
+    }
+
+    /// Returns the state of the scopes on one line.
+    static func summary(_ records: [ScopeRecord]) -> String {
+        guard records.count > 1 else { return records.first?.last.current.description ?? "" }
+        return records.map { "\($0.scope): \($0.last.current)" }.joined(separator: "; ")
+    }
+
     /// Tells readers that the queue has changed, at most once a second.
     private func sendQueueChanges() async -> ReachabilityError? {
         guard let queue else { return nil }
@@ -152,7 +170,8 @@ extension ServeSession {
                 refusedConnections: refused, writesHistory: history.isKept ? problem == nil : nil)
             return MetricsText(
                 version: Program.version, started: started, now: clock.bootTime(), records: await feed.records,
-                health: monitor.health, queue: await queue?.snapshot(), hooks: hooks?.runner.counts, service: service
+                health: monitor.health, events: monitor.eventCounts, queue: await queue?.snapshot(), hooks: hooks?.runner.counts,
+                service: service
             ).text
         }
     }

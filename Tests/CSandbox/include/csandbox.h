@@ -1,5 +1,5 @@
-// Kernel features for tests that Swift cannot use on a thread of its choice: sandboxes (seccomp(2)), and sockets in other
-// network namespaces.
+// Kernel features for tests that Swift cannot use on a thread of its choice: sandboxes (seccomp(2)), sockets in other network
+// namespaces, and threads that stand still.
 #ifndef CSANDBOX_H
 #define CSANDBOX_H
 
@@ -72,5 +72,16 @@ int32_t csandbox_connect(const char *_Nonnull namespace_path, int32_t processor,
 ///
 /// The device has carrier while the descriptor is open, and goes with it.
 int32_t csandbox_open_tunnel(const char *_Nonnull namespace_path, const char *_Nonnull name);
+
+/// Makes a netlink socket in a network namespace as systemd does for ListenNetlink=route GROUPS and ReceiveBuffer=
+/// (systemd.socket(5)). Returns its descriptor, or a negative errno.
+int32_t csandbox_listen_netlink(const char *_Nonnull namespace_path, uint32_t groups, uint32_t receive_buffer);
+
+/// Stops a thread of another process until csandbox_thaw, which the same thread calls, or until this process ends.
+/// Returns 0 or a negative errno.
+int32_t csandbox_freeze(int32_t thread);
+
+/// Lets a frozen thread continue. Returns 0 or a negative errno.
+int32_t csandbox_thaw(int32_t thread);
 
 #endif

@@ -35,8 +35,13 @@ final class ServeDaemon {
         return String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     }
 
+    /// The id of the process, which the shell of ``start(_:setting:history:input:)`` hands on.
+    var pid: Int32 { process.processIdentifier }
+
     /// Starts it; `setting` is a shell command that comes before.
-    func start(_ options: [String], setting: String = "true", history: String? = nil) throws {
+    func start(
+        _ options: [String], setting: String = "true", history: String? = nil, input: FileHandle = .nullDevice
+    ) throws {
         let program = try Self.program
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments =
@@ -45,7 +50,7 @@ final class ServeDaemon {
                 "none",
             ]
             + options
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = input
         process.standardOutput = FileHandle.nullDevice
         process.standardError = errors
         try process.run()

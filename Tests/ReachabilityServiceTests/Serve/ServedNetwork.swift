@@ -25,14 +25,16 @@ final class ServedNetwork: Sendable {
     /// - Parameter listen: The place; by default a port of 127.0.0.1 that is free.
     static func serving(
         _ network: SimulatedNetwork = .online(), scopes: [Scope] = [.internet], listen: String = "127.0.0.1:0",
-        maxConnections: Int = 512, maxReaders: Int = 256, _ body: (ServedNetwork) async throws -> Void
+        maxConnections: Int = 512, maxReaders: Int = 256, notifier: ServiceNotifier? = nil,
+        _ body: (ServedNetwork) async throws -> Void
     ) async throws {
         let clock = ServiceClock(
             wallTime: { SimulatedNetwork.startOfTime + network.clock.now.offset },
             bootTime: { BootInstant(sinceBoot: network.clock.now.offset) })
         let history = History(scopes, opening: nil, report: { Issue.record("\($0)") })
         let session = ServeSession(
-            ReachabilityMonitor(network), scopes: scopes, history: history, maxReaders: maxReaders, clock: clock)
+            ReachabilityMonitor(network), scopes: scopes, history: history, maxReaders: maxReaders, notifier: notifier,
+            clock: clock)
         let (messages, message) = AsyncStream.makeStream(of: String.self)
         let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
         let service = RunningService(

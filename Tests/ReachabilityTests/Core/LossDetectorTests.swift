@@ -82,6 +82,14 @@ import Testing
         #expect(note(drops: nil, hasHeard: false) == (.nothing, 0))
     }
 
+    @Test mutating func dropsOfEarlierReadersAreNoLoss() {
+        detector = LossDetector(drops: 7)
+        #expect(note(drops: 7, hasHeard: true) == (.nothing, 0))
+        #expect(note(drops: 9, hasHeard: true) == (.loss, 2))
+        detector.noteReopened()
+        #expect(note(drops: 1, hasHeard: true) == (.loss, 1))
+    }
+
     @Test mutating func counterWrapsAround() {
         #expect(note(drops: .max, hasHeard: true) == (.loss, .max))
         #expect(note(drops: 1, hasHeard: true) == (.loss, 2))
