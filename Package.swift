@@ -97,7 +97,7 @@ let package = Package(
         .executableTarget(
             name: "reachability-watch",
             dependencies: [
-                "CommandKit", "Reachability", "ReachableRetry",
+                "CommandKit", "Reachability", "ReachableRetry", "ReachabilityTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

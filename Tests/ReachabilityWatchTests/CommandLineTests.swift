@@ -79,6 +79,7 @@ struct CommandLineTests {
     @Test(
         arguments: [
             WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RecordCommand.self, ReplayCommand.self,
+            SimulateCommand.self,
         ] as [any ParsableCommand.Type])
     func everyOptionHasHelp(_ command: any ParsableCommand.Type) {
         let help = command.helpMessage(columns: 400)
@@ -98,6 +99,7 @@ struct CommandSuggestionTests {
     @Test(arguments: [
         ("staus", "status"), ("STATUS", "status"), ("wiat", "wait"), ("wtach", "watch"), ("explan", "explain"), ("expl", "explain"),
         ("recrod", "record"), ("rply", "replay"), ("runn", "run"), ("hlep", "help"), ("stauts", "status"),
+        ("simulat", "simulate"),
     ])
     func suggestsTheNearestName(_ word: String, _ name: String) {
         #expect(suggestion.nearest(to: word) == name)

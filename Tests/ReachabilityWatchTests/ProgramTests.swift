@@ -40,6 +40,7 @@ struct ProgramTests {
         arguments: [
             { ["--to", $0] }, { ["--to=\($0)"] }, { ["--netns", $0] }, { [$0] }, { ["--\($0)"] }, { ["replay", $0] },
             { ["record", "/no/such/folder/\($0)"] }, { ["wait", "--until", $0] }, { ["status", $0] },
+            { ["simulate", $0] }, { ["simulate", "/dev/null", "--format", $0] },
         ] as [@Sendable (String) -> [String]])
     func messagesQuoteAtMost64Characters(_ arguments: @Sendable (String) -> [String]) throws {
         let process = try WatchProcess(arguments("a\u{1b}[31m" + String(repeating: "x", count: 2000)))
@@ -92,7 +93,7 @@ struct ProgramTests {
 
     @Test(arguments: [
         ["watch", "--count", "1", "--for", "10s"], ["status"], ["wait", "--timeout", "100ms"], ["explain"],
-        ["record", "-", "--for", "10ms"], ["replay", "/dev/null"], ["status", "--to", "localhost"],
+        ["record", "-", "--for", "10ms"], ["replay", "/dev/null"], ["status", "--to", "localhost"], ["simulate", "/dev/null"],
         ["run", "--", "true"],
     ])
     func aShortageOfDescriptorsIsReported(_ arguments: [String]) throws {

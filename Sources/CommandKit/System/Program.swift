@@ -110,7 +110,7 @@ package enum Program {
     /// Writes lines to standard output and returns the status to end with.
     ///
     /// A reader that left does not change the verdict.
-    package static func write(_ lines: [String], thenEndWith status: ExitStatus) -> ExitStatus {
+    package static func write(_ lines: some Sequence<String>, thenEndWith status: ExitStatus) -> ExitStatus {
         do {
             for line in lines { try DescriptorOutput.standard.write(line) }
         } catch .readerGone {

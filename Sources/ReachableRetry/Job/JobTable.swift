@@ -160,9 +160,9 @@ struct JobTable: Sendable {
     /// Returns true if every job's task sleeps or is busy elsewhere.
     func isQuiet(isBusy: (JobKey) -> Bool) -> Bool {
         entries.indices.allSatisfy { index in
-            guard let entry = entries[index] else { return true }
-            let key = JobKey(index: JobIndex(index), generation: entry.generation)
-            return !entry.isAwake || (!entry.mayStart && isBusy(key))
+            // Field by field: a copy of the entry would retain what it holds, and there may be many.
+            guard entries[index]?.isAwake == true, let generation = entries[index]?.generation else { return true }
+            return entries[index]?.mayStart == false && isBusy(JobKey(index: JobIndex(index), generation: generation))
         }
     }
 }

@@ -205,7 +205,7 @@ struct ReportOutput {
                 try DescriptorOutput.standard.write(bytes: Array(text.utf8)[...])
                 return .yes
             }
-            try OutputFile.write(text, to: file)
+            try OutputFile.write([text], to: file)
             return .yes
         } catch let failure as OutputFile.Failure {
             DescriptorOutput.printMessage(failure.message)

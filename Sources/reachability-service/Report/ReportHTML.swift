@@ -111,9 +111,7 @@ extension ReportContent {
     }
 
     private static let style = """
-        :root{color-scheme:light dark;\(TimelinePicture.colors.map { "--\($0.name):\($0.light)" }.joined(separator: ";"))}
-        @media (prefers-color-scheme:dark){
-        :root{\(TimelinePicture.colors.map { "--\($0.name):\($0.dark)" }.joined(separator: ";"))}}
+        \(Palette.properties)
         *{box-sizing:border-box}
         body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 3rem;background:var(--page);color:var(--ink);
         font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums}

@@ -16,12 +16,7 @@ struct TimelinePicture {
         var offline = Duration.zero
     }
 
-    /// The colours by their names in ``rules``, on light and on dark ground; only outages have a loud one.
-    static let colors: [(name: String, light: String, dark: String)] = [
-        ("page", "#fff", "#14181c"), ("ink", "#1c2228", "#e4e8ec"), ("dim", "#5b6670", "#9ba6b0"), ("line", "#dde2e7", "#2d353d"),
-        ("on", "#a9b9c7", "#4a6072"), ("off", "#c4301d", "#ff7a63"), ("gap", "#7d8892", "#8a96a1"),
-    ]
-    /// The rules for the elements of pictures.
+    /// The rules for the elements of pictures, with the colours of ``Palette``.
     static let rules = """
         .on{fill:var(--on)}.off{fill:var(--off);stroke:var(--off);stroke-width:1.5px}.gap{stroke:var(--gap);stroke-width:1px}\
         .hatch{stroke:var(--gap);stroke-width:1.5px}.tick{stroke:var(--line);stroke-width:1px}
@@ -185,8 +180,7 @@ extension ReportContent {
             <style>
             text{font:12px system-ui,sans-serif;font-variant-numeric:tabular-nums}text.name{font-size:15px;font-weight:600}
             svg{overflow:visible}:root{max-width:60rem}
-            \(Self.svgRules(\.light))
-            @media (prefers-color-scheme:dark){\(Self.svgRules(\.dark))}
+            \(Palette.plain(Self.svgRules))
             @media (max-width:600px){.extra{display:none}}
             </style>
             <rect class="page" width="100%" height="100%"/>
@@ -200,13 +194,8 @@ extension ReportContent {
             """
     }
 
-    /// Returns the rules of the file with plain colours: converters such as librsvg know no custom properties.
-    private static func svgRules(_ color: KeyPath<(name: String, light: String, dark: String), String>) -> String {
-        let rules = ".page{fill:var(--page)}.name{fill:var(--ink)}.label{fill:var(--dim)}:root{background:var(--page)}"
-        return TimelinePicture.colors.reduce(rules + TimelinePicture.rules) { rules, named in
-            rules.replacing("var(--\(named.name))", with: named[keyPath: color])
-        }
-    }
+    private static let svgRules =
+        ".page{fill:var(--page)}.name{fill:var(--ink)}.label{fill:var(--dim)}:root{background:var(--page)}" + TimelinePicture.rules
 
     private static func legend(y: Int) -> [String] {
         let keys = [

@@ -22,6 +22,9 @@ struct ReachabilityWatch: ParsableCommand {
                 reachability-watch record --for 1h outage.reach
                 reachability-watch replay outage.reach
 
+              See what a retry policy would do, before you ship it:
+                reachability-watch simulate train.txt --output train.svg
+
               Repeat a command until it succeeds, and retry the moment the network is back:
                 reachability-watch run -- rsync -a photos/ nas:photos/
 
@@ -34,7 +37,7 @@ struct ReachabilityWatch: ParsableCommand {
 
             EXIT CODES
               0   yes                      64  usage
-              1   no, or timed out         65  not a recording
+              1   no, or timed out         65  not a recording or scenario
               2   unknown                  66  input cannot be read
                                            69  netlink not available
                                            73  output cannot be created
@@ -45,7 +48,7 @@ struct ReachabilityWatch: ParsableCommand {
         version: Program.version,
         subcommands: [
             WatchCommand.self, StatusCommand.self, WaitCommand.self, ExplainCommand.self, RunCommand.self, RecordCommand.self,
-            ReplayCommand.self,
+            ReplayCommand.self, SimulateCommand.self,
         ] + ServiceProgram.commands,
         defaultSubcommand: WatchCommand.self)
 

@@ -1,28 +1,31 @@
-import CommandKit
 import Glibc
 
 /// A file that is replaced as a whole: its readers see the old content or the new one.
-enum OutputFile {
+package enum OutputFile {
     /// The problem of a file that was not written.
-    struct Failure: Error, Hashable {
-        var status: ExitStatus
+    package struct Failure: Error, Hashable {
+        package var status: ExitStatus
         /// The problem and a remedy.
-        var message: String
+        package var message: String
     }
 
     /// Writes a file: a new one beside it that takes its name (rename(2)), readable for all as far as the umask permits.
     ///
     /// A symbolic link keeps leading to the file. Devices and pipes are written as they are.
-    static func write(_ text: String, to path: String) throws(Failure) {
+    ///
+    /// - Parameters:
+    ///   - parts: The content, written part by part.
+    ///   - path: The file.
+    package static func write(_ parts: some Sequence<String>, to path: String) throws(Failure) {
         let target = resolved(path)
         var information = stat()
         if stat(target, &information) == 0, information.st_mode & S_IFMT != S_IFREG {
-            try write(text, to: open(target, O_WRONLY | O_CLOEXEC), path)
+            try write(parts, to: open(target, O_WRONLY | O_CLOEXEC), path)
             return
         }
         let temporary = "\(target).\(UInt64.random(in: 0 ... .max)).tmp"
         do throws(Failure) {
-            try write(text, to: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644), path)
+            try write(parts, to: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644), path)
             guard rename(temporary, target) == 0 else { throw failure(path, errno, .cannotCreate) }
         } catch {
             unlink(temporary)
@@ -30,11 +33,12 @@ enum OutputFile {
         }
     }
 
-    private static func write(_ text: String, to descriptor: Int32, _ path: String) throws(Failure) {
+    private static func write(_ parts: some Sequence<String>, to descriptor: Int32, _ path: String) throws(Failure) {
         guard descriptor >= 0 else { throw failure(path, errno, .cannotCreate) }
         defer { close(descriptor) }
         do throws(OutputFailure) {
-            try DescriptorOutput(descriptor: descriptor).write(bytes: Array(text.utf8)[...])
+            let output = DescriptorOutput(descriptor: descriptor)
+            for part in parts { try output.write(bytes: Array(part.utf8)[...]) }
         } catch {
             guard case .refused(let number) = error else { return }
             throw failure(path, number, .outputFailed)
