@@ -2,7 +2,7 @@
 #
 #   ARGS         what `make run` passes on: make run ARGS="watch --format json"
 #   PREFIX       where `make install` puts things (/usr/local), below DESTDIR
-#   BUILT        a folder with both programs: `make install` then builds nothing
+#   BUILT        a folder with both programs: `make install` and `make deb` then build nothing
 #   SWIFT        the swift command
 #   SWIFT_FLAGS  flags of each build and of the tests: make test SWIFT_FLAGS="--jobs 2"
 #   TEST_FLAGS   flags of `swift test` alone: make test TEST_FLAGS="--filter CableTests"
@@ -19,23 +19,30 @@ doc = $(DESTDIR)$(PREFIX)/share/doc/reachability-watch
 libexec = $(DESTDIR)$(PREFIX)/libexec/reachability-watch
 units = $(DESTDIR)$(PREFIX)/lib/systemd
 unit_files = $(patsubst Packaging/systemd/%,%,$(wildcard Packaging/systemd/*/*))
+share = $(DESTDIR)$(PREFIX)/share
 build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
-static = $(build) --static-swift-stdlib --scratch-path .build-install
+# No folder beside the program holds libraries of its own.
+static_flags = --static-swift-stdlib --disable-local-rpath
+static = $(build) $(static_flags) --scratch-path .build-install
 # The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be
 # built again.
 service = $(SWIFT) build -c release --traits Service $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
-service_static = $(service) --static-swift-stdlib --scratch-path .build-install-service
+service_static = $(service) $(static_flags) --scratch-path .build-install-service
+# For the package. Optimized for size; the program offers no symbols to others; relative relocations are packed (glibc 2.36).
+small = $(build) $(static_flags) --scratch-path .build-package -Xswiftc -Osize -Xswiftc -Xfrontend -Xswiftc -function-sections \
+    -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs
 watch_folder = $(or $(BUILT),$$($(static) --show-bin-path))
 service_folder = $(or $(BUILT),$$($(service_static) --show-bin-path))
 
-.PHONY: help bootstrap run test check programs install
+.PHONY: help bootstrap run test check programs install deb
 
 help:
 	@echo 'make run      build reachability-watch and run it (ARGS="status")'
 	@echo 'make test     run all tests, those in network namespaces included'
 	@echo 'make check    format, warnings, structure, documentation, sanitizers'
 	@echo 'make install  install reachability-watch below $(DESTDIR)$(PREFIX)'
+	@echo 'make deb      build a Debian package of reachability-watch'
 
 bootstrap:
 	@Scripts/bootstrap
@@ -69,12 +76,28 @@ programs:
 endif
 
 install: programs
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)/docs" "$(libexec)"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)/docs/schema" "$(libexec)"
 	install -m 755 "$(service_folder)/reachability-service" "$(libexec)/reachability-service"
 	set -e; for unit in $(unit_files); do \
 	    install -D -m 644 "Packaging/systemd/$$unit" "$(units)/$$unit"; \
 	    sed -i 's|/usr/local/|$(PREFIX)/|' "$(units)/$$unit"; \
 	done
 	install -m 755 "$(watch_folder)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
+	umask 022 && Scripts/completions "$(watch_folder)/reachability-watch" "$(service_folder)/reachability-service" "$(share)"
+	umask 022 && Scripts/manuals "$(watch_folder)/reachability-watch" "$(service_folder)/reachability-service" "$(share)/man"
 	install -m 644 LICENSE NOTICE README.md "$(doc)/"
 	install -m 644 docs/*.md "$(doc)/docs/"
+	install -m 644 docs/schema/*.json "$(doc)/docs/schema/"
+
+deb:
+ifdef BUILT
+	Scripts/deb "$(BUILT)" .build-deb
+else
+	@Scripts/bootstrap libsqlite3-dev
+	$(small)
+	$(service_static) --product reachability-service
+	install -d .build-package/programs
+	install "$$($(small) --show-bin-path)/reachability-watch" "$$($(service_static) --show-bin-path)/reachability-service" \
+	    .build-package/programs
+	Scripts/deb .build-package/programs .build-deb
+endif

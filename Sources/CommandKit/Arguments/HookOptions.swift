@@ -11,7 +11,8 @@ package struct HookOptions: ParsableArguments {
             Run this program, a path or a name in the PATH, for each line: PROGRAM online, offline or unknown, with the facts in \
             REACHABILITY_ variables.
             """,
-            valueName: "program"))
+            valueName: "program"),
+        completion: .file())
     package var exec: String?
 
     @Option(

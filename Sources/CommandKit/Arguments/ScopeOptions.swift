@@ -11,6 +11,7 @@ package struct ScopeOptions: ParsableArguments {
             Default: the internet.
             """,
             valueName: "addr|host"),
+        completion: LiveCompletion.destinations,
         transform: { try DestinationArgument($0) })
     package var destinations: [DestinationArgument] = []
 
@@ -25,11 +26,13 @@ package struct ScopeOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp("Look up routes for sockets bound to this interface (SO_BINDTODEVICE).", valueName: "name"),
+        completion: LiveCompletion.interfaces,
         transform: { try InterfaceArgument($0).name })
     package var interface: String?
 
     @Option(
-        help: ArgumentHelp("Use this network namespace: a name under /run/netns, or a path. Needs root.", valueName: "name"))
+        help: ArgumentHelp("Use this network namespace: a name under /run/netns, or a path. Needs root.", valueName: "name"),
+        completion: LiveCompletion.namespaces)
     package var netns: String?
 
     package func validate() throws {

@@ -20,9 +20,9 @@ struct QueueAddCommand: ParsableCommand {
             in the process list: name a file with a secret instead of the secret.
 
             EXAMPLES
-              reachability-watch queue add --to nas.local -- rsync -a photos/ nas.local:photos/
+              reachability-watch queue add --to nas -- rsync -a photos/ nas:photos/
               reachability-watch queue add --name push --env SSH_AUTH_SOCK -- git push
-              reachability-watch queue add --serial backup --after 2h --deadline 3d -- ./backup.sh
+              reachability-watch queue add --serial backup --deadline 3d -- ./backup.sh
             """)
 
     @OptionGroup var store: StoreOption
@@ -49,7 +49,10 @@ struct QueueAddCommand: ParsableCommand {
         transform: { try DurationArgument($0) })
     var after: DurationArgument?
 
-    @Option(help: "The order among jobs that may run: interactive, normal or bulk.", transform: { try PriorityArgument($0) })
+    @Option(
+        help: "The order among jobs that may run: interactive, normal or bulk.",
+        completion: .list(["interactive", "normal", "bulk"]),
+        transform: { try PriorityArgument($0) })
     var priority: PriorityArgument?
 
     @Option(

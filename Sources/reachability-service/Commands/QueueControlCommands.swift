@@ -6,7 +6,7 @@ import ReachableJobs
 struct JobArguments: ParsableArguments {
     @OptionGroup var store: StoreOption
 
-    @Argument(help: "The ids, or their beginnings.")
+    @Argument(help: ArgumentHelp("The ids, or their beginnings.", valueName: "id"))
     var ids: [String]
 
     /// Changes each job, up to the first error; the status is 1 if one was not changed.

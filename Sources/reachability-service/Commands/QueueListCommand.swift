@@ -23,6 +23,7 @@ struct QueueListCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Only these states: waiting, running, succeeded, failed, cancelled, or all; may be repeated.", valueName: "state"),
+        completion: .list(["waiting", "running", "succeeded", "failed", "cancelled", "all"]),
         transform: { try StateArgument($0) })
     var state: [StateArgument] = []
 

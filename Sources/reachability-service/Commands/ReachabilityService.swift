@@ -38,20 +38,20 @@ struct QueueCommand: ParsableCommand {
             the command waits and loses no attempt; the moment the network is back, it starts.
 
             EXAMPLES
-              reachability-watch queue add --to nas.local -- rsync -a photos/ nas.local:photos/
+              reachability-watch queue add --to nas -- rsync -a photos/ nas:photos/
               reachability-watch queue add --name push --serial repo -- git push
               reachability-watch queue run
               reachability-watch queue list
 
             FILES
-              $XDG_STATE_HOME/reachability-watch/queue.db (~/.local/state/reachability-watch/queue.db), or --store
+              ~/.local/state/reachability-watch/queue.db ($XDG_STATE_HOME), or --store
               queue.db.output/ beside it: the last mebibyte of each attempt's output
 
             EXIT CODES
               0   done                     66  no such job, or the store cannot be read
               1   no: see each command     73  the store cannot be created
               2   not finished (show)      74  reading or writing failed
-              64  usage                    77  the store is not yours, or others may write it
+              64  usage                    77  the store is not yours alone
               65  not a store, or a damaged one
             """,
         subcommands: [

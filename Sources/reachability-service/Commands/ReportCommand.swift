@@ -27,7 +27,8 @@ struct ReportCommand: ParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp("Replace this file by the report. Default: standard output.", valueName: "file"))
+        help: ArgumentHelp("Replace this file by the report. Default: standard output.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     @Option(
@@ -53,10 +54,12 @@ struct ReportCommand: ParsableCommand {
 
     @OptionGroup var color: ColorOption
 
-    @Option(help: ArgumentHelp("Read the history that serve keeps in this directory.", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Read the history that serve keeps in this directory.", valueName: "dir"), completion: .directory)
     var history: String?
 
-    @Argument(help: ArgumentHelp("A file of watch --format json, or - for standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("A file of watch --format json, or - for standard input.", valueName: "file"), completion: .file())
     var files: [String] = []
 
     func validate() throws {

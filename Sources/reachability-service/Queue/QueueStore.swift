@@ -11,7 +11,8 @@ struct StoreOption: ParsableArguments {
         name: .customLong("store"),
         help: ArgumentHelp(
             "The file of the queue. Default: $XDG_STATE_HOME/reachability-watch/queue.db, or below ~/.local/state.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var path: String?
 
     func validate() throws {

@@ -51,11 +51,13 @@ struct ServeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Keep the history in this directory, or none. Default: $XDG_STATE_HOME/reachability-watch.", valueName: "dir|none"))
+            "Keep the history in this directory, or none. Default: $XDG_STATE_HOME/reachability-watch.", valueName: "dir|none"),
+        completion: .directory)
     var history: String?
 
     @Option(
-        help: ArgumentHelp("Show this queue, or none. Default: the queue of this user, if there is one.", valueName: "path|none"))
+        help: ArgumentHelp("Show this queue, or none. Default: the queue of this user, if there is one.", valueName: "path|none"),
+        completion: .file())
     var store: String?
 
     @OptionGroup var hooks: ServeHookOptions

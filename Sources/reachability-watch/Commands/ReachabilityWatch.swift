@@ -43,7 +43,7 @@ struct ReachabilityWatch: ParsableCommand {
                                            73  output cannot be created
                                            74  output failed
                                            77  no permission
-              run exits with the command's code; 124 deadline or --attempt-timeout, 126 not executable, 127 not found.
+              run: its command's code; 124 time limit, 126 not executable, 127 not found.
             """,
         version: Program.version,
         subcommands: [

@@ -17,7 +17,9 @@ struct RecordCommand: ParsableCommand {
               reachability-watch record --to 192.0.2.7 --for 1h - | gzip > outage.reach.gz
             """)
 
-    @Argument(help: ArgumentHelp("The file to create, or - for standard output. Existing files are kept.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file to create, or - for standard output. Existing files are kept.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @OptionGroup var target: ScopeOptions

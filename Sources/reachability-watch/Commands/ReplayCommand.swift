@@ -14,10 +14,12 @@ struct ReplayCommand: ParsableCommand {
 
             EXAMPLES
               reachability-watch replay outage.reach
-              gunzip < outage.reach.gz | reachability-watch replay --speed 10 --format json -
+              gunzip < outage.reach.gz | reachability-watch replay --speed 10 -
             """)
 
-    @Argument(help: ArgumentHelp("The file from record or from rtmon, or - for standard input.", valueName: "file"))
+    @Argument(
+        help: ArgumentHelp("The file from record or from rtmon, or - for standard input.", valueName: "file"),
+        completion: .file())
     var file: String
 
     @OptionGroup var lines: TransitionOptions

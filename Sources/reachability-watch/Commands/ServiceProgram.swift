@@ -13,9 +13,9 @@ enum ServiceProgram {
     /// The commands that it has.
     static let commands: [any ParsableCommand.Type] = [QueueStub.self, ServeStub.self, ReportStub.self]
 
-    /// Returns true if the words name one of its commands, perhaps after `help`.
+    /// Returns true if the words name one of its commands, perhaps after `help` or the request of a completion script.
     static func isNamed(in words: [String]) -> Bool {
-        let word = words.first == "help" ? words.dropFirst().first : words.first
+        let word = ["help", "---completion"].contains(words.first) ? words.dropFirst().first : words.first
         return commands.contains { $0.configuration.commandName == word }
     }
 

@@ -24,7 +24,7 @@ struct WaitCommand: ParsableCommand {
 
     @OptionGroup var target: ScopeOptions
 
-    @Option(help: "The status to wait for: satisfied or unsatisfied.")
+    @Option(help: ArgumentHelp("The status to wait for: satisfied or unsatisfied.", valueName: "status"))
     var until = Until.satisfied
 
     @Option(
