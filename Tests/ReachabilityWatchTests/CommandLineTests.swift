@@ -15,6 +15,13 @@ struct CommandLineTests {
         #expect(options.scopes.map(\.description) == ["192.0.2.7", "2001:db8::7"])
     }
 
+    @Test func theInternetIsADestinationAmongOthers() throws {
+        let options = try ScopeOptions.parse(["--to", "internet", "--to", "192.0.2.7", "--to", "internet%eth0"])
+        #expect(options.scopes.map(\.description) == ["internet", "192.0.2.7", "internet%eth0"] && options.scopes[0] == .internet)
+        // The dot makes it a host.
+        #expect(try ScopeOptions.parse(["--to", "internet."]).scopes == [.host("internet.")])
+    }
+
     @Test func optionsApplyToEveryScope() throws {
         let options = try ScopeOptions.parse([
             "--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0",

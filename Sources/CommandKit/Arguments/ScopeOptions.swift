@@ -7,8 +7,8 @@ package struct ScopeOptions: ParsableArguments {
         name: .customLong("to"),
         help: ArgumentHelp(
             """
-            The destination: an IPv4 or IPv6 address, with %IFNAME if it is link-local, or a host name. May be repeated. \
-            Default: the internet.
+            The destination: internet (the default), an IPv4 or IPv6 address, with %IFNAME if it is link-local, or a host name. \
+            May be repeated.
             """,
             valueName: "addr|host"),
         completion: LiveCompletion.destinations,
@@ -76,11 +76,11 @@ package struct ScopeOptions: ParsableArguments {
     package init() {}
 }
 
-/// A destination on the command line: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.
+/// A destination on the command line: `internet`, `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.
 package struct DestinationArgument: Hashable {
     /// The destination as a scope.
     package let scope: Scope
-    /// The address; `nil` for a host name.
+    /// The address; `nil` for the internet and for a host name.
     package let address: IPAddress?
     /// The interface after the percent sign.
     package let interface: String?
@@ -93,9 +93,13 @@ package struct DestinationArgument: Hashable {
         interface = parts.count == 2 ? try InterfaceArgument(String(parts[1])).name : nil
         if let address {
             scope = .address(address)
+        } else if name == "\(Scope.internet)" {
+            // A host of this name is `internet.` with a dot.
+            scope = .internet
         } else {
             guard interface == nil, Self.isHostName(name) else {
-                throw InvalidArgument("not a destination; next: write 192.0.2.1, 2001:db8::1, fe80::1%eth0 or nas.example.org")
+                throw InvalidArgument(
+                    "not a destination; next: write internet, 192.0.2.1, 2001:db8::1, fe80::1%eth0 or nas.example.org")
             }
             scope = .host(name)
         }

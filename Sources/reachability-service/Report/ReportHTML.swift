@@ -140,7 +140,7 @@ extension ReportContent {
         .outages .number{padding-right:2rem}a{color:inherit}
         .overview{margin-top:1.5rem}.overview+section{border:0}
         time{white-space:nowrap}small{display:block;font-size:.875rem}
-        summary{cursor:pointer;margin-top:1.25rem}summary:focus-visible{outline:2px solid var(--ink)}
+        summary{cursor:pointer;margin-top:1.25rem}:focus-visible{outline:2px solid var(--ink);outline-offset:2px}
         .columns{display:grid;grid-template-columns:repeat(auto-fit,minmax(18rem,1fr));column-gap:3rem}
         footer{border-top:1px solid var(--line);margin-top:2rem;padding-top:1rem;font-size:.875rem}
         @media (max-width:40rem){.extra{display:none}th,td{padding-right:.75rem}

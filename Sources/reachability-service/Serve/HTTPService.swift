@@ -150,7 +150,7 @@ private struct Guarding: RouterMiddleware {
         let host = headers[text: "Host"] != nil ? nil : request.head.authority
         let parts = RequestGuard.Request(
             method: request.method.rawValue, host: host, origin: headers[.origin], site: headers[text: "Sec-Fetch-Site"],
-            mode: headers[text: "Sec-Fetch-Mode"])
+            mode: headers[text: "Sec-Fetch-Mode"], destination: headers[text: "Sec-Fetch-Dest"])
         if let refusal = rules.refusal(of: parts) {
             let allowed: HTTPFields = refusal == .methodNotAllowed ? [.allow: "GET, HEAD"] : [:]
             return Response(status: .init(code: refusal.rawValue), headers: allowed)

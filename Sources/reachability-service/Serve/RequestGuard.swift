@@ -17,6 +17,8 @@ struct RequestGuard: Hashable {
         var site: String?
         /// `Sec-Fetch-Mode`.
         var mode: String?
+        /// `Sec-Fetch-Dest`.
+        var destination: String?
     }
 
     /// The status of a refusal (RFC 9110 §15.5).
@@ -34,7 +36,7 @@ struct RequestGuard: Hashable {
         if let origin = request.origin?.lowercased(), origin != "http://\(host)", origin != "https://\(host)" { return .forbidden }
         // A link on another site may lead here; its scripts, images and frames may not.
         let isForeign = request.site.map { $0 != "same-origin" && $0 != "none" } ?? false
-        if isForeign, request.mode != "navigate" { return .forbidden }
+        if isForeign, request.mode != "navigate" || request.destination != "document" { return .forbidden }
         return request.method == "GET" || request.method == "HEAD" ? nil : .methodNotAllowed
     }
 

@@ -39,12 +39,15 @@ struct RequestGuardTests {
     }
 
     @Test(arguments: [
-        ("same-origin", "cors", true), ("none", "navigate", true), ("cross-site", "navigate", true),
-        ("cross-site", "no-cors", false),
-        ("same-site", "no-cors", false), ("cross-site", "cors", false), ("cross-site", nil, false),
+        ("same-origin", "cors", "empty", true), ("none", "navigate", "document", true),
+        ("cross-site", "navigate", "document", true), ("cross-site", "navigate", "iframe", false),
+        ("same-site", "navigate", "object", false), ("cross-site", "navigate", nil, false),
+        ("cross-site", "no-cors", "image", false), ("same-site", "no-cors", "script", false), ("cross-site", "cors", "empty", false),
+        ("cross-site", nil, nil, false),
     ])
-    func otherSitesMayLinkAndNothingElse(site: String, mode: String?, isAnswered: Bool) {
-        let refusal = RequestGuard().refusal(of: .init(host: "localhost:8787", site: site, mode: mode))
+    func otherSitesMayLinkAndNothingElse(site: String, mode: String?, destination: String?, isAnswered: Bool) {
+        let parts = RequestGuard.Request(host: "localhost:8787", site: site, mode: mode, destination: destination)
+        let refusal = RequestGuard().refusal(of: parts)
         #expect(refusal == (isAnswered ? nil : .forbidden))
     }
 

@@ -1,8 +1,8 @@
 // The live page: /status for the state and its evidence, /history for the timeline, /events for what changes.
 // Text of others, such as interface names, is only ever set as text, and shown() makes its invisible characters visible.
 
-import { capitalized, clock, duration, element, setText, shown, spaced, timeElement } from "/text.js";
-import { drawTimeline, outageTable, summary } from "/timeline.js";
+import { capitalized, clock, day, duration, element, hour, setText, shown, spaced, timeElement } from "/text.js";
+import { drawTimeline, fillOutages, makeOutages, summary } from "/timeline.js";
 
 const words = {
   satisfied: ["●", "Online"],
@@ -48,7 +48,7 @@ function makeCard(name) {
     figure: element("figure", { class: "timeline" }),
     drawing: element("div", { class: "drawing" }),
     caption: element("figcaption", {}),
-    outages: element("details", {}),
+    outages: makeOutages(),
     chainText: "",
   };
   card.figure.append(card.caption, card.drawing, card.outages);
@@ -108,10 +108,7 @@ function draw(name) {
   const text = summary(found, history);
   setText(card.caption, text);
   drawTimeline(card.drawing, found, history, text);
-  const wasOpen = card.outages.open;
-  card.outages.replaceChildren(...outageTable(found));
-  card.outages.open = wasOpen;
-  card.outages.hidden = card.outages.children.length === 0;
+  fillOutages(card.outages, found);
 }
 
 // The queue, notices and the service
@@ -124,7 +121,10 @@ function renderQueue(queue) {
   const text = queue.problem ? shown(queue.problem) : counts.map(([count, word]) => `${count} ${word}`).join(", ") || "empty";
   setText(byID("queue-counts"), text + (queue.more ? "; the first are shown" : ""));
   const known = new Map([...byID("jobs").children].map((item) => [item.dataset.id, item]));
-  byID("jobs").replaceChildren(...queue.jobs.map((job) => renderJob(job, known.get(job.id))));
+  const items = queue.jobs.map((job) => renderJob(job, known.get(job.id)));
+  // Moving an item would end the selection of a text in it.
+  const isSame = items.length === known.size && items.every((item, index) => item === byID("jobs").children[index]);
+  if (!isSame) byID("jobs").replaceChildren(...items);
 }
 
 function failure(job) {
@@ -171,7 +171,9 @@ function renderNotices() {
 
 function renderTimes() {
   if (connection.lostSince !== null) {
-    setText(byID("connection"), `connection to the service lost, since ${clock(connection.lostSince)}`);
+    const since = clock(connection.lostSince);
+    setText(byID("connection"), `connection to the service lost, since ${since}`);
+    for (const card of cards.values()) setText(card.since, `last known, before ${since}`);
     return;
   }
   if (!status) return;
@@ -234,7 +236,7 @@ function changeItem(entry) {
   const [sign, word] = words[entry.status] ?? words.unknown;
   const scope = cards.size > 1 ? element("bdi", { class: "which" }, shown(entry.scope)) : null;
   return element(
-    "li", { "data-status": entry.status }, timeElement(entry.time),
+    "li", { "data-status": entry.status }, timeElement(entry.time, hour),
     element("span", { class: "word" }, element("span", { "aria-hidden": "true" }, `${sign} `), word), scope,
     element("bdi", { class: "detail" }, shown(entry.text)));
 }
@@ -243,11 +245,22 @@ function changeItem(entry) {
 function renderPastChanges() {
   const first = liveChanges.at(-1)?.time ?? Infinity;
   const past = pastChanges().filter((entry) => entry.time < first - 1).sort((one, other) => other.time - one.time);
-  byID("past").replaceChildren(...past.slice(0, Math.max(0, changeLimit - liveChanges.length)).map(changeItem));
+  let last = day(liveChanges.at(-1)?.time ?? now());
+  const items = past.slice(0, Math.max(0, changeLimit - liveChanges.length)).flatMap((entry) => {
+    const own = day(entry.time);
+    if (own === last) return [changeItem(entry)];
+    last = own;
+    return [dayItem(entry), changeItem(entry)];
+  });
+  byID("past").replaceChildren(...items);
   byID("no-changes").hidden = past.length + liveChanges.length > 0;
 }
 
+const dayItem = (entry) => element("li", { class: "day" }, day(entry.time));
+
 function addChange(entry) {
+  const before = liveChanges[0];
+  if (before && day(before.time) !== day(entry.time)) byID("changes").prepend(dayItem(before));
   liveChanges.unshift(entry);
   liveChanges.splice(changeLimit);
   const list = byID("changes");
@@ -322,7 +335,7 @@ function applyPath(event) {
   }
   scope.path = event.path;
   // Until the evidence comes.
-  scope.summary = event.path.reason ?? (event.path.interface ? `via ${event.path.interface}` : event.path.status);
+  scope.summary = spaced(event.path.reason) || (event.path.interface ? `via ${event.path.interface}` : event.path.status);
   renderScope(scope);
   renderTimes();
 }

@@ -28,16 +28,22 @@ export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1
 
 const two = (number) => String(number).padStart(2, "0");
 
-// Local time, with the date unless it is today's.
-export function clock(time) {
+// Local time, and its date.
+export function hour(time) {
   const date = new Date(time);
-  const hour = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  if (new Date().toDateString() === date.toDateString()) return hour;
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${hour}`;
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-export function timeElement(time) {
-  return element("time", { datetime: new Date(time).toISOString() }, clock(time));
+export function day(time) {
+  const date = new Date(time);
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+// Local time, with the date unless it is today's.
+export const clock = (time) => (day(Date.now()) === day(time) ? hour(time) : `${day(time)} ${hour(time)}`);
+
+export function timeElement(time, format) {
+  return element("time", { datetime: new Date(time).toISOString() }, format(time));
 }
 
 // As on the command line: two units, rounded down.

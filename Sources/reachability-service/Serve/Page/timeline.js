@@ -1,6 +1,6 @@
 // The timeline of one scope: a drawing, its words and its outages as a table.
 
-import { clock, duration, element, shown, spaced } from "/text.js";
+import { clock, duration, element, setText, shown, spaced } from "/text.js";
 
 const svg = "http://www.w3.org/2000/svg";
 const height = 44;
@@ -112,19 +112,24 @@ function legend(scope) {
   return [made];
 }
 
-export function outageTable(scope) {
-  const outages = scope.spans.filter((span) => span.status === "unsatisfied").reverse();
-  if (outages.length === 0) return [];
+// Makes an empty list of outages.
+export function makeOutages() {
   const head = element("tr", {}, ...["Begin", "Length", "Reason", "Cause"].map((text) => element("th", { scope: "col" }, text)));
+  const table = element("table", {}, element("thead", {}, head), element("tbody"));
+  const region = element("div", { class: "scroll", tabindex: "0", role: "region" }, table);
+  return element("details", { hidden: "" }, element("summary"), region);
+}
+
+// Fills a list of outages. Its elements stay, and with them the focus, the position, and what is open.
+export function fillOutages(list, scope) {
+  const outages = scope.spans.filter((span) => span.status === "unsatisfied").reverse();
+  const text = `The outages as a list${outages.length > 100 ? " (the last 100)" : ""}`;
+  list.hidden = outages.length === 0;
+  setText(list.querySelector("summary"), text);
+  list.querySelector(".scroll").setAttribute("aria-label", text);
   const rows = outages.slice(0, 100).map((span) =>
     element(
       "tr", {}, element("td", {}, clock(start(span))), element("td", {}, duration(length(span))),
       element("td", {}, spaced(span.reason)), element("td", {}, element("bdi", {}, shown(span.cause ?? "")))));
-  const text = `The outages as a list${outages.length > 100 ? " (the last 100)" : ""}`;
-  return [
-    element("summary", {}, text),
-    element(
-      "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": text },
-      element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))),
-  ];
+  list.querySelector("tbody").replaceChildren(...rows);
 }
