@@ -10,6 +10,27 @@ struct JobsFloor {
     /// The number of pushes of one job in a round.
     let pushes: Int
 
+    /// What is measured.
+    private enum Work: String, CaseIterable {
+        case push = "push one, from a task on the store's executor"
+        case pushElsewhere = "push one, from a task elsewhere"
+        case pushInTransaction = "push one in a caller's transaction, on its thread"
+        case pushMany = "push a thousand"
+        case run = "run one at a time, on the store's executor"
+        case runElsewhere = "run one at a time, from a task elsewhere"
+        case runMany = "run a hundred at a time, on the store's executor"
+
+        /// The largest ratio to C.
+        var goal: Double? {
+            switch self {
+            case .push, .pushInTransaction: 1.25
+            case .pushMany: 1.8
+            case .run, .runMany: 2.5
+            case .pushElsewhere, .runElsewhere: nil
+            }
+        }
+    }
+
     func measure() async throws {
         print(row(["work", "µs a job", "C µs a job", "× C", "goal", ""]))
         print("|---|---|---|---|---|---|")
@@ -19,46 +40,56 @@ struct JobsFloor {
 
     private func measurePairs() async throws {
         let (ours, theirs) = (try await JobsDesk("\(path)/ours.db"), try await JobsDesk("\(path)/floor.db"))
+        // With the same history, for the tasks elsewhere.
+        let others = try await JobsDesk("\(path)/elsewhere.db")
         guard let floor = floor_open(theirs.store.path, theirs.worker.rawValue) else { throw BenchError("the floor did not open") }
         defer { floor_close(floor) }
         let caller = try Caller("\(path)/caller.db")
-        var times: [[(Double, Double)]] = [[], [], [], [], []]
+        let executor = ours.store.executor
+        var times: [Work: [(Double, Double)]] = [:]
         for _ in 0..<rounds {
-            let one = try await time(pushes) { try await ours.push(1) }
-            let floorOne = try await time(pushes) { try check(floor_push(floor, 1)) }
-            times[0].append((one, floorOne))
-            times[4].append((try await time(pushes) { try caller.push() }, floorOne))
-            try await ours.beat()
-            try await ours.run(pushes, at: 100)
+            let push = try await withTaskExecutorPreference(executor) { try await time(pushes) { try await ours.push(1) } }
+            let floorPush = try await time(pushes) { try check(floor_push(floor, 1)) }
+            times[.push, default: []].append((push, floorPush))
+            times[.pushElsewhere, default: []].append((try await time(pushes) { try await others.push(1) }, floorPush))
+            times[.pushInTransaction, default: []].append((try await time(pushes) { try caller.push() }, floorPush))
+            for desk in [ours, others] {
+                try await desk.beat()
+                try await desk.run(pushes, at: 100)
+            }
             for _ in 0..<(pushes + 99) / 100 { try runFloor(floor, 100) }
-            times[1].append(
+            times[.pushMany, default: []].append(
                 (
                     try await time(1) { try await ours.push(1000) } / 1000,
                     try await time(1) { try check(floor_push(floor, 1000)) } / 1000
                 ))
+            try await others.push(1000)
             try await ours.beat()
-            times[2].append((try await time(500) { try await ours.run(1, at: 1) }, try await time(500) { try runFloor(floor, 1) }))
+            let run = try await withTaskExecutorPreference(executor) { try await time(500) { try await ours.run(1, at: 1) } }
+            let floorRun = try await time(500) { try runFloor(floor, 1) }
+            times[.run, default: []].append((run, floorRun))
+            try await others.beat()
+            times[.runElsewhere, default: []].append((try await time(500) { try await others.run(1, at: 1) }, floorRun))
+            try await others.run(500, at: 100)
             try await ours.beat()
-            times[3].append(
+            times[.runMany, default: []].append(
                 (
-                    try await time(1) { try await ours.run(500, at: 100) } / 500,
+                    try await withTaskExecutorPreference(executor) { try await time(1) { try await ours.run(500, at: 100) } } / 500,
                     try await time(1) { for _ in 0..<5 { try runFloor(floor, 100) } } / 500
                 ))
         }
-        let rows = [
-            ("push one, committed", 1.25), ("push a thousand", 1.8), ("run one at a time", 2.5), ("run a hundred at a time", 2.5),
-            ("push one in a caller's transaction, on its thread", 1.25),
-        ]
-        for ((name, goal), times) in zip(rows, times) {
-            let ratios = times.map { $0.0 / $0.1 }.sorted()
-            let ratio = median(ratios)
-            print(
-                row([
-                    name, decimal(median(times.map(\.0)), 1), decimal(median(times.map(\.1)), 1),
-                    "\(decimal(ratio)) [\(decimal(ratios[ratios.count / 4]))..\(decimal(ratios[ratios.count * 3 / 4]))]",
-                    "≤ \(decimal(goal)) × C", ratio <= goal ? "holds" : "MISSED",
-                ]))
-        }
+        for work in Work.allCases { report(work, times[work] ?? []) }
+    }
+
+    private func report(_ work: Work, _ times: [(Double, Double)]) {
+        let ratios = times.map { $0.0 / $0.1 }.sorted()
+        let ratio = median(ratios)
+        print(
+            row([
+                work.rawValue, decimal(median(times.map(\.0)), 1), decimal(median(times.map(\.1)), 1),
+                "\(decimal(ratio)) [\(decimal(ratios[ratios.count / 4]))..\(decimal(ratios[ratios.count * 3 / 4]))]",
+                work.goal.map { "≤ \(decimal($0)) × C" } ?? "", work.goal.map { ratio <= $0 ? "holds" : "MISSED" } ?? "",
+            ]))
     }
 
     private func runFloor(_ floor: OpaquePointer, _ count: Int32) throws {

@@ -131,6 +131,8 @@ final class JobWorker: Sendable {
 
     private func perform() async {
         var cut: [DurableJobID] = []
+        // Turns only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps all its tasks.
+        let executor = bus.configuration.executor == nil ? store.executor : nil
         await withDiscardingTaskGroup { group in
             let changes = store.changes()
             group.addTask { [self] in for await _ in changes { send(.hint) } }
@@ -142,7 +144,7 @@ final class JobWorker: Sendable {
                         break loop
                     }
                     if case .turn(let turn) = effect {
-                        group.addTask { [self] in await run(turn) }
+                        group.addTask(executorPreference: executor) { [self] in await run(turn) }
                     } else {
                         perform(effect)
                     }

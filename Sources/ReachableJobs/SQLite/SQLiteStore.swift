@@ -32,6 +32,7 @@ public final class SQLiteStore: JobStore {
     private let machine: SQLiteMachine
     private let locks: WorkerLocks
     private let feed: ChangeFeed
+    private let storeExecutor = StoreExecutor()
     /// The connection that writes.
     private let connection: ObjectIdentifier
     /// True for a connection of the caller's that does not wait for locks.
@@ -128,6 +129,25 @@ public final class SQLiteStore: JobStore {
     ///
     /// A child process that inherits it proves so, too, until it ends: for work that outlives a killed worker for a moment.
     package var workerLock: Int32 { locks.descriptor }
+
+    /// The executor whose tasks use the database on their own thread.
+    ///
+    /// ```swift
+    /// Task(executorPreference: store.executor) {
+    ///     for await photo in photos { try await queue.push(Upload(file: photo.file)) }
+    /// }
+    /// ```
+    ///
+    /// A change of the store costs such a task no switch of threads. For a task elsewhere the database's thread wakes up, and then
+    /// the task's own, which may take as long as the change itself. The executor pays off for a task that stays there for several
+    /// changes, or that has to wake up anyway.
+    ///
+    /// Jobs run one at a time, in their order; a task that pushes in a loop lets waiting ones run between two pushes. The thread may
+    /// wait for the disk, and for up to 5 s for a lock. Workers of a ``JobQueue`` use the store here, and run handlers elsewhere: a
+    /// task that computes for long, or blocks, delays them. Reads run on threads of their own. Tasks with an actor's isolation
+    /// run here unless the actor has an executor of its own, as the main actor has. A task may prefer the executor also when
+    /// the store is gone.
+    public var executor: (any TaskExecutor)? { storeExecutor }
 
     // MARK: Jobs
 
@@ -303,13 +323,29 @@ public final class SQLiteStore: JobStore {
     private func perform<T: Sendable>(
         _ level: Synchronous, writesClock: Bool = false, _ body: @escaping @Sendable (inout SQLiteTransaction) throws -> T
     ) async throws(JobStoreError) -> T {
+        let writesClock = writesClock || level == .full
+        // A loop of a task there never suspends otherwise.
+        if storeExecutor.isCurrent, storeExecutor.hasWaitingJobs { await Task.yield() }
+        if storeExecutor.isCurrent, let result = transactHere(level, writesClock: writesClock, body) { return try result.get() }
         // Not GRDB's asynchronous `write`: a cancelled task would interrupt it, and lose a result.
         let result: Result<T, JobStoreError> = await withCheckedContinuation { continuation in
             writer.asyncWriteWithoutTransaction { [self] db in
-                continuation.resume(returning: transact(db, level, writesClock: writesClock || level == .full, body))
+                continuation.resume(returning: transact(db, level, writesClock: writesClock, body))
             }
         }
         return try result.get()
+    }
+
+    /// Commits what the body writes, on the calling thread; returns `nil` within a transaction of the caller's.
+    ///
+    /// `Task.immediate` may begin an operation there, which has to wait for the transaction's end. For other methods than a
+    /// reentrant one GRDB would end the process.
+    private func transactHere<T>(
+        _ level: Synchronous, writesClock: Bool, _ body: (inout SQLiteTransaction) throws -> T
+    ) -> Result<T, JobStoreError>? {
+        writer.unsafeReentrantWrite { db in
+            db.isInsideTransaction ? nil : transact(db, level, writesClock: writesClock, body)
+        }
     }
 
     private func transact<T>(

@@ -117,6 +117,16 @@ public protocol JobStore: Sendable {
     ///
     /// Each call returns a stream of its own. A hint may come without a change, and several changes may give one hint.
     func changes() -> AsyncStream<Void>
+
+    /// The executor on which workers call this store; `nil`, the default, if calls cost the same on all.
+    ///
+    /// For a store whose calls switch threads elsewhere. Its threads may block.
+    var executor: (any TaskExecutor)? { get }
+}
+
+extension JobStore {
+    /// `nil`: workers call the store on any thread.
+    public var executor: (any TaskExecutor)? { nil }
 }
 
 /// The durations of a worker's lease.

@@ -69,5 +69,6 @@ struct WatchedStore: JobStore {
         try await watch { () throws(JobStoreError) in try await store.prune(retention, limit: limit) }
     }
     func changes() -> AsyncStream<Void> { store.changes() }
+    var executor: (any TaskExecutor)? { store.executor }
 }
 #endif
