@@ -29,13 +29,15 @@ static = $(build) $(static_flags) --scratch-path .build-install
 service = $(SWIFT) build -c release --traits Service $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
 service_static = $(service) $(static_flags) --scratch-path .build-install-service
-# For the package. Optimized for size; the program offers no symbols to others; relative relocations are packed (glibc 2.36).
-small = $(build) $(static_flags) --scratch-path .build-package -Xswiftc -Osize -Xswiftc -Xfrontend -Xswiftc -function-sections \
+# For the package. Optimized for size; the programs offer no symbols to others; relative relocations are packed (glibc 2.36).
+small_flags = $(static_flags) -Xswiftc -Osize -Xswiftc -Xfrontend -Xswiftc -function-sections \
     -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs
+small = $(build) $(small_flags) --scratch-path .build-package
+service_small = $(service) --product reachability-service $(small_flags) --scratch-path .build-package-service
 watch_folder = $(or $(BUILT),$$($(static) --show-bin-path))
 service_folder = $(or $(BUILT),$$($(service_static) --show-bin-path))
 
-.PHONY: help bootstrap run test check programs install deb
+.PHONY: help bootstrap run test check programs install install-units deb
 
 help:
 	@echo 'make run      build reachability-watch and run it (ARGS="status")'
@@ -75,13 +77,9 @@ programs:
 	$(service_static) --product reachability-service
 endif
 
-install: programs
+install: programs install-units
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)/docs/schema" "$(libexec)"
 	install -m 755 "$(service_folder)/reachability-service" "$(libexec)/reachability-service"
-	set -e; for unit in $(unit_files); do \
-	    install -D -m 644 "Packaging/systemd/$$unit" "$(units)/$$unit"; \
-	    sed -i 's|/usr/local/|$(PREFIX)/|' "$(units)/$$unit"; \
-	done
 	install -m 755 "$(watch_folder)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"
 	umask 022 && Scripts/completions "$(watch_folder)/reachability-watch" "$(service_folder)/reachability-service" "$(share)"
 	umask 022 && Scripts/manuals "$(watch_folder)/reachability-watch" "$(service_folder)/reachability-service" "$(share)/man"
@@ -89,15 +87,22 @@ install: programs
 	install -m 644 docs/*.md "$(doc)/docs/"
 	install -m 644 docs/schema/*.json "$(doc)/docs/schema/"
 
+# Needs no programs.
+install-units:
+	set -e; for unit in $(unit_files); do \
+	    install -D -m 644 "Packaging/systemd/$$unit" "$(units)/$$unit"; \
+	    sed -i 's|/usr/local/|$(PREFIX)/|' "$(units)/$$unit"; \
+	done
+
 deb:
 ifdef BUILT
 	Scripts/deb "$(BUILT)" .build-deb
 else
 	@Scripts/bootstrap libsqlite3-dev
 	$(small)
-	$(service_static) --product reachability-service
+	$(service_small)
 	install -d .build-package/programs
-	install "$$($(small) --show-bin-path)/reachability-watch" "$$($(service_static) --show-bin-path)/reachability-service" \
+	install "$$($(small) --show-bin-path)/reachability-watch" "$$($(service_small) --show-bin-path)/reachability-service" \
 	    .build-package/programs
 	Scripts/deb .build-package/programs .build-deb
 endif

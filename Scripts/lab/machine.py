@@ -26,8 +26,8 @@ def bootstrap(*packages):
 def enter(host="ada-laptop"):
     """Continues the script as the first process of a machine.
 
-    Network, processes, mounts and host name are namespaces of their own; /home is empty and in memory. Where the user is not root,
-    a user namespace makes it so. The programs are built before: in there is no network to fetch packages from.
+    Network, processes, mounts and host name are namespaces of their own; /home/ada is empty and in memory. Where the user is not
+    root, a user namespace makes it so. The programs are built before: in there is no network to fetch packages from.
     """
     if os.getpid() != 1:
         os.environ["PROGRAMS"] = subprocess.run(
@@ -38,7 +38,12 @@ def enter(host="ada-laptop"):
         sys.stdout.flush()
         os.execvp(words[0], words)
     socket.sethostname(host)
+    # This package may be in a home directory: those that exist stay where they are.
+    subprocess.run(["mount", "--rbind", "/home", "/mnt"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/home"], check=True)
+    for entry in (entry for entry in Path("/mnt").iterdir() if entry.is_dir() and entry.name != HOME.name):
+        (HOME.parent / entry.name).mkdir()
+        subprocess.run(["mount", "--rbind", entry, HOME.parent / entry.name], check=True)
     HOME.mkdir()
     os.chdir(HOME)
     # Of the caller's variables only those that find programs and libraries.

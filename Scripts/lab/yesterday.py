@@ -13,13 +13,22 @@ DAY = [
 ]
 
 
-def write(file, scopes=("internet",)):
-    """Adds the day to the file of a service that has run and ended."""
+def write(file, scopes=("internet",), times=1):
+    """Puts the day into the file of a service that has run and ended: once, or that many times in a row and as much shorter."""
     now = time.time()
     database = sqlite3.connect(file)
+    # The short run that has made the file is not part of the day.
+    database.execute("DELETE FROM observations")
+    database.execute("DELETE FROM runs")
+    for number in range(times):
+        write_one(database, scopes, now - (times - 1 - number) * 86_400 / times, 1 / times)
+    database.commit()
+    database.close()
 
+
+def write_one(database, scopes, now, scale):
     def moment(hours, minutes=0.0):
-        return int((now - hours * 3600 + minutes * 60) * 1e9)
+        return int((now - (hours * 3600 - minutes * 60) * scale) * 1e9)
 
     def begin(start):
         return database.execute("INSERT INTO runs (started, alive) VALUES (?, ?)", (start, start)).lastrowid
@@ -35,9 +44,6 @@ def write(file, scopes=("internet",)):
     def end(run, at):
         database.execute("UPDATE runs SET alive = ?1, ended = ?1 WHERE id = ?2", (at, run))
 
-    # The short run that has made the file is not part of the day.
-    database.execute("DELETE FROM observations")
-    database.execute("DELETE FROM runs")
     start = moment(BEGIN)
     run, sequence = begin(start), 0
     add(run, 0, start)
@@ -52,5 +58,3 @@ def write(file, scopes=("internet",)):
         add(run, sequence + 2, ended, cause=remedy)
         sequence += 2
     end(run, moment(0.005))
-    database.commit()
-    database.close()

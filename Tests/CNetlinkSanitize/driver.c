@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static void check(bool condition, const char *what) {
     if (condition) { return; }
@@ -117,6 +118,22 @@ static void use_socket(const char *namespace_path) {
     cnl_close(socket);
 }
 
+/// Hands a socket over, as a service manager does.
+static void use_hand_over(const char *namespace_path) {
+    cnl_socket *first, *second;
+    const char *operation;
+    uint32_t size;
+    check(cnl_open(&first, namespace_path, &operation) == 0, "cnl_open");
+    const int32_t copy = dup(cnl_descriptor(first));
+    check(cnl_check_socket(copy, namespace_path, &operation) == 0, "cnl_check_socket");
+    check(cnl_take_over(&second, copy, &operation) == 0 && cnl_descriptor(second) == copy, "cnl_take_over");
+    check(cnl_read_receive_buffer(second, &size) == 0 && size > 0, "cnl_read_receive_buffer");
+    cnl_close(first);
+    cnl_close(second);
+    check(cnl_check_socket(copy, namespace_path, &operation) < 0, "a closed descriptor");
+    check(cnl_take_over(&second, copy, &operation) < 0 && second == NULL && operation != NULL, "a closed descriptor");
+}
+
 static void use_events(void) {
     cnl_socket *socket;
     const char *operation;
@@ -198,6 +215,8 @@ int main(int count, char **arguments) {
     check(records > 0, "no recorded datagrams given");
     use_socket(NULL);
     use_socket("/proc/thread-self/ns/net");
+    use_hand_over(NULL);
+    use_hand_over("/proc/thread-self/ns/net");
     use_events();
     use_names("Tests/CNetlinkTests");
     use_probes(NULL);

@@ -174,9 +174,12 @@ static void *open_listener(void *argument) {
     if (listener->result != 0) { return NULL; }
     const int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
     const struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = listener->groups };
+    const int size = listener->receive_buffer;
     listener->result = descriptor;
+    // As root of a user namespace the size has the limit of every user.
     if (descriptor < 0 || bind(descriptor, (const struct sockaddr *)&address, sizeof address) < 0
-        || setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &listener->receive_buffer, sizeof listener->receive_buffer) < 0) {
+        || (setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) < 0
+            && setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, sizeof size) < 0)) {
         listener->result = -errno;
         if (descriptor >= 0) { close(descriptor); }
     }

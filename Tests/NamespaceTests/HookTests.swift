@@ -115,7 +115,15 @@ struct HookTests {
         let network = try await CabledNetwork.online()
         let (hook, pipe) = (network.marker("hook"), network.marker("pipe"))
         defer { for file in [hook, pipe] { unlink(file) } }
-        let text = "#!/bin/sh\ntrap 'echo cleaned; exit' TERM\necho $1\n[ $1 = online ] || while :; do sleep 0.05; done\n"
+        // The shell would report that its sleep was ended, too.
+        let text = """
+            #!/bin/sh
+            exec 2>/dev/null
+            trap 'echo cleaned; exit' TERM
+            echo $1
+            [ $1 = online ] || while :; do sleep 0.05; done
+
+            """
         try await Child.run(["sh", "-c", "cat >\(hook) && chmod 755 \(hook)"], input: text)
         // The pipe is full before the first line, and its only reader is the watch itself.
         let script = """
@@ -166,7 +174,8 @@ struct HookTests {
         defer { unlink(hook) }
         // ETXTBSY (execve(2)) while a process has it open for writing.
         let writer = try Child([
-            "sh", "-c", "printf '#!/bin/sh\\necho $1\\n' >\(hook) && chmod 755 \(hook) && exec 3>>\(hook) && echo open && exec sleep 1000",
+            "sh", "-c",
+            "printf '#!/bin/sh\\necho $1\\n' >\(hook) && chmod 755 \(hook) && exec 3>>\(hook) && echo open && exec sleep 1000",
         ])
         var ready = writer.lines.makeAsyncIterator()
         #expect(await ready.next(isolation: #isolation) == "open")

@@ -18,6 +18,11 @@ struct ArgumentTests {
         #expect(argument.scope == .host(text) && argument.address == nil && argument.interface == nil)
     }
 
+    @Test func parsesTheInternet() throws {
+        #expect(try DestinationArgument("internet").scope == .internet)
+        #expect(try DestinationArgument("internet.").scope == .host("internet."))
+    }
+
     @Test func parsesTheInterfaceAfterThePercentSign() throws {
         let argument = try DestinationArgument("fe80::1%eth0")
         #expect(argument.address == Samples.address("fe80::1"))

@@ -92,7 +92,8 @@ import Testing
     }
 
     @Test func ctrlCReachesTheCommandOnceAndEndsRun() throws {
-        let script = "trap 'echo interrupted' INT; echo ready; for i in 1 2 3 4 5 6; do sleep 0.05; done; exit 9"
+        let interruption = "trap 'echo interrupted; key=c' INT; echo ready; until [ $key ]; do sleep 0.05; done"
+        let script = "\(interruption); for i in 1 2 3 4 5 6; do sleep 0.05; done; exit 9"
         let terminal = try run(script)
         _ = terminal.read(until: "ready")
         terminal.type("\u{3}")
@@ -134,14 +135,15 @@ import Testing
     @Test func theLastLineCountsDownAndIsGoneDuringAttempts() throws {
         let terminal = try shown(
             "--connectivity ignore --attempts 2 --backoff constant:1500ms --jitter none -- sh -c 'echo attempt; read line; exit 7'")
-        var screen = TerminalScreen(columns: 120, terminal.read(until: "attempt"))
+        var screen = TerminalScreen(columns: 120, terminal.read(until: "attempt\r\n"))
         terminal.type("\n")
         screen.write(terminal.read(until: "next attempt in 1s (attempt 2 of 2)"))
         let texts = [
             "attempt", "", "reachability-watch: attempt 1 failed: exit code 7", "reachability-watch: next attempt in 1.5s",
         ]
         #expect(screen.rows == texts + ["next attempt in 1s (attempt 2 of 2)"])
-        screen.write(terminal.read(until: "attempt"))
+        // The word is also in the last line.
+        screen.write(terminal.read(until: "attempt\r\n"))
         #expect(screen.rows.dropFirst(4).allSatisfy { !$0.contains("next") }, "\(screen.rows)")
         terminal.type("\n")
         screen.write(terminal.read())

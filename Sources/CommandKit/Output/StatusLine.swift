@@ -4,9 +4,8 @@ internal import Synchronization
 
 /// The last line of a terminal, which a command replaces while it waits; messages go above it.
 ///
-/// It is on standard error, and only if that is a terminal that moves its cursor. Each change is a single write(2), which removes
-/// the old line and leaves the new one, so that writers on several threads need no order. A command in the background and a
-/// terminal that takes no characters (Ctrl-S) get no line.
+/// It is on standard error, and only if that is a terminal that moves its cursor. A command in the background and a terminal that
+/// takes no characters (Ctrl-S) get no line.
 package enum StatusLine {
     private struct State {
         var line: (text: StyledText, style: TextStyle)?
@@ -38,38 +37,30 @@ package enum StatusLine {
     ///
     /// Does nothing without a terminal.
     package static func show(_ text: StyledText?, _ style: TextStyle) {
-        state.withLock { $0.line = text.map { ($0, style) } }
-        draw()
+        change { $0.line = text.map { ($0, style) } }
     }
 
     /// Removes the line until ``restore()``, because another program may write to the terminal, or this one stops or ends.
-    package static func hide() {
-        state.withLock { $0.hidings += 1 }
-        draw()
-    }
+    ///
+    /// The line is gone when this returns.
+    package static func hide() { change { $0.hidings += 1 } }
 
     /// Shows the line again, once for each ``hide()``.
-    package static func restore() {
-        state.withLock { $0.hidings -= 1 }
-        draw()
-    }
+    package static func restore() { change { $0.hidings -= 1 } }
 
-    private static func draw() {
-        guard isAvailable, isInForeground, takesCharacters else { return }
-        let columns = columns
-        let (old, new) = state.withLock { state in
+    /// Makes a change and brings the terminal up to date.
+    ///
+    /// Writes under the lock: the writes are in the order of the changes. The terminal takes characters, so that this is no wait.
+    private static func change(_ body: (inout State) -> Void) {
+        guard isAvailable else { return }
+        state.withLock { state in
+            body(&state)
+            guard isInForeground, takesCharacters else { return }
             let line = state.hidings > 0 ? nil : state.line.map { $0.text.fitted(to: columns, $0.style).rendered($0.style) }
-            defer { state.shown = line }
-            return (state.shown, line)
+            guard line != state.shown else { return }
+            try? DescriptorOutput.diagnostics.write(bytes: Array(replacing(state.shown, by: line).utf8)[...])
+            state.shown = line
         }
-        guard old != new else { return }
-        try? DescriptorOutput.diagnostics.write(bytes: Array(replacing(old, by: new).utf8)[...])
-    }
-
-    /// Returns the bytes that write a message above the line, if there is one.
-    static func above(_ message: String) -> String {
-        guard let line = state.withLock(\.shown) else { return message + "\n" }
-        return replacing(line, by: nil) + message + "\n" + replacing(nil, by: line)
     }
 
     /// Returns the bytes that replace one line by another one.

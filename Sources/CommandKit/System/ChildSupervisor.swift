@@ -94,7 +94,7 @@ package final class ChildSupervisor: Sendable {
 
     /// Ends the running command with all its descendants, starts no other one, and then ends this program.
     ///
-    /// Only with `leavesSignals`. The program has ``Program/timeToEnd`` to end by itself.
+    /// Only with `leavesSignals`. To end by itself, the program has ``Program/timeToEnd``, and half of it after the command's end.
     package func end(with signal: Int32) {
         state.withLock { $0.signal = signal }
         wakeUp()
@@ -110,14 +110,16 @@ package final class ChildSupervisor: Sendable {
         let start = ContinuousClock.now
         var supervision = ChildSupervision(parent: getpid(), sharedGroup: sharesTerminal ? getpgrp() : nil)
         var running: Request?
-        var end: Duration?
+        var (asked, end): (Duration?, Duration?)
         while true {
             takeTurn(&supervision, &running, until: end, since: start)
-            guard let signal = state.withLock(\.signal), running == nil else { continue }
+            guard let signal = state.withLock(\.signal) else { continue }
             let now = ContinuousClock.now - start
+            asked = asked ?? now
+            guard running == nil else { continue }
             // Threads of the program may be blocked, for example by the reader of their output.
             if let end, now >= end { _exit(128 + signal) }
-            end = end ?? now + Program.timeToEnd
+            end = end ?? max(now + Program.timeToEnd / 2, (asked ?? now) + Program.timeToEnd)
         }
     }
 

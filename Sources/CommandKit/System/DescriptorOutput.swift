@@ -53,7 +53,9 @@ extension DescriptorOutput {
     ///
     /// Ignores errors: there is no other place for messages.
     package static func printMessage(_ message: String) {
-        try? diagnostics.write(bytes: Array(StatusLine.above("reachability-watch: \(message)").utf8)[...])
+        StatusLine.hide()
+        defer { StatusLine.restore() }
+        try? diagnostics.write("reachability-watch: \(message)")
     }
 }
 

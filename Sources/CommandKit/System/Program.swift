@@ -7,7 +7,7 @@ package enum Program {
     /// The version of the commands.
     package static let version = "0.1.0"
 
-    /// The time that a command has after a signal, or after the end of its child.
+    /// The time that a command has after a signal, if it has no child.
     package static let timeToEnd = Duration.milliseconds(100)
 
     /// Prepares the process, then parses the command line and runs its command.

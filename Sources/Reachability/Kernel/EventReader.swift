@@ -89,7 +89,7 @@ struct EventReader: ~Copyable {
             receiveBuffer: socket.receiveBuffer)
         if socket.isInherited { try readInheritance(into: &batch) }
         // Events that were read are delivered, also after a stop: the next reader of the same socket does not find them.
-        while !context.wakeUp.isStopped {
+        while !context.wakeUp.isStopped || !batch.events.isEmpty {
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
             if context.wakeUp.isStopped { return }
             coalescing.note(datagrams, at: batch.now.sinceBoot)

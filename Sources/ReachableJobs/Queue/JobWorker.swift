@@ -144,7 +144,12 @@ final class JobWorker: Sendable {
                         break loop
                     }
                     if case .turn(let turn) = effect {
-                        group.addTask(executorPreference: executor) { [self] in await run(turn) }
+                        // Without one the child keeps its parent's: `nil` would be another preference with the optimizer.
+                        if let executor {
+                            group.addTask(executorPreference: executor) { [self] in await run(turn) }
+                        } else {
+                            group.addTask { [self] in await run(turn) }
+                        }
                     } else {
                         perform(effect)
                     }

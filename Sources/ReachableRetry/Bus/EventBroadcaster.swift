@@ -21,7 +21,8 @@ struct EventBroadcaster: Sendable {
         mutating func takeAll(isContinuing: Bool, orIf hasOtherWork: Bool = false) -> [RetryEvent]? {
             guard turn.take(isContinuing: isContinuing, hasWork: !events.isEmpty || hasOtherWork) else { return nil }
             defer { events = [] }
-            return Array(events)
+            // An empty deque would write to the storage that all empty arrays share, which the thread sanitizer calls a race.
+            return events.isEmpty ? [] : Array(events)
         }
 
         /// Appends an event, or drops it if the queue is full.

@@ -149,7 +149,7 @@ extension ReportContent {
         border-bottom:1px solid var(--line)}
         .overview tr{grid-template-columns:repeat(4,1fr)}.overview th[scope=row]{grid-column:1/-1}
         :is(.outages tbody,.overview) :is(th,td){border:0;padding:0}
-        .outages tbody td:nth-child(2){font-weight:600}
+        .outages tbody td:nth-child(2){font-weight:600;padding:0}
         .outages tbody td:nth-child(3){order:2;text-align:right;color:var(--dim)}}
         """
 }

@@ -88,6 +88,8 @@ struct Timeline: Sendable {
     ///   - start: The beginning of a period that has none; `nil` for the first observation.
     ///   - end: The end of a period that has none.
     func finish(from start: Duration? = nil, at end: Duration) -> TimelineSummary {
+        // A path that came back with the last entry ends an outage, though it has no length yet.
+        let isBack = boot?.spans.last.map { $0.status == .satisfied && $0.duration == .zero } ?? false
         var copy = self
         copy.closeBoot()
         let from = from ?? start ?? copy.datedExtent?.start ?? end
@@ -103,7 +105,7 @@ struct Timeline: Sendable {
         if last < until { Self.append(Span(status: .unknown, start: last, end: until), to: &spans) }
         return TimelineSummary(
             scope: scope, from: from, until: until, spans: spans, merged: copy.merged, reestablished: reestablished,
-            clockSteps: clockSteps)
+            clockSteps: clockSteps, regained: isBack ? copy.datedExtent?.end : nil)
     }
 
     /// The time from the first to the last observation; `nil` before the first.

@@ -47,14 +47,15 @@ struct TimelineSummary: Sendable {
     /// The number of outages and flaps that only the sums have.
     let unlisted: Int
 
+    /// - Parameter regained: The time at which the path came back with the last entry, if it did.
     init(
         scope: String, from: Duration, until: Duration, spans: [Timeline.Span], merged: SpanSums = SpanSums(),
-        reestablished: Int = 0, clockSteps: Int = 0
+        reestablished: Int = 0, clockSteps: Int = 0, regained: Duration? = nil
     ) {
         (self.scope, self.from, self.until, self.spans) = (scope, from, until, spans)
         (self.reestablished, self.clockSteps) = (reestablished, clockSteps)
         var sums = merged
-        let all = Self.outages(of: spans)
+        let all = Self.outages(of: spans, regained: regained)
         for span in spans { sums.add(span.duration, of: span) }
         for outage in all { sums.count(outage) }
         self.sums = sums
@@ -72,13 +73,13 @@ struct TimelineSummary: Sendable {
     /// The longest outage.
     var longest: Outage? { (outages + flaps).max { ($0.duration, $1.start) < ($1.duration, $0.start) } }
 
-    private static func outages(of spans: [Timeline.Span]) -> [Outage] {
+    private static func outages(of spans: [Timeline.Span], regained: Duration?) -> [Outage] {
         var outages: [Outage] = []
         var isOpen = false
         for (index, span) in spans.enumerated() {
             defer { isOpen = span.status == .unsatisfied }
             guard span.status == .unsatisfied else { continue }
-            let isEndKnown = index + 1 < spans.count && spans[index + 1].status == .satisfied
+            let isEndKnown = span.end == regained || (index + 1 < spans.count && spans[index + 1].status == .satisfied)
             if isOpen {
                 outages[outages.count - 1].end = span.end
                 outages[outages.count - 1].isEndKnown = isEndKnown

@@ -112,16 +112,25 @@ actor History {
     ///   - now: Their end, at which the service runs.
     func timelines(from start: Duration, until now: Duration) async -> [TimelineSummary] {
         let unwritten = waiting
-        let stored = (try? await file?.observations(from: start, of: scopes)) ?? []
+        let first = unwritten.first?.time
+        let empty = scopes.map { Timeline(scope: $0, from: start, until: now) }
+        // One at a time: a month may have more observations than memory is wanted for.
+        let stored = try? await file?.reduce(into: (timelines: empty, known: Set<Observation>()), from: start, of: scopes) {
+            found, observation in
+            Self.add(observation, to: &found.timelines)
+            if let first, observation.time >= first { found.known.insert(observation) }
+        }
+        var (timelines, known) = stored ?? (empty, [])
         // What was written meanwhile is in both.
-        let known = Set(unwritten.first.map { first in stored.filter { $0.time >= first.time } } ?? [])
-        let observations = stored + unwritten.filter { !known.contains($0) }
-        return scopes.map { scope in
-            var timeline = Timeline(scope: scope, from: start, until: now)
-            for observation in observations where observation.scope == scope || !observation.hasState { timeline.add(observation) }
-            // A sign of life would say that earlier signs are missing.
-            timeline.add(.end(at: now))
-            return timeline.finish(at: now)
+        for observation in unwritten where !known.contains(observation) { Self.add(observation, to: &timelines) }
+        // A sign of life would say that earlier signs are missing.
+        Self.add(.end(at: now), to: &timelines)
+        return timelines.map { $0.finish(at: now) }
+    }
+
+    private static func add(_ observation: Observation, to timelines: inout [Timeline]) {
+        for index in timelines.indices where observation.scope == timelines[index].scope || !observation.hasState {
+            timelines[index].add(observation)
         }
     }
 }
@@ -137,11 +146,14 @@ protocol HistoryStorage: Sendable {
     /// Removes observations before a time except the last one of each scope, and the oldest beyond a number.
     func prune(before time: Duration, keeping count: Int) async throws
 
-    /// Returns the observations of scopes from a time on, with the last one of each scope before it, in the order of their
+    /// Combines the observations of scopes from a time on, with the last one of each scope before it, in the order of their
     /// addition.
     ///
     /// An earlier run has an `end` at the last time at which it is known to have run.
-    func observations(from start: Duration, of scopes: [String]) async throws -> [Observation]
+    func reduce<Result: Sendable>(
+        into initial: Result, from start: Duration, of scopes: [String],
+        _ update: @escaping @Sendable (inout Result, Observation) -> Void
+    ) async throws -> Result
 }
 
 extension Observation {

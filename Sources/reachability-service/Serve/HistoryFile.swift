@@ -94,9 +94,16 @@ final class HistoryFile: HistoryStorage {
         }
     }
 
-    func observations(from start: Duration, of scopes: [String]) async throws -> [Observation] {
+    func reduce<Result: Sendable>(
+        into initial: Result, from start: Duration, of scopes: [String],
+        _ update: @escaping @Sendable (inout Result, Observation) -> Void
+    ) async throws -> Result {
         let (limit, present) = (Self.nanoseconds(start), run)
-        return try await pool.read { db in try Self.observations(from: limit, of: scopes, except: present, db) }
+        return try await pool.read { db in
+            var result = initial
+            try Self.read(from: limit, of: scopes, except: present, db) { update(&result, $0) }
+            return result
+        }
     }
 
     // MARK: - Reading
@@ -114,17 +121,19 @@ final class HistoryFile: HistoryStorage {
             return try inspecting(path) { db in
                 guard try checkTables(db, path) else { return [] }
                 let scopes = try String.fetchAll(db, sql: "SELECT DISTINCT scope FROM observations ORDER BY scope")
+                var found: [Observation] = []
                 // No limit of time is before 1970.
-                return scopes.isEmpty ? [] : try observations(from: start.map(nanoseconds) ?? 0, of: scopes, except: nil, db)
+                if !scopes.isEmpty { try read(from: start.map(nanoseconds) ?? 0, of: scopes, except: nil, db) { found.append($0) } }
+                return found
             }
         } catch {
             throw error as? ServeFailure ?? failure(error, path, verb: "read")
         }
     }
 
-    private static func observations(
-        from limit: Int64, of scopes: [String], except present: Int64?, _ db: Database
-    ) throws -> [Observation] {
+    private static func read(
+        from limit: Int64, of scopes: [String], except present: Int64?, _ db: Database, _ body: (Observation) -> Void
+    ) throws {
         let names = repeatElement("?", count: scopes.count).joined(separator: ", ")
         let last = scopes.map { _ in "ifnull((SELECT max(id) FROM observations WHERE scope = ? AND time < ?), 0)" }
         // One scope's last observation before the time may be older than another's.
@@ -137,16 +146,14 @@ final class HistoryFile: HistoryStorage {
                 """,
             arguments: StatementArguments(scopes.flatMap { [$0.databaseValue, limit.databaseValue] })
                 + StatementArguments(scopes))
-        var found: [Observation] = []
         var previous: (run: Int64, end: Observation)?
         while let row = try rows.next() {
             let run: Int64 = row["run"]
-            if let previous, previous.run != run { found.append(previous.end) }
+            if let previous, previous.run != run { body(previous.end) }
             previous = (run, .end(at: .nanoseconds(row["until"] as Int64)))
-            found.append(observation(row))
+            body(observation(row))
         }
-        if let previous, previous.run != present { found.append(previous.end) }
-        return found
+        if let previous, previous.run != present { body(previous.end) }
     }
 
     private static func insert(_ observation: Observation, _ run: Int64, _ db: Database) throws {

@@ -55,12 +55,11 @@ struct HookLines {
         guard !line.isEmpty else { return [] }
         count += 1
         guard count <= Self.mostLines else { return [] }
-        // Not within a character of UTF-8.
-        while isCut, let byte = line.last, byte >= 0x80 {
-            line.removeLast()
-            if byte >= 0xc0 { break }
-        }
-        return ["\(subject): \(ForeignText(line).journal)\(isCut ? "…" : "")"]
+        guard isCut else { return ["\(subject): \(ForeignText(line).journal)"] }
+        // A character of UTF-8 that is cut leaves up to three bytes.
+        let whole = (0...3).map { [line] in line.dropLast($0) }.first { String(validating: $0, as: UTF8.self) != nil }
+        let text = whole.map(Array.init) ?? line
+        return ["\(subject): \(ForeignText(text).journal)…"]
     }
 }
 

@@ -79,7 +79,7 @@ struct ServeSession: Sendable {
                 let isComplete = await feed.publish(transition, ofScopeAt: index)
                 await history.add(Observation(transition, of: scopes[index]))
                 recording.yield()
-                await notifier?.note(status: Self.summary(await feed.records))
+                await notifier?.note(status: summary(await feed.records))
                 if isComplete { await onReady() }
                 return nil
             }
@@ -129,10 +129,9 @@ struct ServeSession: Sendable {
         return nil
     }
 
-    /// Returns the state of the scopes on one line.
-    static func summary(_ records: [ScopeRecord]) -> String {
-        guard records.count > 1 else { return records.first?.last.current.description ?? "" }
-        return records.map { "\($0.scope): \($0.last.current)" }.joined(separator: "; ")
+    /// Returns the state of the scopes on one line; of several scopes each has its name.
+    private func summary(_ records: [ScopeRecord]) -> String {
+        records.map { scopes.count == 1 ? "\($0.last.current)" : "\($0.scope): \($0.last.current)" }.joined(separator: "; ")
     }
 
     /// Tells readers that the queue has changed, at most once a second.

@@ -11,9 +11,10 @@ struct WatchCommand: ParsableCommand {
         discussion: """
             A loss shorter than 250 ms is reported as "lost and regained". --raw reports every loss at once.
 
-            --exec runs a program, never a shell, for the present state and for each change; docs/hooks.md lists its variables. \
-            One program runs at a time, and only for the newest state: what it misses is counted. Its input is empty, and its \
-            output goes to standard error. --exec-timeout and the end of watch send it SIGTERM, and SIGKILL 5 s later.
+            --exec runs a program, never a shell, for the present state and for each change; reachability-watch-hooks(7) lists \
+            its variables. One program runs at a time, and only for the newest state: what it misses is counted. Its input is \
+            empty, and its output goes to standard error. --exec-timeout and the end of watch send it SIGTERM, and SIGKILL 5 s \
+            later.
 
             If standard output and standard error are a terminal, its last line shows the present state and how long it has \
             lasted, except while a program of --exec runs.

@@ -110,12 +110,11 @@ actor WatchLog {
     private func beginning(at moment: Moment) -> String {
         zip(scopes, last).map { scope, transition in
             guard let transition else { return "" }
-            let isKnown = transition.current.status != .unknown
+            let cause = transition.current.status == .unknown ? transition.cause : Cause(.started, "another file begins")
             let halfLives = transition.at.duration(to: moment.at) / FlapPenalty.halfLife
             let baseline = Transition(
                 sequence: transition.sequence, epoch: transition.epoch, previous: nil, current: transition.current, kinds: [],
-                cause: isKnown ? Cause(.started, "another file begins") : transition.cause, at: moment.at, wallTime: moment.wallTime,
-                flapPenalty: transition.flapPenalty * exp2(-halfLives))
+                cause: cause, at: moment.at, wallTime: moment.wallTime, flapPenalty: transition.flapPenalty * exp2(-halfLives))
             return "\(JSONValue.transition(baseline, of: scope, isContinued: hasBegun))\n"
         }.joined()
     }

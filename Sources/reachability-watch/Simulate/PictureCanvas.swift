@@ -137,7 +137,7 @@ struct PictureCanvas {
         .axis{stroke:var(--dim)}.online{fill:var(--on)}.backoff{stroke:var(--on)}.work{fill:var(--dim)}
         .network,.turn{stroke:var(--dim)}.ok,.bar-ok{fill:var(--success)}
         .error,.trouble,.stripe,.bar-error{stroke:var(--warning)}.ordered{stroke:var(--warning);stroke-opacity:.55}
-        .none,.offline,.slash,.grille,.bar-none{stroke:var(--off)}.band{fill:var(--off);fill-opacity:.07}
+        .none,.offline,.slash,.grille,.bar-none{stroke:var(--off)}.band{fill:var(--off);fill-opacity:.1}
         .run,.gave,.bar-run{stroke:var(--ink)}
         """
 }

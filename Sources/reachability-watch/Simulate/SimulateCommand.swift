@@ -52,6 +52,8 @@ struct SimulateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The seed of the jitter: the same seed gives the same report.", valueName: "n"))
     var seed: UInt64 = 1
 
+    @OptionGroup var color: ColorOption
+
     func validate() throws {
         if output == "" { throw ValidationError("--output is empty; next: name a file") }
     }
@@ -60,7 +62,7 @@ struct SimulateCommand: ParsableCommand {
         let output = output == "-" ? nil : output
         let suffix = output?.split(separator: ".").last.map { $0.lowercased() }
         let format = format ?? suffix.flatMap(Format.init) ?? .text
-        let style = output == nil ? Program.outputStyle : TextStyle()
+        let style = output == nil ? color.style : TextStyle()
         Program.run(in: nil) { [file, seed] in
             let name = file == "-" ? "standard input" : file
             do {

@@ -148,21 +148,27 @@ struct SimulationPicture {
         let y = canvas.height + 4
         canvas.text("dim", "network", x: Self.left - 8, y: y + 10, .end)
         let paths = simulation.bus.paths
-        var shown: String?
+        let starts = paths.map { x($0.at) } + [x(end)]
         for (index, change) in paths.enumerated() {
-            let next = index + 1 < paths.count ? paths[index + 1].at : end
-            let (start, width) = (x(change.at), x(next) - x(change.at))
+            let (start, width) = (starts[index], starts[index + 1] - starts[index])
             if change.path.status == .satisfied {
                 canvas.rectangle("online", x: start, y: y + 5, width: width, height: 3)
+            } else {
+                canvas.rectangle("offline", x: start, y: y, width: width, height: 13)
+            }
+        }
+        // Above all bars: a tag may reach into the next one.
+        var shown: String?
+        for (index, change) in paths.enumerated() {
+            let (start, width) = (starts[index], starts[index + 1] - starts[index])
+            if change.path.status == .satisfied {
                 let name = change.path.interface?.name ?? "online"
                 if name != shown, tag([name], from: start, width: width, y: y + 10, &canvas) { shown = name }
             } else {
-                canvas.rectangle("offline", x: start, y: y, width: width, height: 13)
                 let reason = change.path.offlineReason.map { ["offline: \($0)"] } ?? []
                 // Behind a short outage, unless the name of another interface belongs there.
-                let following = index + 1 < paths.count ? paths[index + 1] : nil
-                let after = index + 2 < paths.count ? paths[index + 2].at : end
-                let room = following?.path.interface?.name == shown ? x(after) - x(next) : 0
+                let isSame = index + 1 < paths.count && paths[index + 1].path.interface?.name == shown
+                let room = isSame ? starts[index + 2] - starts[index + 1] : 0
                 tag(reason + ["offline"], from: start, width: width, after: room, y: y + 10, &canvas)
             }
         }

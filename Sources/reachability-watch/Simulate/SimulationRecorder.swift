@@ -48,7 +48,8 @@ private struct State {
         let server: Int?
         /// The index of its running attempt.
         var running: Int?
-        var wait: (cause: SimulationRecord.Wait.Cause, start: Duration)?
+        /// Its wait; the end is that of a delay, unless a reconnect comes first.
+        var wait: (cause: SimulationRecord.Wait.Cause, start: Duration, end: Duration?)?
         /// The end of the delay that the server ordered with the last failure.
         var orderedUntil: Duration?
         /// True if its next attempt waits for that delay, not for a longer backoff.
@@ -84,9 +85,10 @@ private struct State {
         case .attemptStarted: start(job, event)
         case .attemptFailed: fail(job, event)
         case .backingOff:
-            let isOrdered = jobs[job].hasOrderedDelay && event.at + (event.delay ?? .zero) == jobs[job].orderedUntil
+            let end = event.at + (event.delay ?? .zero)
+            let isOrdered = jobs[job].hasOrderedDelay && end == jobs[job].orderedUntil
             jobs[job].hasOrderedDelay = isOrdered
-            beginWait(isOrdered ? .serverDelay : .backoff, job, at: event.at)
+            beginWait(isOrdered ? .serverDelay : .backoff, job, at: event.at, until: end)
         case .succeeded: end(job, .succeeded, .succeeded, at: event.at)
         case .gaveUp: end(job, .gaveUp(event.report?.reason ?? .permanent), .cut, at: event.at)
         default: break
@@ -165,30 +167,28 @@ private struct State {
 
     // MARK: - Waits
 
-    mutating func beginWait(_ cause: SimulationRecord.Wait.Cause, _ job: Int, at time: Duration) {
+    mutating func beginWait(_ cause: SimulationRecord.Wait.Cause, _ job: Int, at time: Duration, until end: Duration? = nil) {
         endWait(job, at: time)
-        jobs[job].wait = (cause, time)
+        jobs[job].wait = (cause, time, end)
     }
 
     private mutating func endWait(_ job: Int, at time: Duration) {
         guard let wait = jobs[job].wait else { return }
         jobs[job].wait = nil
         guard recordsWaits else { return }
-        // No event tells when a wait for the network becomes one for the server or the gate.
-        var start = wait.start
-        switch wait.cause {
-        case .network:
-            let change = record.paths.last
-            let isBack = change?.path.status == .satisfied
-            let back = isBack ? min(time, max(start, change?.at ?? time)) : time
-            append(.network, job, from: start, to: back)
-            start = back
-        case .turn: break
-        case .backoff, .serverDelay: return append(wait.cause, job, from: start, to: time)
-        }
+        // No event tells when a wait for the network or a delay becomes one for the server or the gate.
+        let change = record.paths.last
+        let end: Duration =
+            switch wait.cause {
+            case .network: change?.path.status == .satisfied ? change?.at ?? time : time
+            case .backoff, .serverDelay: wait.end ?? time
+            case .turn: wait.start
+            }
         let hold = max(jobs[job].orderedUntil ?? .zero, jobs[job].server.flatMap { holds?[$0] } ?? .zero)
-        let free = max(start, min(time, hold))
-        append(.serverDelay, job, from: start, to: free)
+        let own = max(wait.start, min(time, end))
+        let free = max(own, min(time, hold))
+        append(wait.cause, job, from: wait.start, to: own)
+        append(.serverDelay, job, from: own, to: free)
         append(.turn, job, from: free, to: time)
     }
 

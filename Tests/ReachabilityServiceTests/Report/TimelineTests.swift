@@ -91,6 +91,15 @@ struct TimelineTests {
         #expect(summary.outages.first?.start == Samples.morning + .seconds(10 + step))
     }
 
+    @Test func theLastEntryEndsAnOutage() {
+        typealias Samples = ReportSamples
+        let observations = [Samples.online(0, .baseline), Samples.offline(10), Samples.online(15)]
+        #expect(Samples.summary(observations).flaps.map(\.duration) == [.seconds(5)])
+        // Also if nothing is known of the time behind it.
+        #expect(Samples.summary(observations, until: 60).flaps.map(\.isEndKnown) == [true])
+        #expect(Samples.summary(Array(observations.dropLast()) + [Samples.end(15)]).outages.map(\.isEndKnown) == [false])
+    }
+
     @Test func timesWithoutABootClockDoNotRunBackwards() {
         let observations = [Samples.online(0, .baseline), Samples.offline(10), Samples.online(5), Samples.alive(30)].map {
             var observation = $0

@@ -32,15 +32,19 @@ import Testing
         return timelines.first?.spans.map { "\($0.status.rawValue) \($0.duration.components.seconds)" } ?? []
     }
 
+    private static func stored(in file: HistoryFile, from: Duration, of scopes: [String]) async throws -> [Observation] {
+        try await file.reduce(into: [], from: from, of: scopes) { $0.append($1) }
+    }
+
     @Test func observationsComeBackAsTheyWere() async throws {
         let directory = Directory()
         let file = try HistoryFile(directory: directory.path + "/a/b", started: Self.start)
         let written = [Self.observation(.satisfied, at: 0, kind: .baseline), Self.observation(.unsatisfied, at: 5)]
         try await file.write(written, alive: Self.start + .seconds(6), isEnd: false)
-        #expect(try await file.observations(from: Self.start, of: ["internet"]) == written)
-        #expect(try await file.observations(from: Self.start + .seconds(3), of: ["internet"]) == written)
-        #expect(try await file.observations(from: Self.start + .seconds(9), of: ["internet"]) == [written[1]])
-        #expect(try await file.observations(from: Self.start, of: ["nas.local"]).isEmpty)
+        #expect(try await Self.stored(in: file, from: Self.start, of: ["internet"]) == written)
+        #expect(try await Self.stored(in: file, from: Self.start + .seconds(3), of: ["internet"]) == written)
+        #expect(try await Self.stored(in: file, from: Self.start + .seconds(9), of: ["internet"]) == [written[1]])
+        #expect(try await Self.stored(in: file, from: Self.start, of: ["nas.local"]).isEmpty)
     }
 
     @Test func filesAreTheUsersAlone() throws {
@@ -93,11 +97,11 @@ import Testing
         let other = Self.observation(.satisfied, at: -10, scope: "nas.local", kind: .baseline)
         try await file.write([other] + observations, alive: Self.start, isEnd: false)
         try await file.prune(before: Self.start + .seconds(2000), keeping: 10_000)
-        let left = try await file.observations(from: .zero, of: ["internet"])
+        let left = try await Self.stored(in: file, from: .zero, of: ["internet"])
         #expect(left.first == observations[1999] && left.count == 501)
-        #expect(try await file.observations(from: .zero, of: ["nas.local"]) == [other])
+        #expect(try await Self.stored(in: file, from: .zero, of: ["nas.local"]) == [other])
         try await file.prune(before: Self.start, keeping: 100)
-        #expect(try await file.observations(from: .zero, of: ["internet"]) == Array(observations.suffix(100)))
+        #expect(try await Self.stored(in: file, from: .zero, of: ["internet"]) == Array(observations.suffix(100)))
     }
 
     @Test func runsWithoutObservationsArePruned() async throws {

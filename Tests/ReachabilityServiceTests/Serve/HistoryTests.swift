@@ -26,10 +26,13 @@ private final class FailingStorage: HistoryStorage {
 
     func prune(before time: Duration, keeping count: Int) async throws {}
 
-    func observations(from start: Duration, of scopes: [String]) async throws -> [Observation] {
+    func reduce<Result: Sendable>(
+        into initial: Result, from start: Duration, of scopes: [String],
+        _ update: @escaping @Sendable (inout Result, Observation) -> Void
+    ) async throws -> Result {
         try state.withLock { state in
             guard !state.isFull else { throw ServeFailure(.outputFailed, "the disk is full; next: free some space") }
-            return state.observations
+            return state.observations.reduce(into: initial, update)
         }
     }
 }

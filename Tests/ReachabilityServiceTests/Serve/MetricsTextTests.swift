@@ -81,9 +81,10 @@ struct MetricsTextTests {
         (hooks.succeeded, hooks.failed, hooks.timedOut, hooks.dropped, hooks.refused) = (1, 2, 3, 4, 5)
         let lines = Self.metrics([], hooks: hooks).text.split(separator: "\n").filter { $0.hasPrefix("reachability_hooks_total") }
         #expect(
-            lines == [("succeeded", 1), ("failed", 2), ("timedOut", 3), ("dropped", 4), ("refused", 5)].map { outcome, count in
-                "reachability_hooks_total{outcome=\"\(outcome)\"} \(count)"
-            })
+            lines
+                == [("succeeded", 1), ("failed", 2), ("timedOut", 3), ("dropped", 4), ("refused", 5)].map { outcome, count in
+                    "reachability_hooks_total{outcome=\"\(outcome)\"} \(count)"
+                })
     }
 
     @Test func labelsAreEscaped() {

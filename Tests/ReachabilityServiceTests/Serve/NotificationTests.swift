@@ -1,6 +1,7 @@
 import CSandbox
 import CommandKit
 import Foundation
+import Reachability
 import ReachabilityTesting
 import TestTraits
 import Testing
@@ -45,6 +46,17 @@ import Testing
         #expect(seen[1].hasPrefix("STATUS=satisfied via eth0, gateway 192.0.2.1, source 192.0.2.10"))
         #expect(seen.contains("STATUS=unsatisfied: no carrier"), "\(seen)")
         #expect(seen.filter { $0 == "READY=1" }.count == 1 && seen.contains("STOPPING=1"))
+    }
+
+    @Test func eachOfSeveralScopesHasItsPartOfTheStatus() async throws {
+        let messages = Rendezvous<[String]>([])
+        let notifier = ServiceNotifier(watchdog: nil) { message in messages.change { $0.append(message) } }
+        let nas = Scope.address(IPAddress(family: .ipv4, value: 0xc000_0207))
+        try await ServedNetwork.serving(scopes: [.internet, nas], notifier: notifier) { _ in
+            try await messages.wait { $0.contains("READY=1") }
+        }
+        let before = try #require(messages.value.split(separator: "READY=1").first?.last)
+        #expect(before.hasPrefix("STATUS=internet: satisfied via eth0, ") && before.contains("; 192.0.2.7: satisfied via eth0, "))
     }
 }
 

@@ -42,8 +42,8 @@ struct RequestGuardTests {
         ("same-origin", "cors", "empty", true), ("none", "navigate", "document", true),
         ("cross-site", "navigate", "document", true), ("cross-site", "navigate", "iframe", false),
         ("same-site", "navigate", "object", false), ("cross-site", "navigate", nil, false),
-        ("cross-site", "no-cors", "image", false), ("same-site", "no-cors", "script", false), ("cross-site", "cors", "empty", false),
-        ("cross-site", nil, nil, false),
+        ("cross-site", "no-cors", "image", false), ("same-site", "no-cors", "script", false),
+        ("cross-site", "cors", "empty", false), ("cross-site", nil, nil, false),
     ])
     func otherSitesMayLinkAndNothingElse(site: String, mode: String?, destination: String?, isAnswered: Bool) {
         let parts = RequestGuard.Request(host: "localhost:8787", site: site, mode: mode, destination: destination)

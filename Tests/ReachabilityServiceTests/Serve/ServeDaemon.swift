@@ -9,6 +9,8 @@ final class ServeDaemon {
     private let errors = Pipe()
     /// The lines of standard error so far.
     private(set) var messages: [String] = []
+    /// The lines before the place where it serves: those of hooks may come first.
+    private var early: [String] = []
 
     init() throws { try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false) }
 
@@ -75,19 +77,19 @@ final class ServeDaemon {
     func url() -> String? {
         while let line = nextLine() {
             if let range = line.range(of: "serving on ") { return String(line[range.upperBound...]) }
+            early.append(line)
         }
         return nil
     }
 
     /// Reads lines up to the one with a text; returns it, `nil` if there is none.
     func line(with text: String) -> String? {
+        if let index = early.firstIndex(where: { $0.contains(text) }) { return early.remove(at: index) }
         while let line = nextLine() {
             if line.contains(text) { return line }
         }
         return nil
     }
-
-    var pid: pid_t { process.processIdentifier }
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 

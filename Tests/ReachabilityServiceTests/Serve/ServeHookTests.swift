@@ -123,7 +123,7 @@ import Testing
         let reader = try ServiceConnection(to: url)
         try reader.openEvents()
         #expect(reader.nextEvent { $0.contains("event: baseline") } != nil)
-        for _ in 1...2 {
+        for run in 1...2 {
             #expect(try service.next("a") == "/dev/null")
             // Input, output and error, and the directory that ls reads.
             #expect(try service.next("a") == "4")
@@ -137,7 +137,7 @@ import Testing
             let numbers = try service.next("a").split(separator: " ")
             #expect(numbers[0] == "\(service.daemon.pid)" && numbers[1] == numbers[2])
             // With open connections.
-            try service.machine.ip("route del default")
+            if run == 1 { try service.machine.ip("route del default") }
         }
         _ = service.end()
     }
@@ -167,9 +167,9 @@ import Testing
 
     @Test func directoriesThatOthersCouldChangeEndTheStart() throws {
         let service = try HookedService()
-        for (mode, code, text) in [(0o777, 77, "can be written by other users"), (0o700, 66, "No such file")] as [
-            (mode_t, Int32, String)
-        ] {
+        for (mode, code, text) in [(0o777, 77, "can be written by other users"), (0o700, 66, "No such file")]
+            as [(mode_t, Int32, String)]
+        {
             chmod(service.hooks, mode)
             let daemon = try ServeDaemon()
             let path = code == 66 ? "\(service.hooks)/nothing" : service.hooks
@@ -230,7 +230,7 @@ import Testing
         let service = try HookedService()
         try service.write(
             "a",
-            "[ $1 = offline ] || { sh -c 'while :; do echo noise; done' & echo $! >\(service.daemon.directory)/daemon; }; echo $1")
+            "[ $1 = offline ] || { sleep 1000 & echo $! >\(service.daemon.directory)/daemon; }; echo $1")
         _ = try service.start()
         #expect(try service.next("a") == "online")
         try service.machine.ip("route del default")

@@ -128,7 +128,8 @@ struct HookRunnerTests {
     @Test func aFailureThatRepeatsItselfIsReportedOnce() async throws {
         let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
         async let end = session().run(until: signals)
-        let failures: [ChildFailure?] = [.exited(3), .exited(3), .exited(4), nil, .exited(4)].map { $0.map(ChildFailure.init) }
+        let codes: [Int32?] = [3, 3, 4, nil, 4]
+        let failures = codes.map { code in code.map { ChildFailure(cause: .exited($0)) } }
         for (number, failure) in failures.enumerated() {
             _ = await hooks.next()
             hooks.failure.withLock { $0 = failure }

@@ -57,7 +57,8 @@ final class SimulateProgramTests {
         }
         let shown = try run(file, "--format", name == "picture.svg" ? "svg" : "json").output
         let written = try WatchProcess(["simulate", "-", "--output", "-"], after: "cat \(output); exec <\(file)")
-        #expect(written.output.readAll() == shown + run(file).output.replacing("scenario\n", with: "standard input\n"))
+        let text = try run(file).output.replacing("scenario\n", with: "standard input\n")
+        #expect(written.output.readAll() == shown + text)
         #expect(written.end() == 0 && shown.hasPrefix(name == "picture.svg" ? "<svg xmlns=" : "{\"event\":\"scenario\""))
     }
 

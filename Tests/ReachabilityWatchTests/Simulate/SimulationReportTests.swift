@@ -37,9 +37,9 @@ import Testing
     }
 
     @Test func textListsTheFirstAttemptsOfMany() async throws {
-        let simulation = try await simulation("jobs 500 j\nuntil 10s")
+        let simulation = try await simulation("jobs 150 j\nuntil 10s")
         let lines = SimulationText(simulation: simulation).lines
-        #expect(lines.filter { $0.contains("… and 400 more attempts; next: --format json") }.count == 2)
+        #expect(lines.filter { $0.contains("… and 50 more attempts; next: --format json") }.count == 2)
         #expect(lines.count < 300)
     }
 
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [
-        train, "job a", "jobs 40 a", "jobs 41 a", "jobs 2000 photo every 10ms\nat 3s pull eth0\nat 9s plug eth0", "job a at 100d",
+        train, "job a", "jobs 40 a", "jobs 41 a", "jobs 300 photo every 10ms\nat 3s pull eth0\nat 9s plug eth0", "job a at 100d",
         "server s refuses\npolicy p --attempts 1\njob a to s policy p", "job a at 5s\nuntil 1s",
         "# <script>&\"'\u{1b}[31m\u{202e}\njob <b>&'\" at 1s\nserver <s>&\u{1} drops\njob \u{fffe}\u{7} to <s>&\u{1}\nuntil 1m",
     ])

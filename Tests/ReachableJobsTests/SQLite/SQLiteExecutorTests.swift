@@ -16,7 +16,7 @@ struct SQLiteExecutorTests {
         case ownFile, pool, queue, impatientQueue
     }
 
-    /// What a transaction has seen: it reads the machine's clocks.
+    /// The threads that a transaction has seen: it reads the machine's clocks.
     private final class Log: Sendable {
         struct Entry {
             var thread: pthread_t
@@ -203,6 +203,13 @@ struct SQLiteExecutorTests {
         static let jobName = "work"
     }
 
+    private func pushAndWait(_ queue: JobQueue) async throws {
+        let events = queue.events
+        try await queue.push(Work())
+        for await event in events { if case .succeeded = event.kind { return } }
+        Issue.record("the queue has ended")
+    }
+
     @Test func aWorkerUsesTheExecutorForTheStoreAlone() async throws {
         let store = try makeStore()
         let monitor = ReachabilityMonitor(SimulatedNetwork.online())
@@ -211,8 +218,7 @@ struct SQLiteExecutorTests {
         handlers.begin(store)
         queue.registerJob(parameters: Work.self) { _, _ in handlers.note() }
         let tasks: [Task<Void, any Error>] = [Task { try await monitor.run() }, Task { await queue.run() }]
-        try await queue.push(Work())
-        try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded] }
+        try await pushAndWait(queue)
         await queue.shutdown()
         for task in tasks { task.cancel() }
         _ = try await tasks[1].value
@@ -228,8 +234,7 @@ struct SQLiteExecutorTests {
             let queue = JobQueue(store, bus: world.bus)
             queue.registerJob(parameters: Work.self) { _, _ in }
             let running = world.start { await queue.run() }
-            try await queue.push(Work())
-            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded] }
+            try await pushAndWait(queue)
             await queue.shutdown()
             await running.value
         }

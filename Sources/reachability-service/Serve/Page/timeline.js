@@ -26,16 +26,17 @@ function total(spans) {
 }
 
 export function summary(scope, history) {
-  const of = (status) => scope.spans.filter((span) => span.status === status);
-  const [online, outages, unknown] = [total(of("satisfied")), of("unsatisfied"), total(of("unknown"))];
-  const watched = online + total(outages);
+  const of = (status) => total(scope.spans.filter((span) => span.status === status));
+  const [online, offline, unknown] = [of("satisfied"), of("unsatisfied"), of("unknown")];
+  const outages = scope.outages + scope.flaps;
+  const watched = online + offline;
   const parts = [];
   if (watched > 0) {
     // Rounded down: 100 % only without any outage.
     const percent = Math.floor((online / watched) * 100_000) / 1000;
     parts.push(`online ${percent} % of the watched time`);
-    const count = `${outages.length} ${outages.length === 1 ? "outage" : "outages"}`;
-    parts.push(outages.length === 0 ? "no outage" : `${count}, ${duration(total(outages))}`);
+    const count = `${outages} ${outages === 1 ? "outage" : "outages"}`;
+    parts.push(outages === 0 ? "no outage" : `${count}, ${duration(offline)}`);
   }
   if (unknown >= 1000) parts.push(`not watched for ${duration(unknown)}`);
   return `Last ${history.hours} hours: ${parts.join(", ") || "nothing known yet"}.`;
@@ -112,24 +113,40 @@ function legend(scope) {
   return [made];
 }
 
+// The outages, each with its spans: a time without a path, whatever the reasons were meanwhile.
+function outagesOf(scope) {
+  const found = [];
+  scope.spans.forEach((span, index) => {
+    if (span.status !== "unsatisfied") return;
+    if (index > 0 && scope.spans[index - 1].status === "unsatisfied") found.at(-1).push(span);
+    else found.push([span]);
+  });
+  return found;
+}
+
 // Makes an empty list of outages.
+//
+// The roles are written out: the grid that rows are on narrow screens would take them away.
 export function makeOutages() {
-  const head = element("tr", {}, ...["Begin", "Length", "Reason", "Cause"].map((text) => element("th", { scope: "col" }, text)));
-  const table = element("table", {}, element("thead", {}, head), element("tbody"));
+  const columns = ["Begin", "Length", "Reason", "Cause"];
+  const head = element("tr", { role: "row" }, ...columns.map((text) => element("th", { role: "columnheader" }, text)));
+  const table = element(
+    "table", { role: "table" }, element("thead", { role: "rowgroup" }, head), element("tbody", { role: "rowgroup" }));
   const region = element("div", { class: "scroll", tabindex: "0", role: "region" }, table);
   return element("details", { hidden: "" }, element("summary"), region);
 }
 
 // Fills a list of outages. Its elements stay, and with them the focus, the position, and what is open.
 export function fillOutages(list, scope) {
-  const outages = scope.spans.filter((span) => span.status === "unsatisfied").reverse();
+  const outages = outagesOf(scope).reverse();
   const text = `The outages as a list${outages.length > 100 ? " (the last 100)" : ""}`;
   list.hidden = outages.length === 0;
   setText(list.querySelector("summary"), text);
   list.querySelector(".scroll").setAttribute("aria-label", text);
-  const rows = outages.slice(0, 100).map((span) =>
-    element(
-      "tr", {}, element("td", {}, clock(start(span))), element("td", {}, duration(length(span))),
-      element("td", {}, spaced(span.reason)), element("td", {}, element("bdi", {}, shown(span.cause ?? "")))));
+  const rows = outages.slice(0, 100).map((spans) => {
+    const reasons = [...new Set(spans.map((span) => spaced(span.reason)))].join(", then ");
+    const cells = [clock(start(spans[0])), duration(total(spans)), reasons, element("bdi", {}, shown(spans[0].cause))];
+    return element("tr", { role: "row" }, ...cells.map((cell) => element("td", { role: "cell" }, cell)));
+  });
   list.querySelector("tbody").replaceChildren(...rows);
 }
