@@ -78,8 +78,8 @@ struct WaitSessionTests {
         session.timeout = .seconds(5)
         async let outcome = session.run()
         await monitorRuns()
-        try openByTurns(200)
         _ = try await clock.nextSleep()
+        try openByTurns(200)
         clock.advance(by: .seconds(5))
         #expect(await outcome.status == .no)
     }

@@ -28,8 +28,8 @@ package final class ChildSupervisor: Sendable {
         var request: Request?
         /// The number of the last cancelled request.
         var cut = 0
-        /// The signal that ends this program.
-        var signal: Int32?
+        /// The signal that ends this program, and the time that it has.
+        var end: (signal: Int32, limit: Duration)?
         /// The processes that belong to no running command, with their descendants.
         var others: Set<ProcessEntry.Identity>
         /// The thread that supervises.
@@ -94,9 +94,13 @@ package final class ChildSupervisor: Sendable {
 
     /// Ends the running command with all its descendants, starts no other one, and then ends this program.
     ///
-    /// Only with `leavesSignals`. To end by itself, the program has ``Program/timeToEnd``, and half of it after the command's end.
-    package func end(with signal: Int32) {
-        state.withLock { $0.signal = signal }
+    /// Only with `leavesSignals`.
+    ///
+    /// - Parameters:
+    ///   - signal: The signal for the program's exit code.
+    ///   - limit: The time that the program has to end by itself; after the command's end it has at least 50 ms.
+    package func end(with signal: Int32, within limit: Duration) {
+        state.withLock { $0.end = (signal, limit) }
         wakeUp()
     }
 
@@ -113,13 +117,16 @@ package final class ChildSupervisor: Sendable {
         var (asked, end): (Duration?, Duration?)
         while true {
             takeTurn(&supervision, &running, until: end, since: start)
-            guard let signal = state.withLock(\.signal) else { continue }
+            guard let (signal, limit) = state.withLock(\.end) else { continue }
             let now = ContinuousClock.now - start
             asked = asked ?? now
             guard running == nil else { continue }
             // Threads of the program may be blocked, for example by the reader of their output.
-            if let end, now >= end { _exit(128 + signal) }
-            end = end ?? max(now + Program.timeToEnd / 2, (asked ?? now) + Program.timeToEnd)
+            if let end, now >= end {
+                StatusLine.hide()
+                _exit(128 + signal)
+            }
+            end = end ?? max(now + .milliseconds(50), (asked ?? now) + limit)
         }
     }
 
@@ -147,7 +154,7 @@ package final class ChildSupervisor: Sendable {
     private func takeRequest(_ supervision: inout ChildSupervision, _ running: inout Request?, at now: Duration) {
         let (request, cut, isEnding) = state.withLock { state in
             defer { state.request = nil }
-            return (state.request, state.cut, state.signal != nil)
+            return (state.request, state.cut, state.end != nil)
         }
         if let request {
             if request.number == cut || isEnding {

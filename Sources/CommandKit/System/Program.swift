@@ -71,8 +71,8 @@ package enum Program {
             exit(HeldSignals.last.map { 128 + $0 } ?? status.rawValue)
         }
         repeat { interrupt.yield(signals.next()) } while HeldSignals.last == nil
-        supervisor?.end(with: HeldSignals.last ?? SIGTERM)
-        signals.waitForAnother(atMost: supervisor == nil ? limit : max(limit, ChildSupervision.patience + .seconds(1)))
+        supervisor?.end(with: HeldSignals.last ?? SIGTERM, within: limit)
+        signals.waitForAnother(atMost: supervisor == nil ? limit : ChildSupervision.patience + .seconds(1) + limit)
         StatusLine.hide()
         _exit(128 + (HeldSignals.last ?? SIGTERM))
     }

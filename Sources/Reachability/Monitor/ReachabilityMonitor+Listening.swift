@@ -87,6 +87,13 @@ extension ReachabilityMonitor {
         if !state.isSatisfied { throw ReachabilityError(.ended, operation: "waiting for \(scope)") }
     }
 
+    /// Returns the paths to watched scopes as of one moment, that of their last evaluation; unknown for any other scope.
+    ///
+    /// A read of memory. Conditions and streams hear of a moment one after the other, so they cannot tell what was true at once.
+    package func lastPaths(to scopes: [Scope]) -> [NetworkPath] {
+        state.withLock { state in scopes.map { state.core.path($0) ?? .unknown } }
+    }
+
     /// The number of streams, conditions and listeners, for tests of leaks; without the monitor's own watch of the internet.
     package var usage: Int {
         state.withLock { state in

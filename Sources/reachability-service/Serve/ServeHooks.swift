@@ -8,7 +8,8 @@ struct ServeHookOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Run the executable files of this directory for the present state and for each change; see docs/hooks.md.",
-            valueName: "dir"))
+            valueName: "dir"),
+        completion: .directory)
     var hooks: String?
 
     @Option(

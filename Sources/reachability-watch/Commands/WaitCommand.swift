@@ -94,14 +94,13 @@ struct WaitSession {
         }
         if latest.allMatch { return Outcome(status: .yes, paths: latest.paths) }
         if let timeout, timeout <= .zero { return Outcome(status: .no, paths: latest.paths) }
-        let conditions = scopes.map(monitor.condition(for:))
         let session = MonitorSession(monitor: monitor, scopes: scopes, isRaw: true, timeLimit: timeout, clock: clock)
-        let end = await session.run { [target] index, transition in
+        let end = await session.run { [monitor, scopes, target] index, transition in
             latest.set(transition.current, at: index)
             if transition.current.status == .unknown, transition.cause.kind != .ended { return .unknown }
             // Streams of several scopes advance separately: their last transitions need not describe the same moment.
-            // Conditions change before streams deliver, so a mismatch means that another transition follows.
-            let isTrueNow = conditions.allSatisfy { $0.state.isSatisfied == (target == .satisfied) && !$0.state.isFinished }
+            // Streams deliver after the evaluation, so a mismatch means that another transition follows.
+            let isTrueNow = monitor.lastPaths(to: scopes).allSatisfy { $0.status == target }
             return latest.allMatch && isTrueNow ? .yes : nil
         }
         switch end {
