@@ -15,6 +15,8 @@ let asyncHTTPClient = [
 let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 // The columns of rows, which GRDB reads by their names.
 let sqliteLibrary = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
+// Without the trait its header is never included: libpq need not be there.
+let postgreSQLLibrary = Target.Dependency.byName(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"]))
 let service = [
     ("Hummingbird", "hummingbird"), ("HTTPTypes", "swift-http-types"), ("NIOCore", "swift-nio"),
     ("NIOHTTPTypes", "swift-nio-extras"), ("NIOPosix", "swift-nio"), ("ServiceLifecycle", "swift-service-lifecycle"),
@@ -33,6 +35,7 @@ let package = Package(
     ],
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
+        .trait(name: "PostgreSQL", description: "Durable jobs are kept in PostgreSQL, shared by many machines."),
         .trait(name: "SQLite", description: "Durable jobs are kept in a SQLite file."),
         .trait(name: "Service", description: "The command serve: a daemon with a page.", enabledTraits: ["SQLite"]),
         .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
@@ -61,6 +64,8 @@ let package = Package(
             providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"]), .yum(["libnl3-devel"])]
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
+        // Debian's libpq.pc adds nothing but a folder of headers, and where it is missing SwiftPM would warn everybody.
+        .systemLibrary(name: "CLibPQ", providers: [.apt(["libpq-dev"]), .yum(["libpq-devel"])]),
         .target(
             name: "Reachability",
             dependencies: [
@@ -80,7 +85,7 @@ let package = Package(
             dependencies: [
                 "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle, sqlite,
-                sqliteLibrary,
+                sqliteLibrary, postgreSQLLibrary,
             ]
         ),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),
