@@ -82,13 +82,17 @@ import Testing
         let job = Task(priority: .background) {
             try await bus.retry { _ in
                 begin.yield()
-                await gate.pass()
+                // The rise arrives some time after it was ordered, and may precede the handler.
+                await withTaskPriorityEscalationHandler {
+                    if Task.currentPriority < .high { await gate.pass() }
+                } onPriorityEscalated: { _, _ in
+                    gate.open()
+                }
                 return Task.currentPriority
             }
         }
         for await _ in begun { break }
         job.escalatePriority(to: .high)
-        gate.open()
         // Awaited only after the attempt has read it: to await a task raises it, too.
         let pending = AsyncStream<TaskPriority> { stream in
             Task.detached(priority: .background) {
