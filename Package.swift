@@ -86,8 +86,11 @@ let package = Package(
                 "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle, sqlite,
                 sqliteLibrary, postgreSQLLibrary,
+                .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
+        // The tables and functions of the store, also for database administrators.
+        .target(name: "PostgreSQLSchema", resources: [.embedInCode("SQL")]),
         .target(name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"]),
         // Traits of the package's own tests.
         .target(name: "TestTraits", dependencies: ["ReachabilityTesting"], path: "Tests/TestTraits"),

@@ -44,6 +44,13 @@ extension PostgreSQLFailure {
         if let error = connectionError(state, place) { return error }
         let subject = "PostgreSQL at \(place)"
         switch state {
+        // The store's own codes: those of `reachable_push_batch`, and that of a newer version of the tables.
+        case "RE001":
+            return JobStoreError(.tooLarge, message, next: "store the payload in a file, and push the file's name")
+        case "RE002":
+            return JobStoreError(.full, message, next: "push later, or raise the limit")
+        case "RE003":
+            return JobStoreError(.newerSchema, message, next: "update this program")
         case "53100":
             return JobStoreError(
                 .diskFull, "no space is left for \(subject): \(message)",

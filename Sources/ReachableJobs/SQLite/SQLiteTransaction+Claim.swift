@@ -34,7 +34,7 @@ extension SQLiteTransaction {
         }
         let (picks, isCut) = try pick(sources, limit: request.limit)
         if isCut { claims.hasMore = true }
-        for pick in picks { claims.jobs.append(try take(pick, lanes[pick.lane], worker, queue: SQLiteRows.loaded(found[0]))) }
+        for pick in picks { claims.jobs.append(try take(pick, lanes[pick.lane], worker, queue: StoredText.loaded(found[0]))) }
         return claims
     }
 

@@ -48,7 +48,7 @@ extension SQLiteTransaction {
         while !locks.lock(number) { number = nextWorker() }
         try execute(
             "INSERT INTO reachable_workers (\(Worker.columns)) VALUES (?, ?, ?, ?, ?, ?)",
-            number, queue, SQLiteRows.stored(node), reading.bootID, monotonic, now.nanoseconds)
+            number, queue, StoredText.stored(node), reading.bootID, monotonic, now.nanoseconds)
         return WorkerID(rawValue: number)
     }
 

@@ -1,0 +1,73 @@
+#if PostgreSQL
+import Foundation
+import ReachableRetry
+import Testing
+
+@testable import ReachableJobs
+
+/// A store in a schema of its own, on the test server, with a clock that the test holds.
+final class PostgreSQLStoreBench: Sendable {
+    let store: PostgreSQLStore
+    let conninfo: String
+    private let schema: String
+    private let connection: PostgreSQLConnection
+
+    init(install: Bool = true) async throws {
+        schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
+        conninfo = "options=-csearch_path=\(schema)"
+        connection = PostgreSQLConnection(conninfo: conninfo, onNotification: { _, _ in }, onEnd: { _ in })
+        store = Self.store(conninfo)
+        try await connection.open()
+        try await run("CREATE SCHEMA \(schema)")
+        guard install else { return }
+        try await store.install()
+        // The server's wall clock, and its start, which tests move.
+        try await run("CREATE TABLE test_time (wall bigint NOT NULL, start bigint NOT NULL)")
+        try await run("INSERT INTO test_time VALUES (1767225600000000000, 1)")
+        try await run(
+            "CREATE OR REPLACE FUNCTION reachable_wall() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT wall FROM test_time'")
+        try await run(
+            "CREATE OR REPLACE FUNCTION reachable_server_start() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT start FROM test_time'")
+        try await run("UPDATE reachable_clock SET wall = 1767225600000000000, server_start = 1")
+    }
+
+    deinit {
+        store.close()
+        let (connection, schema) = (connection, schema)
+        Task {
+            _ = try? await connection.query("DROP SCHEMA \(schema) CASCADE")
+            connection.close()
+        }
+    }
+
+    /// Executes a statement in the store's schema.
+    @discardableResult
+    func run(_ sql: String, _ values: [PostgreSQLValue] = []) async throws -> PostgreSQLResult {
+        try await connection.query(sql, values)
+    }
+
+    /// Another store for the same jobs, as another process has it.
+    func peer() -> PostgreSQLStore { Self.store(conninfo) }
+
+    private static func store(_ conninfo: String) -> PostgreSQLStore {
+        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
+        return PostgreSQLStore(conninfo, bus: nil, machine: machine)
+    }
+
+    /// Ends the process of a worker, for others of its machine.
+    func endProcess(of worker: WorkerID) async throws {
+        try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])
+    }
+
+    /// Moves the server's wall clock; heartbeats of other workers move the store's clock with it.
+    func pass(_ duration: Duration) async throws {
+        var rest = duration
+        while rest > .zero {
+            let step = min(rest, .seconds(10))
+            try await run("UPDATE test_time SET wall = wall + $1", [.int(step.nanoseconds)])
+            try await run("SELECT reachable_tick()")
+            rest -= step
+        }
+    }
+}
+#endif
