@@ -195,10 +195,17 @@ BEGIN
         -- The first delay that ends later: of held lanes, of delayed jobs, and of the groups that bind.
         SELECT least(
             (SELECT min(n.hold) FROM unnest(named, named_holds) AS n (id, hold)
-             WHERE n.hold IS NOT NULL AND EXISTS (SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.outage >= 0)),
-            (SELECT min(greatest(d.due, CASE WHEN d.soft_since <= n.edge THEN 0 ELSE coalesce(d.soft_until, 0) END, n.hold))
+             -- Those of a held lane whose delays have ended were not made ready.
+             WHERE n.hold IS NOT NULL AND (EXISTS (SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.outage >= 0)
+                OR EXISTS (SELECT FROM generate_series(0, 2) AS ranks (rank), reachable_jobs d WHERE d.lane = n.id
+                           AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment))),
+            (SELECT min(greatest(d.due, n.hold, CASE
+                WHEN NOT d.soft_network OR d.soft_since <= n.edge THEN 0
+                WHEN EXISTS (SELECT FROM reachable_outages o
+                    WHERE o.lane = n.id AND o.number = d.soft_outage AND o.node <> w.node) THEN 0
+                ELSE d.soft_until END))
              FROM unnest(named, named_edges, named_holds) AS n (id, edge, hold), generate_series(0, 2) AS ranks (rank), LATERAL (
-                SELECT u.due, u.soft_until, u.soft_since FROM reachable_jobs u
+                SELECT u.due, u.soft_until, u.soft_since, u.soft_network, u.soft_outage FROM reachable_jobs u
                 WHERE u.lane = n.id AND u.rank = ranks.rank AND u.state < 2 AND u.outage IS NULL AND u.due > moment
                 ORDER BY u.due LIMIT 16) AS d),
             (SELECT min(greatest(d.due, h.hold)) FROM unnest(bound_lanes, bound_groups, bound_edges) AS b (lane, number, edge)

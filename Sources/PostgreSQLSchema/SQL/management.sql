@@ -132,7 +132,7 @@ BEGIN
     END LOOP;
     DELETE FROM reachable_holds WHERE until <= now;
     FOR l IN
-        SELECT * FROM reachable_lanes lanes WHERE NOT reachable_is_used(lanes) ORDER BY id LIMIT maximum
+        SELECT * FROM reachable_lanes lanes WHERE NOT reachable_is_used(lanes) ORDER BY id LIMIT greatest(maximum, 1000)
     LOOP
         -- Alone with the lane: a push may be about to use it.
         CONTINUE WHEN NOT pg_try_advisory_xact_lock(
@@ -198,7 +198,7 @@ BEGIN
     RETURN QUERY
         WITH present AS (
             SELECT w.number, w.queue FROM reachable_workers w
-            WHERE w.heartbeat >= reachable_lease_end() AND moment - w.seen <= 30000000000)
+            WHERE w.heartbeat > reachable_lease_end() AND moment - w.seen < 30000000000)
         SELECT v.id, v.position, v.queue, v.kind, v.version, v.scope, v.destination, v.priority, v.not_before, v.deadline,
                v.unique_key, v.serial_key, v.continues, v.is_repeatable, v.idempotency_key, v.trace, v.state,
                v.is_cancel_requested, v.started, v.charged, v.network_failures, v.failure_index, v.crashes, v.soft_until,

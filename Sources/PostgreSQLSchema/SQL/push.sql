@@ -75,17 +75,17 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1919246593, number) FROM (
         SELECT DISTINCT unnest(reachable_chain_locks(queues[i], kinds[i], serial_keys[i], unique_keys[i])) AS number
         FROM generate_subscripts(ids, 1) AS i WHERE has_keys ORDER BY 1) AS numbers;
-    FOR i IN 1 .. coalesce(cardinality(ids), 0) LOOP
-        name := concat_ws(E'\n', queues[i], kinds[i], versions[i], scopes[i], coalesce('=' || destinations[i], ''));
-        IF NOT lane_of ? name THEN
-            lane_of := lane_of || jsonb_build_object(
-                name, reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]));
-        END IF;
-        lanes[i] := lane_of ->> name;
-    END LOOP;
     now := reachable_now();
     wall := reachable_wall();
     IF NOT has_keys THEN
+        FOR i IN 1 .. coalesce(cardinality(ids), 0) LOOP
+            name := concat_ws(E'\n', queues[i], kinds[i], versions[i], scopes[i], coalesce('=' || destinations[i], ''));
+            IF NOT lane_of ? name THEN
+                lane_of := lane_of || jsonb_build_object(
+                    name, reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]));
+            END IF;
+            lanes[i] := lane_of ->> name;
+        END LOOP;
         WITH new AS (
             INSERT INTO reachable_jobs (id, queue, kind, lane, priority, rank, outage, due, age, not_before, deadline, continues,
                                         is_repeatable, idempotency_key, trace, created, payload)
@@ -126,6 +126,7 @@ BEGIN
                     CONTINUE;
                 END IF;
                 IF o.position IS NOT NULL AND unique_rules[i] = 'replace' AND o.state = 0 AND o.started = 0 THEN
+                    lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
                     -- Its age counts on the clock of its lane: leave the old one's. A claim finds out whether it is blocked.
                     SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = o.lane;
                     UPDATE reachable_jobs r SET
@@ -141,6 +142,7 @@ BEGIN
             ELSE
                 o := NULL;
             END IF;
+            lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
             SELECT queues[i], kinds[i], lanes[i], 0, priorities[i], 2 - priorities[i], 0, false, false, false, false, false,
                    continues_[i], repeatable[i], 0, 0, 0, 0, 0, 0, now + delays[i], now + limits[i], unique_keys[i], serial_keys[i],
                    idempotency_keys[i], traces[i], wall, payloads[i]

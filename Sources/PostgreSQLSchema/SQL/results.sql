@@ -146,6 +146,7 @@ BEGIN
         UPDATE reachable_jobs u SET state = g.state, worker = NULL, finisher = w.number, is_started = false,
             is_cancel_requested = false, started = starteds[i], charged = chargeds[i], network_failures = network_failures_[i],
             failure_index = failure_indexes[i], last_error = coalesce(errors[i], u.last_error), failure_reason = reasons[i],
+            soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL,
             ended = now, finished = wall
         FROM given g
         WHERE u.id = g.id AND u.state = 1 AND u.worker = w.number AND u.claim = g.claim AND g.state IS NOT NULL AND g.turn = 1
@@ -159,11 +160,18 @@ BEGIN
         CONTINUE WHEN results[i] NOT IN ('again', 'undecodable');
         SELECT * INTO j FROM reachable_jobs WHERE id = ids[i] AND state = 1 AND worker = w.number AND claim = claims[i] FOR UPDATE;
         CONTINUE WHEN NOT FOUND;
+        UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL
+        WHERE position = j.position;
+        outcomes[i] := 'recorded';
         IF j.is_cancel_requested THEN
             -- The request came before the result, and another attempt would follow.
-            UPDATE reachable_jobs SET state = 4, ended = now, finished = wall, is_cancel_requested = false WHERE position = j.position;
+            UPDATE reachable_jobs SET state = 4, ended = now, finished = wall, is_cancel_requested = false
+            WHERE position = j.position;
             outcomes[i] := 'cancelled';
-        ELSIF results[i] = 'again' THEN
+        ELSIF results[i] = 'undecodable' THEN
+            UPDATE reachable_jobs SET state = 0, undecodable = reachable_add_workers(j.lane, w, j.undecodable)
+            WHERE position = j.position;
+        ELSE
             moment := least(coalesce(times[i], now), now);
             until := moment + softs[i];
             group_ := NULL;
@@ -171,13 +179,9 @@ BEGIN
                 group_ := reachable_add_outage(j.lane, w.node, moment, until,
                     CASE WHEN j.soft_until > now AND j.soft_network THEN j.soft_outage END, j.undecodable);
             END IF;
-            UPDATE reachable_jobs SET state = 0, soft_until = until, soft_since = moment, soft_network = are_network[i],
-                soft_outage = group_, hard_until = moment + hards[i] WHERE position = j.position;
-            outcomes[i] := 'recorded';
-        ELSE
-            UPDATE reachable_jobs SET state = 0, soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL,
-                hard_until = NULL, undecodable = reachable_add_workers(j.lane, w, j.undecodable) WHERE position = j.position;
-            outcomes[i] := 'recorded';
+            UPDATE reachable_jobs SET state = 0, hard_until = moment + hards[i] WHERE position = j.position;
+            UPDATE reachable_jobs SET soft_until = until, soft_since = moment, soft_network = are_network[i], soft_outage = group_
+            WHERE position = j.position AND softs[i] > 0;
         END IF;
         UPDATE reachable_jobs SET worker = NULL, finisher = w.number, is_started = false, started = starteds[i],
             charged = chargeds[i], network_failures = network_failures_[i], failure_index = failure_indexes[i],

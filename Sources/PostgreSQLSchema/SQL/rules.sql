@@ -228,7 +228,7 @@ DECLARE
     w reachable_workers;
 BEGIN
     FOR w IN
-        SELECT * FROM reachable_workers WHERE heartbeat < reachable_lease_end() AND number <> own
+        SELECT * FROM reachable_workers WHERE heartbeat <= reachable_lease_end() AND number <> own
         ORDER BY number FOR UPDATE SKIP LOCKED
     LOOP
         PERFORM reachable_remove(w, false, false, now);
@@ -237,5 +237,5 @@ END $$;
 
 -- Returns a worker if its lease is valid.
 CREATE OR REPLACE FUNCTION reachable_valid_worker(number_ bigint) RETURNS reachable_workers LANGUAGE sql VOLATILE AS $$
-    SELECT * FROM reachable_workers WHERE number = number_ AND heartbeat >= reachable_lease_end()
+    SELECT * FROM reachable_workers WHERE number = number_ AND heartbeat > reachable_lease_end()
 $$;

@@ -46,11 +46,11 @@ BEGIN
     now := reachable_now();
     -- A worker that another call is about to remove is waited for.
     UPDATE reachable_workers w SET heartbeat = c.lease, seen = now FROM reachable_clock c
-    WHERE w.number = worker_ AND w.heartbeat >= reachable_lease_end();
+    WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end();
     -- No write tells idle workers of the end of another one.
     PERFORM reachable_sweep(worker_, now);
     PERFORM reachable_settle_doubts(now);
-    IF NOT EXISTS (SELECT FROM reachable_workers WHERE number = worker_ AND heartbeat >= reachable_lease_end()) THEN
+    IF NOT EXISTS (SELECT FROM reachable_workers WHERE number = worker_ AND heartbeat > reachable_lease_end()) THEN
         PERFORM reachable_sweep(0, now);
     END IF;
     RETURN QUERY SELECT * FROM reachable_status(worker_);
@@ -62,7 +62,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 
     SELECT ARRAY(SELECT replace(id::text, '-', '') FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested
                  ORDER BY position),
            ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
-    FROM reachable_workers w WHERE w.number = worker_ AND w.heartbeat >= reachable_lease_end()
+    FROM reachable_workers w WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end()
 $$;
 
 -- Removes a worker that ends in good order.

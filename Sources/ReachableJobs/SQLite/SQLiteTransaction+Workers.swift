@@ -31,7 +31,7 @@ extension SQLiteTransaction {
     func lease(of worker: Worker) -> Lease {
         if worker.bootID != reading.bootID { return .ended }
         if locks.hasEnded(worker.number) { return .crashed }
-        return monotonic - worker.heartbeat > StoreLease.duration.nanoseconds ? .ended : .valid
+        return monotonic - worker.heartbeat >= StoreLease.duration.nanoseconds ? .ended : .valid
     }
 
     /// Returns a worker if its lease is valid.

@@ -59,6 +59,19 @@ final class PostgreSQLStoreBench: Sendable {
         try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])
     }
 
+    /// Moves the server's wall clock and the clock of leases at once.
+    func jump(_ duration: Duration) async throws {
+        try await run("UPDATE test_time SET wall = wall + $1", [.int(duration.nanoseconds)])
+        try await run(
+            "UPDATE reachable_clock SET lease = lease + $1, instant = instant + $1, wall = wall + $1", [.int(duration.nanoseconds)])
+    }
+
+    /// Does what the next claim or heartbeat would do first.
+    func notice() async throws {
+        try await run("SELECT reachable_sweep(0, reachable_now())")
+        try await run("SELECT reachable_number_lanes()")
+    }
+
     /// Moves the server's wall clock; heartbeats of other workers move the store's clock with it.
     func pass(_ duration: Duration) async throws {
         var rest = duration

@@ -57,6 +57,14 @@ final class TestMachine: Sendable {
         }
     }
 
+    /// Reboots in no time.
+    func endBoot() {
+        state.withLock { state in
+            state.boots += 1
+            (state.boot, state.monotonic) = (0, 0)
+        }
+    }
+
     func setWall(_ nanoseconds: Int64) { state.withLock { $0.wall = nanoseconds } }
 }
 
