@@ -35,12 +35,13 @@ final class PostgreSQLLink: Sendable {
     let place: String
     private let conninfo: String
     private let bus: RetryBus?
+    private let installsTables: Bool
     /// Called when something may have changed: with each notification, and after each connection.
     private let hint: @Sendable () -> Void
     private let state = Mutex(State())
 
-    init(_ conninfo: String, bus: RetryBus?, hint: @escaping @Sendable () -> Void) {
-        (self.conninfo, self.bus, self.hint) = (conninfo, bus, hint)
+    init(_ conninfo: String, bus: RetryBus?, installsTables: Bool, hint: @escaping @Sendable () -> Void) {
+        (self.conninfo, self.bus, self.installsTables, self.hint) = (conninfo, bus, installsTables, hint)
         place = PostgreSQLConnection.place(of: conninfo)
     }
 
@@ -170,7 +171,7 @@ final class PostgreSQLLink: Sendable {
             })
         do throws(PostgreSQLFailure) {
             try await connection.open()
-            try PostgreSQLStore.check(try await connection.query("SELECT reachable_schema()").int(0, 0) ?? 0)
+            try await check(connection)
             try await connection.listen("reachable")
         } catch {
             connection.close()
@@ -179,6 +180,17 @@ final class PostgreSQLLink: Sendable {
         }
         ended.keep(connection)
         return connection
+    }
+
+    /// Checks the version of the tables, and installs them if they are missing and should be there.
+    private func check(_ connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
+        do throws(PostgreSQLFailure) {
+            try PostgreSQLStore.check(try await connection.query("SELECT reachable_schema()").int(0, 0) ?? 0)
+        } catch {
+            // There is no such function.
+            guard error.kind == .server(sqlstate: "42883"), installsTables else { throw error }
+            try await PostgreSQLStore.install(on: connection)
+        }
     }
 
     private func succeed(_ connection: PostgreSQLConnection) {

@@ -48,14 +48,15 @@ public final class PostgreSQLStore: JobStore {
     /// - Parameters:
     ///   - connection: The connection string, such as `postgres://user@host/database`.
     ///   - bus: The bus that waits for the network and makes connections; without one the store repeats by itself.
-    public convenience init(_ connection: String, bus: RetryBus? = nil) {
-        self.init(connection, bus: bus, machine: .kernel)
+    ///   - installsTables: True to call ``install()`` with the first connection if the tables are missing.
+    public convenience init(_ connection: String, bus: RetryBus? = nil, installsTables: Bool = false) {
+        self.init(connection, bus: bus, installsTables: installsTables, machine: .kernel)
     }
 
     /// Makes a store on a machine whose processes a test holds.
-    package init(_ connection: String, bus: RetryBus?, machine: PostgreSQLMachine) {
+    package init(_ connection: String, bus: RetryBus?, installsTables: Bool = false, machine: PostgreSQLMachine) {
         (conninfo, self.machine) = (connection, machine)
-        link = PostgreSQLLink(connection, bus: bus) { [hints] in hints.yield(()) }
+        link = PostgreSQLLink(connection, bus: bus, installsTables: installsTables) { [hints] in hints.yield(()) }
         place = link.place
     }
 
@@ -76,17 +77,20 @@ public final class PostgreSQLStore: JobStore {
         defer { connection.close() }
         do throws(PostgreSQLFailure) {
             try await connection.open()
-            // One installation at a time.
-            for statement in ["BEGIN", "SELECT pg_advisory_xact_lock(1919246592, 0)"] { _ = try await connection.query(statement) }
-            if try await connection.query("SELECT to_regclass('reachable_clock') IS NOT NULL").bool(0, 0) == true {
-                let version = try await connection.query("SELECT schema FROM reachable_clock").int(0, 0) ?? 0
-                try Self.check(version)
-            }
-            for statement in PostgreSQLSchema.statements { _ = try await connection.query(statement) }
-            _ = try await connection.query("COMMIT")
+            try await Self.install(on: connection)
         } catch {
             throw error.storeError(for: place)
         }
+    }
+
+    /// Installs the tables and functions, one installation at a time.
+    static func install(on connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
+        for statement in ["BEGIN", "SELECT pg_advisory_xact_lock(1919246592, 0)"] { _ = try await connection.query(statement) }
+        if try await connection.query("SELECT to_regclass('reachable_clock') IS NOT NULL").bool(0, 0) == true {
+            try check(try await connection.query("SELECT schema FROM reachable_clock").int(0, 0) ?? 0)
+        }
+        for statement in PostgreSQLSchema.statements { _ = try await connection.query(statement) }
+        _ = try await connection.query("COMMIT")
     }
 
     /// Refuses tables of later versions.
