@@ -128,6 +128,7 @@ let package = Package(
             dependencies: [
                 "Reachability", "ReachableRetry", "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestTraits",
                 "StateExploration", "jobs-probe", sqlite,
+                .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
             ]),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.

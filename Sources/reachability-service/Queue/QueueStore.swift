@@ -20,10 +20,14 @@ struct StoreOption: ParsableArguments {
 
     func validate() throws {
         if path == "" { throw ValidationError("--store is empty; next: name a file") }
-        if let path, QueueStore.hasPassword(path) {
-            throw ValidationError(
-                "--store has a password, which all users of this machine could read; next: write it to ~/.pgpass, and leave it out here")
-        }
+        try path.map(Self.checkPassword)
+    }
+
+    /// Refuses a URL with a password.
+    static func checkPassword(_ path: String) throws {
+        guard QueueStore.hasPassword(path) else { return }
+        throw ValidationError(
+            "--store has a password, which all users of this machine could read; next: write it to ~/.pgpass, and leave it out here")
     }
 
     /// Opens the store; creates it if it is missing and `isCreated`.

@@ -1,6 +1,8 @@
 #if PostgreSQL
 import Foundation
+import PostgreSQLSchema
 import ReachableRetry
+import Synchronization
 import Testing
 
 @testable import ReachableJobs
@@ -11,6 +13,7 @@ final class PostgreSQLStoreBench: Sendable {
     let conninfo: String
     private let schema: String
     private let connection: PostgreSQLConnection
+    private let users = Mutex<[String]>([])
 
     init(install: Bool = true) async throws {
         schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
@@ -33,9 +36,10 @@ final class PostgreSQLStoreBench: Sendable {
 
     deinit {
         store.close()
-        let (connection, schema) = (connection, schema)
+        let (connection, schema, users) = (connection, schema, users.withLock(\.self))
         Task {
             _ = try? await connection.query("DROP SCHEMA \(schema) CASCADE")
+            for user in users { _ = try? await connection.query("DROP USER \(user)") }
             connection.close()
         }
     }
@@ -52,6 +56,31 @@ final class PostgreSQLStoreBench: Sendable {
     private static func store(_ conninfo: String) -> PostgreSQLStore {
         let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
         return PostgreSQLStore(conninfo, bus: nil, machine: machine)
+    }
+
+    /// Installs the roles, and lets them into the schema of this test.
+    func installRoles() async throws {
+        // Roles belong to all databases of the server.
+        try await run("BEGIN")
+        try await run("SELECT pg_advisory_xact_lock(1919246592, 1)")
+        for statement in PostgreSQLSchema.roles { try await run(statement) }
+        try await run("COMMIT")
+    }
+
+    /// A store of a user who has a role and nothing else.
+    func store(as role: String) async throws -> PostgreSQLStore {
+        let user = "u" + UUID().uuidString.lowercased().filter { $0 != "-" }
+        try await run("CREATE USER \(user) IN ROLE \(role)")
+        users.withLock { $0.append(user) }
+        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
+        return PostgreSQLStore("\(conninfo) user=\(user)", bus: nil, machine: machine)
+    }
+
+    /// Claims from all lanes.
+    func claim(_ worker: WorkerID, _ limit: Int = 100) async throws -> Claims {
+        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        let open = lanes.map { ClaimRequest.Open(lane: $0.id) }
+        return try await store.claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
     }
 
     /// Ends the process of a worker, for others of its machine.

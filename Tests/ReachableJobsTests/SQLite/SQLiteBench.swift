@@ -107,10 +107,6 @@ extension SQLiteStore {
     }
 }
 
-extension DurableJob {
-    var name: String { String(decoding: payload, as: UTF8.self) }
-}
-
 /// A file system of 1 MiB in memory, for users that may mount one.
 struct SmallDisk {
     private let directory: TemporaryDirectory

@@ -315,3 +315,8 @@ struct StoreHistory {
         oracle.jobs.randomElement(using: &generator)?.job.id ?? DurableJobID()
     }
 }
+
+extension DurableJob {
+    /// The payload of a test's job.
+    var name: String { String(decoding: payload, as: UTF8.self) }
+}
