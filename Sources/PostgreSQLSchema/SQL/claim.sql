@@ -78,7 +78,6 @@ DECLARE
     r record;
     j reachable_jobs;
 BEGIN
-    PERFORM reachable_relax();
     w := reachable_valid_worker(worker_);
     IF w.number IS NULL THEN RETURN; END IF;
     moment := reachable_now();
@@ -236,7 +235,7 @@ BEGIN
                     ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
             EXIT WHEN counted = 0;
             WITH taken AS (
-                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = u.claim + 1, claim_call = call, is_started = false,
+                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000), claim_call = call, is_started = false,
                     age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
                 FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
                     SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
@@ -256,7 +255,7 @@ BEGIN
                         age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                 ELSE
-                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = u.claim + 1, claim_call = call,
+                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000), claim_call = call,
                         is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                     picked := picked || j.position;
@@ -271,6 +270,8 @@ BEGIN
                 AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment) LIMIT 1) AS d);
     END IF;
 
+    -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
+    IF picked = '{}' THEN PERFORM reachable_relax(); END IF;
     RETURN QUERY
         SELECT paused, more, due_, moment, new_lanes.numbers, new_lanes.kinds, new_lanes.versions, new_lanes.scopes,
                new_lanes.destinations, gone_, v.*

@@ -8,7 +8,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqsca
 DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
 BEGIN
-    PERFORM reachable_relax();
+    -- That an attempt has begun which must not be repeated is on the disk before it does.
+    IF NOT EXISTS (SELECT FROM reachable_jobs WHERE id = ANY(jobs::uuid[]) AND NOT is_repeatable) THEN
+        PERFORM reachable_relax();
+    END IF;
     RETURN QUERY
         WITH begun AS (
             UPDATE reachable_jobs j SET started = j.started + CASE WHEN j.is_started THEN 0 ELSE 1 END, is_started = true
@@ -28,7 +31,6 @@ DECLARE
     now bigint := reachable_now();
     place bigint;
 BEGIN
-    PERFORM reachable_relax();
     PERFORM reachable_lock_chains(ARRAY(SELECT position FROM reachable_jobs WHERE id = ANY(jobs::uuid[])));
     FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
         SELECT position INTO place FROM reachable_jobs

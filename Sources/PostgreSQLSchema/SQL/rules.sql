@@ -39,7 +39,7 @@ BEGIN
         server_start = start, instant = instant + greatest(0, moment - wall), wall = moment;
 END $$;
 
--- Commits of this transaction need not be on the disk: claims and heartbeats may be lost with the server.
+-- The commit of this transaction need not be on the disk: if the server crashes, the change is lost, and is made again.
 CREATE OR REPLACE FUNCTION reachable_relax() RETURNS void LANGUAGE sql AS $$
     SELECT set_config('synchronous_commit', 'off', true)
 $$;

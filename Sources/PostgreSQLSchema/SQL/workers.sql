@@ -27,7 +27,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqsca
 DECLARE
     w reachable_workers;
 BEGIN
-    PERFORM reachable_relax();
     FOR w IN
         SELECT * FROM reachable_workers WHERE number = ANY(numbers) AND machine = machine_ ORDER BY number FOR UPDATE SKIP LOCKED
     LOOP
@@ -71,7 +70,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqsca
 DECLARE
     w reachable_workers;
 BEGIN
-    PERFORM reachable_relax();
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR UPDATE;
     IF FOUND THEN PERFORM reachable_remove(w, true, false, reachable_now()); END IF;
 END $$;

@@ -74,7 +74,7 @@ extension PostgreSQLFailure {
         case "42P01", "42883":
             return JobStoreError(
                 .foreign, "the database of \(subject) has no tables of jobs: \(message)",
-                next: "install the tables of the job store, or check search_path")
+                next: "let the program that adds jobs install them, or run install.sql; or check search_path")
         case _ where state.hasPrefix("58"):
             return JobStoreError(
                 .inputOutput, "reading or writing failed on the machine of \(subject): \(message)",

@@ -117,7 +117,7 @@ extension PostgreSQLFailure {
                 lines.append(line)
             }
         }
-        let text = lines.map { $0.split(separator: " ").joined(separator: " ") }.joined(separator: "; ")
+        let text = lines.map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }.joined(separator: "; ")
         // libpq reports these as text alone.
         let isShortage = [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains { text.contains(Self.text(of: $0)) }
         self.init(isShortage ? .local : .connect, text.isEmpty ? "the server gave no reason" : text, sqlstate: state)

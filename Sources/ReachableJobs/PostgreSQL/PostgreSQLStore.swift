@@ -14,8 +14,8 @@ internal import Synchronization
 /// ```
 ///
 /// Any client of any language pushes jobs within its own transaction, with the function `reachable_push`. Only the server's clock
-/// counts. Pushes, results, cancellations, retries and pauses survive the server's crash as its `synchronous_commit` says; claims,
-/// starts and heartbeats may be lost by one, and come again.
+/// counts. Pushes, claims, results, cancellations, retries and pauses survive the server's crash as its `synchronous_commit` says, and
+/// so do starts of attempts that must not be repeated; heartbeats and other starts may be lost by one.
 ///
 /// libpq reads the connection string, a `postgres://` URL or a list of key=value, and the environment, the service file, the password
 /// file and the options of TLS as it does everywhere. One connection serves all calls. When it is lost, calls wait for up to 10 s

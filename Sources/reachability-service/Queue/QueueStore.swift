@@ -134,7 +134,8 @@ struct QueueStore: Sendable {
         let store = PostgreSQLStore(url, bus: bus, installsTables: isCreated)
         let name = store.place.map { $0.isLetter || $0.isNumber || $0 == "." ? $0 : "-" }
         let output = try StoreOption.stateDirectory() + "/" + String(name) + ".output"
-        createParents(of: output)
+        // Of a file in it: the directory itself is made with the first output.
+        createParents(of: output + "/file")
         return QueueStore(store, output: OutputDirectory(path: output))
         #else
         throw QueueFailure(
