@@ -88,7 +88,8 @@ BEGIN
     END IF;
     PERFORM reachable_sweep(w.number, moment);
     PERFORM reachable_number_lanes();
-    SELECT coalesce(array_agg(l.number ORDER BY l.number), '{}') AS numbers, coalesce(array_agg(l.kind ORDER BY l.number), '{}') AS kinds,
+    SELECT coalesce(array_agg(l.number ORDER BY l.number), '{}') AS numbers,
+           coalesce(array_agg(l.kind ORDER BY l.number), '{}') AS kinds,
            coalesce(array_agg(l.version ORDER BY l.number), '{}') AS versions,
            coalesce(array_agg(l.scope ORDER BY l.number), '{}') AS scopes,
            coalesce(array_agg(l.destination ORDER BY l.number), '{}') AS destinations
@@ -235,8 +236,8 @@ BEGIN
                     ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
             EXIT WHEN counted = 0;
             WITH taken AS (
-                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000), claim_call = call, is_started = false,
-                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
+                    claim_call = call, is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
                 FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
                     SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
                     AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED)
@@ -255,8 +256,8 @@ BEGIN
                         age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                 ELSE
-                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000), claim_call = call,
-                        is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
+                        claim_call = call, is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                     picked := picked || j.position;
                 END IF;

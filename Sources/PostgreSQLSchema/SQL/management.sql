@@ -20,8 +20,8 @@ BEGIN
             outcome := 'requested';
         ELSIF j.state = 0 OR j.state = 2 AND j.serial_key IS NOT NULL AND NOT j.continues THEN
             -- A failed job that holds back its followers lets them go.
-            UPDATE reachable_jobs u SET state = 4, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL,
-                is_blocked = false, failure_reason = NULL, ended = now, finished = reachable_wall()
+            UPDATE reachable_jobs u SET state = 4, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL,
+                due = NULL, is_blocked = false, failure_reason = NULL, ended = now, finished = reachable_wall()
             FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
             PERFORM reachable_settle(j, now);
             outcome := 'cancelled';
@@ -88,8 +88,8 @@ BEGIN
         CONTINUE WHEN EXISTS (
             SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
             WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
-        UPDATE reachable_jobs u SET state = 2, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL,
-            is_blocked = false, failure_reason = 'deadline', ended = now, finished = reachable_wall()
+        UPDATE reachable_jobs u SET state = 2, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL,
+            due = NULL, is_blocked = false, failure_reason = 'deadline', ended = now, finished = reachable_wall()
         FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
         PERFORM reachable_settle(j, now);
         jobs := jobs || replace(j.id::text, '-', '');

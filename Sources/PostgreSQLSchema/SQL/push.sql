@@ -11,8 +11,8 @@ BEGIN
     -- Shared with other pushes; who deletes lanes takes it alone.
     PERFORM pg_advisory_xact_lock_shared(1919246595, reachable_lane_lock(queue_, kind_, version_, scope_, destination_));
     SELECT id INTO found_ FROM reachable_lanes
-    WHERE queue = queue_ AND kind = kind_ AND version = version_ AND scope = scope_ AND destination IS NOT DISTINCT FROM destination_
-    ORDER BY id LIMIT 1;
+    WHERE queue = queue_ AND kind = kind_ AND version = version_ AND scope = scope_
+    AND destination IS NOT DISTINCT FROM destination_ ORDER BY id LIMIT 1;
     IF found_ IS NULL THEN
         INSERT INTO reachable_lanes (queue, kind, version, scope, destination)
         VALUES (queue_, kind_, version_, scope_, destination_) RETURNING id INTO found_;

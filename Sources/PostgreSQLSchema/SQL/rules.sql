@@ -126,7 +126,8 @@ CREATE OR REPLACE FUNCTION reachable_is_blocked(j reachable_jobs) RETURNS boolea
 BEGIN
     IF j.serial_key IS NOT NULL AND EXISTS (
         SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.serial_key = j.serial_key
-        AND (o.state < 2 OR o.state = 2 AND NOT o.continues) AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
+        AND (o.state < 2 OR o.state = 2 AND NOT o.continues)
+        AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
     ) THEN RETURN true; END IF;
     RETURN j.unique_key IS NOT NULL AND EXISTS (
         SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key AND o.state < 2

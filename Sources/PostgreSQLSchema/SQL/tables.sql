@@ -65,7 +65,7 @@ CREATE INDEX IF NOT EXISTS reachable_workers_heartbeat ON reachable_workers (hea
 -- outage: 0 for jobs that may run, the group for those that only a network failure delays or that some workers cannot decode, and
 -- null for all others. due: the time at which to look at `outage` again. undecodable: the group of the workers that could not
 -- decode the job.
--- is_blocked: an earlier job with one of its keys has to end first. A claim finds that out, so that no push has to wait for a claim;
+-- is_blocked: an earlier job with one of its keys has to end first. A claim finds that out, so that no push has to wait for one;
 -- until then it is false.
 -- claim_call: the number of the worker's call that claimed it; a call whose answer was lost is taken back by it.
 -- finisher: the worker whose result it has, for a result that comes again because the answer was lost.
@@ -101,7 +101,8 @@ CREATE INDEX IF NOT EXISTS reachable_bulk ON reachable_jobs (lane, age) WHERE ra
 CREATE INDEX IF NOT EXISTS reachable_running ON reachable_jobs (worker) WHERE worker IS NOT NULL;
 CREATE INDEX IF NOT EXISTS reachable_serial ON reachable_jobs (queue, serial_key, position)
     WHERE serial_key IS NOT NULL AND (state < 2 OR state = 2 AND NOT continues);
-CREATE INDEX IF NOT EXISTS reachable_unique ON reachable_jobs (queue, kind, unique_key, position) WHERE unique_key IS NOT NULL AND state < 2;
+CREATE INDEX IF NOT EXISTS reachable_unique ON reachable_jobs (queue, kind, unique_key, position)
+    WHERE unique_key IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS reachable_deadline ON reachable_jobs (queue, deadline) WHERE deadline IS NOT NULL AND state = 0;
 CREATE INDEX IF NOT EXISTS reachable_ended ON reachable_jobs (lane, state, ended) WHERE state > 1;
 
