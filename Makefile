@@ -32,7 +32,8 @@ service_static = $(service) $(static_flags) --scratch-path .build-install-servic
 # For the package. Optimized for size; the programs offer no symbols to others; relative relocations are packed (glibc 2.36).
 small_flags = $(static_flags) -Xswiftc -Osize -Xswiftc -Xfrontend -Xswiftc -function-sections \
     -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -z -Xlinker pack-relative-relocs
-small = $(build) $(small_flags) --scratch-path .build-package
+small = COMMAND_ONLY=1 $(build) $(small_flags) -Xlinker --no-eh-frame-hdr -Xlinker -T \
+    -Xlinker "$(CURDIR)/Packaging/no-unwind-tables.ld" --scratch-path .build-package
 service_small = $(service) --product reachability-service $(small_flags) --scratch-path .build-package-service
 watch_folder = $(or $(BUILT),$$($(static) --show-bin-path))
 service_folder = $(or $(BUILT),$$($(service_static) --show-bin-path))

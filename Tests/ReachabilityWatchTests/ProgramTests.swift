@@ -26,6 +26,7 @@ struct ProgramTests {
         (["wiat", "--timeout", "5s"], "'wiat' is not a command; next: try 'wait'\nUsage: reachability-watch <subcommand>"),
         (["recrod", "x.reach"], "'recrod' is not a command; next: try 'record'"),
         (["--format", "json", "expalin"], "'expalin' is not a command; next: try 'explain'"),
+        (["--to", "192.0.2.1", "status"], "'status' is a command, but not the first word; next: write it first"),
         (["nas.example.org"], "'nas.example.org' is not a command; next: reachability-watch --help lists the commands"),
         (["status", "--fromat", "json"], "Did you mean '--format'?"),
     ])

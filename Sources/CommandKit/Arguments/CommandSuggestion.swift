@@ -13,6 +13,8 @@ package struct CommandSuggestion {
 
     /// Returns the error text for a word in the place of a command.
     package func error(for word: String) -> String {
+        // `--to nas.local status`: the options belong to the default command by then.
+        guard !names.contains(word) else { return "'\(word)' is a command, but not the first word; next: write it first" }
         let beginning = "'\(quotation(word))' is not a command; "
         if let name = nearest(to: word) { return beginning + "next: try '\(name)'" }
         return beginning + "next: \(help)"

@@ -117,7 +117,7 @@ extension ReportContent {
         font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;font-variant-numeric:tabular-nums}
         h1{font-size:1.25rem;margin:0}h2{font-size:1.125rem;margin:0;overflow-wrap:anywhere}
         h3{font-size:1rem;margin:1.75rem 0 .25rem}
-        p{margin:.25rem 0}header p,footer,.remark,small,dt,figcaption,thead th,summary{color:var(--dim)}
+        p{margin:.25rem 0}.remark{margin-top:.75rem}header p,footer,.remark,small,dt,figcaption,thead th,summary{color:var(--dim)}
         section{border-top:1px solid var(--line);margin-top:1.5rem;padding-top:1.5rem}
         .share{font-size:1.125rem}.share strong{font-size:2.5rem;line-height:1.1;font-weight:650}
         figure{margin:1.25rem 0 1rem}.timeline{display:block;overflow:visible}

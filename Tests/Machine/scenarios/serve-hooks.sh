@@ -8,6 +8,8 @@ unit=reachability.service hooks=/etc/reachability/hooks.d
 is() { [ "$(systemctl show --property=ActiveState --value "$1")" = "$2" ]; }
 lines() { journalctl --unit=$unit --output=cat; }
 says() { lines | grep --quiet --fixed-strings -- "$1"; }
+# The process that a hook leaves in the background; the machine has no pgrep.
+left() { grep --files-with-matches --null-data --line-regexp '[1]000' /proc/[0-9]*/cmdline 2>/dev/null; }
 hook() { # name, mode; the script comes from standard input
     { echo '#!/bin/sh' && cat; } >"$hooks/.$1" && chmod "$2" "$hooks/.$1" && mv "$hooks/.$1" "$hooks/$1"
 }
@@ -63,12 +65,12 @@ echo stuck
 while :; do sleep 1; done
 END
 network_down
-soon "a process stays in the background" 20 pgrep --exact sleep
+soon "a process stays in the background" 20 left
 network_up
 soon "a hook is stuck" 30 says 'hook 20-look: stuck'
 start=$EPOCHREALTIME
 check "the service stops" systemctl stop $unit
 within "it has killed the hook after 5 s" 4 14 "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')"
 check "it was not killed itself" test -z "$(lines | grep 'Killing process')"
-equal "no process is left" "" "$(pgrep --exact sleep)"
+equal "no process is left" "" "$(left)"
 equal "no unit of the machine has failed" "" "$(systemctl list-units --failed --no-legend --plain)"

@@ -17,6 +17,14 @@ import Testing
         ["127.0.0.1:0", "[::1]:0", "unix:/tmp/reachability-serve-test-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"]
     }
 
+    @Test func pageHasTheWordsOfEachReason() throws {
+        let file = try #require(PageFile.all.first { $0.path == "/text.js" })
+        let text = String(decoding: file.bytes, as: UTF8.self)
+        for reason in OfflineReason.all {
+            #expect(text.contains("\n  \(reason.rawValue): \"\(reason)\",\n"), "\(reason.rawValue)")
+        }
+    }
+
     @Test(arguments: places()) func everyEndpointAnswers(place: String) async throws {
         try await ServedNetwork.serving(listen: place) { served in
             let connection = try served.connect()

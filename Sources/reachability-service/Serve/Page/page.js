@@ -1,7 +1,7 @@
 // The live page: /status for the state and its evidence, /history for the timeline, /events for what changes.
 // Text of others, such as interface names, is only ever set as text, and shown() makes its invisible characters visible.
 
-import { capitalized, clock, day, duration, element, hour, setText, shown, spaced, timeElement } from "/text.js";
+import { capitalized, clock, day, duration, element, hour, reasonText, setText, shown, spaced, timeElement } from "/text.js";
 import { drawTimeline, fillOutages, makeOutages, summary } from "/timeline.js";
 
 const words = {
@@ -73,7 +73,8 @@ function renderScope(scope) {
 }
 
 function families(path) {
-  const one = (name, family) => (family.satisfied ? `${name} works` : family.reason ? `${name}: ${spaced(family.reason)}` : null);
+  const missing = (name, family) => (family.reason ? `${name}: ${reasonText(family.reason)}` : null);
+  const one = (name, family) => (family.satisfied ? `${name} works` : missing(name, family));
   return [one("IPv4", path.ipv4), one("IPv6", path.ipv6)].filter((text) => text).join(" · ");
 }
 
@@ -127,6 +128,9 @@ function renderQueue(queue) {
   if (!isSame) byID("jobs").replaceChildren(...items);
 }
 
+// The queue commands take the first digits of an identity, and other jobs show as many.
+const shortened = (text) => text.replace(/\b([0-9a-f]{12})[0-9a-f]{20}\b/g, "$1");
+
 function failure(job) {
   const words = job.exitCode === null ? "gave up; try next: " : `gave up: exit code ${job.exitCode}; try next: `;
   return element("p", { class: "reason" }, words, element("code", {}, `reachability-watch queue log ${job.id.slice(0, 12)}`));
@@ -148,7 +152,7 @@ function renderJob(job, old) {
       element("span", { class: "quiet" }, job.name && job.program ? shown(job.program) : "", ` ${job.id.slice(0, 12)}`),
       element("span", { class: "quiet until" })),
     job.state === "failed" ? failure(job) : null,
-    ...job.waitingFor.map((reason) => element("p", { class: "reason" }, element("bdi", {}, shown(reason)))),
+    ...job.waitingFor.map((reason) => element("p", { class: "reason" }, element("bdi", {}, shortened(shown(reason))))),
   ];
   item.replaceChildren(...parts.filter((part) => part));
   return item;
@@ -215,7 +219,7 @@ function pastChanges() {
     scope.spans.forEach((span, index) => {
       if (index === 0 || span.status === "unknown") return;
       const begins = scope.spans[index - 1].status === "unknown" ? "when the service began to watch" : "";
-      const reason = span.reason ? spaced(span.reason) + (span.cause ? ` (${span.cause})` : "") : span.cause;
+      const reason = span.reason ? reasonText(span.reason) + (span.cause ? ` (${span.cause})` : "") : span.cause;
       const how = span.status === "unsatisfied" ? reason : span.interface ? `via ${span.interface}` : "";
       const text = [how, begins].filter((part) => part).join(", ");
       found.push({ time: Date.parse(span.start), scope: scope.scope, status: span.status, text });
@@ -227,7 +231,7 @@ function pastChanges() {
 function change(event) {
   const kinds = event.kinds.filter((kind) => kind !== "online" && kind !== "offline").map(spaced).join(", ");
   const path = event.path;
-  const how = path.status === "satisfied" ? `via ${path.interface}` : path.reason ? spaced(path.reason) : "";
+  const how = path.status === "satisfied" ? `via ${path.interface}` : path.reason ? reasonText(path.reason) : "";
   const text = [kinds, how].filter((part) => part).join(": ") + (event.cause?.detail ? ` (${event.cause.detail})` : "");
   return { time: Date.parse(event.time), scope: event.scope, status: path.status, text };
 }
@@ -335,7 +339,8 @@ function applyPath(event) {
   }
   scope.path = event.path;
   // Until the evidence comes.
-  scope.summary = spaced(event.path.reason) || (event.path.interface ? `via ${event.path.interface}` : event.path.status);
+  const missing = event.path.reason ? reasonText(event.path.reason) : "";
+  scope.summary = missing || (event.path.interface ? `via ${event.path.interface}` : event.path.status);
   renderScope(scope);
   renderTimes();
 }

@@ -21,8 +21,25 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// The name of a reason in words: noCarrier becomes "no carrier".
+// The name of a kind in words: familyLost becomes "family lost".
 export const spaced = (name) => shown(name).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+// As OfflineReason.description.
+const reasons = {
+  noInterface: "no network interface",
+  adminDown: "interface is shut down",
+  noCarrier: "no carrier",
+  dormant: "interface is dormant",
+  noAddress: "no usable address",
+  addressTentative: "address is still being checked for duplicates",
+  noRoute: "no route",
+  unreachable: "a route says unreachable",
+  prohibited: "a route says prohibited",
+  blackhole: "a route is a blackhole",
+  unresolved: "the host's name has no address",
+};
+
+export const reasonText = (name) => reasons[name] ?? spaced(name);
 
 export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -54,4 +71,9 @@ export function duration(milliseconds) {
   if (seconds < 3600) return pair(Math.floor(seconds / 60), "m", seconds % 60, "s");
   if (seconds < 86_400) return pair(Math.floor(seconds / 3600), "h", Math.floor(seconds / 60) % 60, "m");
   return pair(Math.floor(seconds / 86_400), "d", Math.floor(seconds / 3600) % 24, "h");
+}
+
+// As on the command line, where a flap of less than a second is not "0s".
+export function length(milliseconds) {
+  return milliseconds > 0 && milliseconds < 1000 ? `${Math.max(1, Math.floor(milliseconds))}ms` : duration(milliseconds);
 }

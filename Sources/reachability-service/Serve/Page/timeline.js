@@ -1,6 +1,6 @@
 // The timeline of one scope: a drawing, its words and its outages as a table.
 
-import { clock, duration, element, setText, shown, spaced } from "/text.js";
+import { clock, duration, element, length, reasonText, setText, shown } from "/text.js";
 
 const svg = "http://www.w3.org/2000/svg";
 const height = 44;
@@ -19,10 +19,9 @@ function group(reason) {
 
 const start = (span) => Date.parse(span.start);
 const end = (span) => Date.parse(span.end);
-const length = (span) => end(span) - start(span);
 
 function total(spans) {
-  return spans.reduce((sum, span) => sum + length(span), 0);
+  return spans.reduce((sum, span) => sum + end(span) - start(span), 0);
 }
 
 export function summary(scope, history) {
@@ -36,7 +35,7 @@ export function summary(scope, history) {
     const percent = Math.floor((online / watched) * 100_000) / 1000;
     parts.push(`online ${percent} % of the watched time`);
     const count = `${outages} ${outages === 1 ? "outage" : "outages"}`;
-    parts.push(outages === 0 ? "no outage" : `${count}, ${duration(offline)}`);
+    parts.push(outages === 0 ? "no outage" : `${count}, ${length(offline)}`);
   }
   if (unknown >= 1000) parts.push(`not watched for ${duration(unknown)}`);
   return `Last ${history.hours} hours: ${parts.join(", ") || "nothing known yet"}.`;
@@ -50,10 +49,10 @@ function shape(name, attributes, ...children) {
 }
 
 function words(span) {
-  const time = `${clock(start(span))} – ${clock(end(span))} (${duration(length(span))})`;
+  const time = `${clock(start(span))} – ${clock(end(span))} (${length(end(span) - start(span))})`;
   if (span.status === "satisfied") return `online${span.interface ? ` via ${shown(span.interface)}` : ""}: ${time}`;
   if (span.status === "unknown") return `not watched: ${time}`;
-  return `offline, ${spaced(span.reason)}${span.cause ? ` (${shown(span.cause)})` : ""}: ${time}`;
+  return `offline, ${reasonText(span.reason)}${span.cause ? ` (${shown(span.cause)})` : ""}: ${time}`;
 }
 
 export function drawTimeline(place, scope, history, label) {
@@ -101,10 +100,11 @@ function axis(from, until, x, width) {
 }
 
 function legend(scope) {
-  const outages = scope.spans.filter((span) => span.status === "unsatisfied");
+  const outages = outagesOf(scope);
   const items = [...Object.keys(groups), "other"].flatMap((name) => {
-    const spans = outages.filter((span) => group(span.reason) === name);
-    return spans.length === 0 ? [] : [[name, `${groupWords[name]}: ${spans.length}, ${duration(total(spans))}`]];
+    // An outage whose reason changes within a group counts once in it.
+    const parts = outages.map((spans) => spans.filter((span) => group(span.reason) === name)).filter((spans) => spans.length > 0);
+    return parts.length === 0 ? [] : [[name, `${groupWords[name]}: ${parts.length}, ${length(total(parts.flat()))}`]];
   });
   if (scope.spans.some((span) => span.status === "unknown")) items.push(["unwatched", "not watched"]);
   if (items.length === 0) return [];
@@ -144,8 +144,8 @@ export function fillOutages(list, scope) {
   setText(list.querySelector("summary"), text);
   list.querySelector(".scroll").setAttribute("aria-label", text);
   const rows = outages.slice(0, 100).map((spans) => {
-    const reasons = [...new Set(spans.map((span) => spaced(span.reason)))].join(", then ");
-    const cells = [clock(start(spans[0])), duration(total(spans)), reasons, element("bdi", {}, shown(spans[0].cause))];
+    const reasons = [...new Set(spans.map((span) => reasonText(span.reason)))].join(", then ");
+    const cells = [clock(start(spans[0])), length(total(spans)), reasons, element("bdi", {}, shown(spans[0].cause))];
     return element("tr", { role: "row" }, ...cells.map((cell) => element("td", { role: "cell" }, cell)));
   });
   list.querySelector("tbody").replaceChildren(...rows);
