@@ -237,7 +237,8 @@ BEGIN
             EXIT WHEN counted = 0;
             WITH taken AS (
                 UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
-                    claim_call = call, is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+                    claim_call = call, is_started = false, outage = NULL, due = NULL,
+                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                 FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
                     SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
                     AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED)
@@ -247,7 +248,7 @@ BEGIN
                 SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
                 AND (o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL) ORDER BY o.rank, o.position FOR UPDATE SKIP LOCKED
             LOOP
-                -- One change of a chain at a time. Whoever holds the lock is about to commit, and the next claim looks again.
+                -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.
                 CONTINUE WHEN EXISTS (
                     SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
                     WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
@@ -257,7 +258,8 @@ BEGIN
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                 ELSE
                     UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
-                        claim_call = call, is_started = false, age = reachable_age(u, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+                        claim_call = call, is_started = false, outage = NULL, due = NULL,
+                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                     picked := picked || j.position;
                 END IF;

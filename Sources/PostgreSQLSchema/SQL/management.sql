@@ -84,7 +84,7 @@ BEGIN
         SELECT * FROM reachable_jobs WHERE queue = queue_ AND deadline <= now AND deadline IS NOT NULL AND state = 0
         ORDER BY deadline LIMIT maximum FOR UPDATE SKIP LOCKED
     LOOP
-        -- Whoever holds the lock is about to commit, and the next call looks again.
+        -- The other change of the chain is about to commit, and the next call looks again.
         CONTINUE WHEN EXISTS (
             SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
             WHERE NOT pg_try_advisory_xact_lock(1919246594, number));

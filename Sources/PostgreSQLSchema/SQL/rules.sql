@@ -21,7 +21,7 @@ $$;
 CREATE OR REPLACE FUNCTION reachable_lease_end() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT CASE
         WHEN server_start <> reachable_server_start() THEN -1
-        -- Within one lease of the server's own start nobody's has ended.
+        -- Within one lease of the server's own start none has ended.
         WHEN lease + step - server_started <= 30000000000 AND server_started > 0 THEN -1
         ELSE lease + step - 30000000000 END
     FROM reachable_clock, LATERAL (SELECT least(greatest(0, reachable_wall() - wall), 15000000000) AS step) AS s

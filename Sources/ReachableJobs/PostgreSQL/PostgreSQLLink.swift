@@ -73,7 +73,7 @@ final class PostgreSQLLink: Sendable {
         return try result.get()
     }
 
-    /// Keeps a connection also while nobody calls.
+    /// Keeps a connection also without calls.
     func want() {
         state.withLock { $0.isWanted = true }
         connect()
@@ -122,9 +122,10 @@ final class PostgreSQLLink: Sendable {
     private func connect() {
         state.withLock { state in
             guard case .idle = state.phase else { return }
-            state.phase = .connecting(Task { [weak self, bus] in
-                if let bus { await self?.connect(on: bus) } else { await self?.connectAlone() }
-            })
+            state.phase = .connecting(
+                Task { [weak self, bus] in
+                    if let bus { await self?.connect(on: bus) } else { await self?.connectAlone() }
+                })
         }
     }
 

@@ -8,7 +8,9 @@ struct PostgreSQLRow {
     let row: Int
     var column: Int
 
-    init(_ result: PostgreSQLResult, _ row: Int, from column: Int = 0) { (self.result, self.row, self.column) = (result, row, column) }
+    init(_ result: PostgreSQLResult, _ row: Int, from column: Int = 0) {
+        (self.result, self.row, self.column) = (result, row, column)
+    }
 
     private mutating func next() -> Int {
         defer { column += 1 }

@@ -58,7 +58,8 @@ extension PostgreSQLStore {
             guard let state = row.state(), let kind = row.text() else { return nil }
             let (destination, count) = (row.text(), row.count())
             return JobCount(
-                state: state, kind: kind, destination: destination, count: count, oldest: row.date() ?? Date(timeIntervalSince1970: 0))
+                state: state, kind: kind, destination: destination, count: count,
+                oldest: row.date() ?? Date(timeIntervalSince1970: 0))
         }
     }
 

@@ -14,13 +14,13 @@ internal import Synchronization
 /// ```
 ///
 /// Any client of any language pushes jobs within its own transaction, with the function `reachable_push`. Only the server's clock
-/// counts. Pushes, claims, results, cancellations, retries and pauses survive the server's crash as its `synchronous_commit` says, and
-/// so do starts of attempts that must not be repeated; heartbeats and other starts may be lost by one.
+/// counts. Pushes, claims, results, cancellations, retries and pauses survive the server's crash as its `synchronous_commit` says,
+/// and so do starts of attempts that must not be repeated; heartbeats and other starts may be lost by one.
 ///
-/// libpq reads the connection string, a `postgres://` URL or a list of key=value, and the environment, the service file, the password
-/// file and the options of TLS as it does everywhere. One connection serves all calls. When it is lost, calls wait for up to 10 s
-/// while a job of the bus makes another one; a hint of ``changes()`` tells workers that it is there. A call that was under way is
-/// repeated if its effect cannot double.
+/// libpq reads the connection string, a `postgres://` URL or a list of key=value, and the environment, the service file, the
+/// password file and the options of TLS as it does everywhere. One connection serves all calls. When it is lost, calls wait for up
+/// to 10 s while a job of the bus makes another one; a hint of ``changes()`` tells workers that it is there. A call that was under
+/// way is repeated if its effect cannot double.
 ///
 /// Methods may be called from any task; cancelling the task does not end them early.
 public final class PostgreSQLStore: JobStore {
@@ -118,7 +118,8 @@ public final class PostgreSQLStore: JobStore {
         }
         let values: [PostgreSQLValue] = [
             .texts(jobs.map(\.id.description)), .texts(jobs.map { StoredText.stored($0.queue) }),
-            .texts(jobs.map { StoredText.stored($0.kind) }), .ints(jobs.map { Int64($0.version) }), .bytesArray(jobs.map(\.payload)),
+            .texts(jobs.map { StoredText.stored($0.kind) }), .ints(jobs.map { Int64($0.version) }),
+            .bytesArray(jobs.map(\.payload)),
             .texts(jobs.map { StoredText.stored($0.scope) }), .texts(jobs.map { $0.destination.map(StoredText.stored) }),
             .ints(jobs.map { Int64($0.priority.rawValue) }), .ints(jobs.map { $0.delay?.storable }),
             .ints(jobs.map { $0.timeLimit?.storable }), .texts(jobs.map { $0.unique?.rule }),

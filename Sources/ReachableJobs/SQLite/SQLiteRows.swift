@@ -18,7 +18,8 @@ enum SQLiteRows {
     /// Creates a lane from the columns id, kind, version, scope and destination, the first of which is given.
     static func lane(_ row: SQLiteRow, from column: Int) -> Lane {
         Lane(
-            id: row[column], kind: StoredText.loaded(row[column + 1]), version: row[column + 2], scope: StoredText.loaded(row[column + 3]),
+            id: row[column], kind: StoredText.loaded(row[column + 1]), version: row[column + 2],
+            scope: StoredText.loaded(row[column + 3]),
             destination: (row[column + 4] as String?).map(StoredText.loaded))
     }
 
@@ -48,7 +49,9 @@ enum SQLiteRows {
             job.softDelay = DurableJob.SoftDelay(until: until, since: since, isNetwork: row[20])
         }
         job.hardUntil = instant(row[21])
-        (job.lastError, job.failureReason) = ((row[22] as String?).map(StoredText.loaded), (row[23] as String?).map(StoredText.loaded))
+        (job.lastError, job.failureReason) = (
+            (row[22] as String?).map(StoredText.loaded), (row[23] as String?).map(StoredText.loaded)
+        )
         job.finished = (row[25] as Int64?).map(date)
         (job.isBlocked, job.hasUnknownOutcome) = (row[26], row[27])
         return job

@@ -2,8 +2,8 @@ internal import FoundationEssentials
 
 /// The texts that databases keep.
 enum StoredText {
-    /// Returns the text that a database keeps for one of the caller's: SQLite's functions end a text at its first NUL, and PostgreSQL
-    /// keeps none.
+    /// Returns the text that a database keeps for one of the caller's: SQLite's functions end a text at its first NUL, and
+    /// PostgreSQL keeps none.
     ///
     /// U+0001 begins an escape, of itself and of NUL.
     static func stored(_ text: String) -> String {

@@ -27,7 +27,8 @@ struct StoreOption: ParsableArguments {
     static func checkPassword(_ path: String) throws {
         guard QueueStore.hasPassword(path) else { return }
         throw ValidationError(
-            "--store has a password, which all users of this machine could read; next: write it to ~/.pgpass, and leave it out here")
+            "--store has a password, which all users of this machine could read; next: write it to ~/.pgpass, and leave it out here"
+        )
     }
 
     /// Opens the store; creates it if it is missing and `isCreated`.

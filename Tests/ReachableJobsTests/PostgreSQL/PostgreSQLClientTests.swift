@@ -97,7 +97,8 @@ struct PostgreSQLClientTests {
             try await expectDenied(role, "SELECT reachable_sweep(0, 0)")
         }
         try await expectDenied("reachable_pusher", "SELECT * FROM reachable_cancel('{}')")
-        try await expectDenied("reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
+        try await expectDenied(
+            "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
         // All of a worker's calls, as a user who is nothing else.
         try await JobStoreConformance(exempting: [.crashes], patience: .seconds(600)) {
             let bench = try await PostgreSQLStoreBench()

@@ -44,7 +44,9 @@ extension StoreOracle {
         let claimable = left.filter { (open[lane(of: jobs[$0].job)]?.remaining ?? 0) > 0 }
         if answer.jobs.count < request.limit, !claimable.isEmpty { return "\(claimable.count) more jobs could be claimed" }
         let mayBeLate = mayTellEarly && jobs.indices.contains { isBlocked($0) && open[lane(of: jobs[$0].job)] != nil }
-        if answer.hasMore == left.isEmpty, !(answer.hasMore && mayBeLate) { return "hasMore is \(answer.hasMore), \(left.count) jobs are left" }
+        if answer.hasMore == left.isEmpty, !(answer.hasMore && mayBeLate) {
+            return "hasMore is \(answer.hasMore), \(left.count) jobs are left"
+        }
         return checkNextDue(answer, open, node, request.worker)
     }
 
