@@ -15,6 +15,8 @@ let asyncHTTPClient = [
 let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 // The columns of rows, which GRDB reads by their names.
 let sqliteLibrary = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
+// Without the trait its header is never included: libpq need not be there.
+let postgreSQLLibrary = Target.Dependency.byName(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"]))
 let service = [
     ("Hummingbird", "hummingbird"), ("HTTPTypes", "swift-http-types"), ("NIOCore", "swift-nio"),
     ("NIOHTTPTypes", "swift-nio-extras"), ("NIOPosix", "swift-nio"), ("ServiceLifecycle", "swift-service-lifecycle"),
@@ -36,6 +38,7 @@ let package = Package(
     ],
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
+        .trait(name: "PostgreSQL", description: "Durable jobs are kept in PostgreSQL, shared by many machines."),
         .trait(name: "SQLite", description: "Durable jobs are kept in a SQLite file."),
         .trait(name: "Service", description: "The command serve: a daemon with a page.", enabledTraits: ["SQLite"]),
         .trait(name: "ServiceLifecycle", description: "Monitors and buses are services of swift-service-lifecycle."),
@@ -64,6 +67,8 @@ let package = Package(
             providers: [.apt(["libnl-3-dev", "libnl-route-3-dev"]), .yum(["libnl3-devel"])]
         ),
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
+        // Debian's libpq.pc adds nothing but a folder of headers, and where it is missing SwiftPM would warn everybody.
+        .systemLibrary(name: "CLibPQ", providers: [.apt(["libpq-dev"]), .yum(["libpq-devel"])]),
         .target(
             name: "Reachability",
             dependencies: [
@@ -83,9 +88,12 @@ let package = Package(
             dependencies: [
                 "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"), logging, metrics, tracing, serviceLifecycle, sqlite,
-                sqliteLibrary,
+                sqliteLibrary, postgreSQLLibrary,
+                .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
             ]
         ),
+        // The tables and functions of the store, also for database administrators.
+        .target(name: "PostgreSQLSchema", resources: [.embedInCode("SQL")]),
         .target(
             name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"],
             exclude: isCommandOnly ? ["Conformance"] : []),
@@ -125,6 +133,7 @@ let package = Package(
             dependencies: [
                 "Reachability", "ReachableRetry", "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestTraits",
                 "StateExploration", "jobs-probe", sqlite,
+                .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
             ]),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.

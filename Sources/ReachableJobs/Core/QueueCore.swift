@@ -172,6 +172,8 @@ struct QueueCore: Sendable {
         case .hint:
             (wantsClaim, wantsExpiry, mayHaveNewLanes) = (true, true, true)
             if !held.isEmpty { wantsStatus = true }
+            // A store that hints works.
+            retryAt = min(retryAt, now)
         case .reach(let reach, let isOpen, let isEdge): change(reach, isOpen: isOpen, isEdge: isEdge, at: now)
         case .wantsStart(let ticket):
             guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {

@@ -13,20 +13,20 @@ enum SQLiteQueries {
             arguments += values
         }
         func list(_ number: Int) -> String { repeatElement("?", count: number).joined(separator: ", ") }
-        if let queue = filter.queue { add("reachable_queues.name = ?", [SQLiteRows.stored(queue)]) }
+        if let queue = filter.queue { add("reachable_queues.name = ?", [StoredText.stored(queue)]) }
         if let states = filter.states {
             add("state IN (\(list(states.count)))", StatementArguments(states.map(SQLiteSchema.number(of:))))
         }
         if let kinds = filter.kinds {
-            add("reachable_jobs.kind IN (\(list(kinds.count)))", StatementArguments(kinds.map(SQLiteRows.stored)))
+            add("reachable_jobs.kind IN (\(list(kinds.count)))", StatementArguments(kinds.map(StoredText.stored)))
         }
         // The digits end with f, which g follows.
         if let prefix = filter.idPrefix?.lowercased() {
             add("reachable_jobs.id >= ? AND reachable_jobs.id < ?", [prefix, prefix + "g"])
         }
-        if let key = filter.uniqueKey { add("unique_key = ?", [SQLiteRows.stored(key)]) }
-        if let key = filter.serialKey { add("serial_key = ?", [SQLiteRows.stored(key)]) }
-        if let destination = filter.destination { add("destination = ?", [SQLiteRows.stored(destination)]) }
+        if let key = filter.uniqueKey { add("unique_key = ?", [StoredText.stored(key)]) }
+        if let key = filter.serialKey { add("serial_key = ?", [StoredText.stored(key)]) }
+        if let destination = filter.destination { add("destination = ?", [StoredText.stored(destination)]) }
         if let position = filter.after { add("position > ?", [position]) }
         let sql = """
             \(selection)
@@ -52,7 +52,7 @@ enum SQLiteQueries {
     static func job(_ row: SQLiteRow) throws -> DurableJob {
         let next = SQLiteRows.count
         let lane = SQLiteRows.lane(row, from: next + 1)
-        return try SQLiteRows.job(row, queue: SQLiteRows.loaded(row[next]), lane: lane, payload: row[next + 6])
+        return try SQLiteRows.job(row, queue: StoredText.loaded(row[next]), lane: lane, payload: row[next + 6])
     }
 
     /// Returns the number of jobs per state, kind and destination.
@@ -64,11 +64,11 @@ enum SQLiteQueries {
                 FROM reachable_jobs JOIN reachable_lanes ON reachable_lanes.id = lane
                 WHERE reachable_jobs.queue = (SELECT id FROM reachable_queues WHERE name = ?)
                 GROUP BY state, reachable_lanes.kind, destination ORDER BY 1, 2, 3
-                """, arguments: [SQLiteRows.stored(queue)]
+                """, arguments: [StoredText.stored(queue)]
         ).map { row in
             JobCount(
-                state: SQLiteSchema.states[row[0]], kind: SQLiteRows.loaded(row[1]),
-                destination: (row[2] as String?).map(SQLiteRows.loaded), count: row[3],
+                state: SQLiteSchema.states[row[0]], kind: StoredText.loaded(row[1]),
+                destination: (row[2] as String?).map(StoredText.loaded), count: row[3],
                 oldest: SQLiteRows.date(row[4]))
         }
     }

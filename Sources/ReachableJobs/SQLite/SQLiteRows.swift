@@ -18,8 +18,9 @@ enum SQLiteRows {
     /// Creates a lane from the columns id, kind, version, scope and destination, the first of which is given.
     static func lane(_ row: SQLiteRow, from column: Int) -> Lane {
         Lane(
-            id: row[column], kind: loaded(row[column + 1]), version: row[column + 2], scope: loaded(row[column + 3]),
-            destination: (row[column + 4] as String?).map(loaded))
+            id: row[column], kind: StoredText.loaded(row[column + 1]), version: row[column + 2],
+            scope: StoredText.loaded(row[column + 3]),
+            destination: (row[column + 4] as String?).map(StoredText.loaded))
     }
 
     /// Creates a job from its row, queue, lane and payload.
@@ -32,12 +33,12 @@ enum SQLiteRows {
         else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a job's row cannot be read") }
         var new = NewJob(id: id, queue: queue, kind: lane.kind, version: lane.version, payload: payload)
         (new.scope, new.destination, new.priority) = (lane.scope, lane.destination, priority)
-        (new.serialKey, new.continuesAfterFailure, new.isRepeatable) = ((row[6] as String?).map(loaded), row[7], row[8])
-        if let key = row[9] as String? { new.idempotencyKey = loaded(key) }
-        new.traceContext = context(of: row[10])
+        (new.serialKey, new.continuesAfterFailure, new.isRepeatable) = ((row[6] as String?).map(StoredText.loaded), row[7], row[8])
+        if let key = row[9] as String? { new.idempotencyKey = StoredText.loaded(key) }
+        new.traceContext = StoredText.context(of: row[10])
         var job = DurableJob(new, position: row[1], now: StoreInstant(nanoseconds: 0), created: date(row[24]))
         (job.notBefore, job.deadline) = (instant(row[3]), instant(row[4]))
-        job.uniqueKey = (row[5] as String?).map(loaded)
+        job.uniqueKey = (row[5] as String?).map(StoredText.loaded)
         (job.state, job.isCancelRequested) = (SQLiteSchema.states[state], row[12])
         job.counters.started = row[13]
         job.counters.charged = row[14]
@@ -48,35 +49,12 @@ enum SQLiteRows {
             job.softDelay = DurableJob.SoftDelay(until: until, since: since, isNetwork: row[20])
         }
         job.hardUntil = instant(row[21])
-        (job.lastError, job.failureReason) = ((row[22] as String?).map(loaded), (row[23] as String?).map(loaded))
+        (job.lastError, job.failureReason) = (
+            (row[22] as String?).map(StoredText.loaded), (row[23] as String?).map(StoredText.loaded)
+        )
         job.finished = (row[25] as Int64?).map(date)
         (job.isBlocked, job.hasUnknownOutcome) = (row[26], row[27])
         return job
-    }
-
-    /// Returns the text that keeps a trace context; `nil` if it is empty.
-    static func text(of context: [String: String]) -> String? {
-        if context.isEmpty { return nil }
-        return (try? JSONEncoder().encode(context)).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    private static func context(of text: String?) -> [String: String] {
-        guard let text else { return [:] }
-        return (try? JSONDecoder().decode([String: String].self, from: Data(text.utf8))) ?? [:]
-    }
-
-    /// Returns the text that the tables keep for one of the caller's: SQLite's functions end a text at its first NUL.
-    ///
-    /// U+0001 begins an escape, of itself and of NUL.
-    static func stored(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 2 }) else { return text }
-        return text.replacing("\u{1}", with: "\u{1}1").replacing("\0", with: "\u{1}0")
-    }
-
-    /// Returns the caller's text for one that the tables keep.
-    static func loaded(_ text: String) -> String {
-        guard text.utf8.contains(1) else { return text }
-        return text.replacing("\u{1}0", with: "\0").replacing("\u{1}1", with: "\u{1}")
     }
 
     /// Returns an optional instant.

@@ -34,7 +34,7 @@ extension SQLiteTransaction {
         }
         let (picks, isCut) = try pick(sources, limit: request.limit)
         if isCut { claims.hasMore = true }
-        for pick in picks { claims.jobs.append(try take(pick, lanes[pick.lane], worker, queue: SQLiteRows.loaded(found[0]))) }
+        for pick in picks { claims.jobs.append(try take(pick, lanes[pick.lane], worker, queue: StoredText.loaded(found[0]))) }
         return claims
     }
 
@@ -68,7 +68,8 @@ extension SQLiteTransaction {
     ) throws -> [OpenLane] {
         var lanes: [OpenLane] = []
         var open: Set<Int64> = []
-        for request in requested {
+        var named: Set<Lane.ID> = []
+        for request in requested where named.insert(request.lane).inserted {
             let found = try row(
                 """
                 SELECT id, kind, version, scope, destination, hold_until, open_time, open_since, open_by FROM reachable_lanes
@@ -200,24 +201,33 @@ extension SQLiteTransaction {
         return try exists(sql, lane.lane.id)
     }
 
+    /// True if a held lane has jobs that nothing else delays; those whose delays have ended were not made ready.
+    private func mayRun(_ lane: OpenLane) throws -> Bool {
+        if try exists("SELECT 1 FROM reachable_jobs WHERE lane = ? AND outage >= 0 LIMIT 1", lane.lane.id) { return true }
+        let ended = """
+            SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed
+            WHERE lane = ? AND rank = ? AND due <= ? AND outage IS NULL LIMIT 1
+            """
+        return try (0...2).contains { rank in try exists(ended, lane.lane.id, rank, now.nanoseconds) }
+    }
+
     /// Finds the earliest end of a delay.
     private func findNextDue(of lane: OpenLane, _ groups: [OutageGroup], _ claims: inout Claims) throws {
         var next: Int64?
-        if lane.holdUntil != nil, try exists("SELECT 1 FROM reachable_jobs WHERE lane = ? AND outage >= 0 LIMIT 1", lane.lane.id) {
-            next = now.nanoseconds
-        }
+        if lane.holdUntil != nil, try mayRun(lane) { next = now.nanoseconds }
         if try hasDelayed(lane) {
             for rank in 0...2 {
                 let delayed = try rows(
                     """
-                    SELECT due, soft_until, soft_since FROM reachable_jobs INDEXED BY reachable_delayed
+                    SELECT due, soft_until, soft_since, soft_outage FROM reachable_jobs INDEXED BY reachable_delayed
                     WHERE lane = ? AND rank = ? AND due > ? AND outage IS NULL ORDER BY due LIMIT 16
                     """, lane.lane.id, rank, now.nanoseconds)
                 for row in delayed {
                     let due: Int64 = row[0]
                     if let next, next <= due { break }
-                    let soft: (until: Int64?, since: Int64?) = (row[1], row[2])
-                    let isVoid = if let edge = lane.edge, let since = soft.since { since <= edge } else { false }
+                    let soft: (until: Int64?, since: Int64?, group: Int64?) = (row[1], row[2], row[3])
+                    let isPast = if let edge = lane.edge, let since = soft.since { since <= edge } else { false }
+                    let isVoid = isPast || groups.contains { $0.number == soft.group && $0.binding == .voided }
                     next = min(next ?? .max, isVoid ? due : max(due, soft.until ?? 0))
                 }
             }

@@ -105,7 +105,8 @@ extension SQLiteTransaction {
             try execute("DELETE FROM reachable_payloads WHERE position = ?", position)
             addJobs(-1, lane: lane)
         }
-        try pruneLanes(limit: limit)
+        // Few lanes become empty, and many jobs may go with one: a small limit of jobs is none of lanes.
+        try pruneLanes(limit: max(limit, 1000))
         return positions.count
     }
 

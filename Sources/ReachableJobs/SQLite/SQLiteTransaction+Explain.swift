@@ -25,7 +25,7 @@ extension SQLiteTransaction {
             guard let row = try row(sql, id.description) else { return nil }
             let next = SQLiteRows.count
             let job = try SQLiteRows.job(
-                row, queue: SQLiteRows.loaded(row[next]), lane: SQLiteRows.lane(row, from: next + 1), payload: Data())
+                row, queue: StoredText.loaded(row[next]), lane: SQLiteRows.lane(row, from: next + 1), payload: Data())
             let (hold, worker): (Int64?, Int64?) = (row[next + 7], row[next + 8])
             let queue: Int64 = row[next + 10]
             let isCutOff = job.softDelay.map { $0.isNetwork && $0.until > now } ?? false
@@ -35,7 +35,7 @@ extension SQLiteTransaction {
                 job: job, isPaused: row[next + 6], workers: workerCounts[queue] ?? 0,
                 holdUntil: SQLiteRows.instant(hold.flatMap { $0 > now.nanoseconds ? $0 : nil }),
                 blockers: job.isBlocked ? try blockers(of: job, queue) : [], worker: worker.map(WorkerID.init),
-                isStarted: row[next + 9], now: now, boundNode: outage.map(SQLiteRows.loaded),
+                isStarted: row[next + 9], now: now, boundNode: outage.map(StoredText.loaded),
                 undecodableBy: present.intersection(Self.numbers(undecodable ?? "").map(WorkerID.init)))
         }
     }
@@ -49,12 +49,12 @@ extension SQLiteTransaction {
     private func blockers(of job: DurableJob, _ queue: Int64) throws -> [JobStanding.Blocker] {
         let serial = try job.serialKey.flatMap { key in
             try blocker(
-                of: job, .serial, "queue = ? AND serial_key = ?", holds: SQLiteSchema.holdsSerial, queue, SQLiteRows.stored(key))
+                of: job, .serial, "queue = ? AND serial_key = ?", holds: SQLiteSchema.holdsSerial, queue, StoredText.stored(key))
         }
         let unique = try job.uniqueKey.flatMap { key in
             try blocker(
                 of: job, .unique, "queue = ? AND kind = ? AND unique_key = ?", holds: SQLiteSchema.holdsUnique, queue,
-                SQLiteRows.stored(job.kind), SQLiteRows.stored(key))
+                StoredText.stored(job.kind), StoredText.stored(key))
         }
         return [serial, unique].compactMap(\.self)
     }

@@ -67,7 +67,7 @@ extension SQLiteTransaction {
             WHERE id = ? AND state = 1 AND worker = ? AND claim = ? RETURNING \(Keys.columns)
             """,
             SQLiteSchema.number(of: state), counters.started, counters.charged, counters.networkFailures,
-            counters.failureIndex, result.storedError.map(SQLiteRows.stored), reason.map(SQLiteRows.stored),
+            counters.failureIndex, result.storedError.map(StoredText.stored), reason.map(StoredText.stored),
             now.nanoseconds, reading.wall,
             result.ticket.id.description, worker.number, result.ticket.claim)
         guard let keys = found.map(Keys.init) else { return false }
@@ -106,7 +106,7 @@ extension SQLiteTransaction {
             WHERE id = ? RETURNING \(Keys.columns)
             """,
             counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
-            result.storedError.map(SQLiteRows.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
+            result.storedError.map(StoredText.stored), until.nanoseconds, time.nanoseconds, isNetwork, outage,
             hard.map { time.advanced(by: $0).nanoseconds }, id)
         return try makeAvailable(changed.map(Keys.init), result)
     }
@@ -202,7 +202,7 @@ extension SQLiteTransaction {
             hard_until = NULL, undecodable = ? WHERE id = ? RETURNING \(Keys.columns)
             """,
             counters.started, counters.charged, counters.networkFailures, counters.failureIndex,
-            result.storedError.map(SQLiteRows.stored), addWorkers(lane: found[2], worker, to: found[1]), id)
+            result.storedError.map(StoredText.stored), addWorkers(lane: found[2], worker, to: found[1]), id)
         return try makeAvailable(changed.map(Keys.init), result)
     }
 

@@ -32,11 +32,11 @@ extension SQLiteTransaction {
 
     private mutating func push(_ job: NewJob, queue: Int64) throws -> PushReceipt {
         var job = job
-        job.kind = SQLiteRows.stored(job.kind)
-        job.scope = SQLiteRows.stored(job.scope)
-        job.destination = job.destination.map(SQLiteRows.stored)
-        job.serialKey = job.serialKey.map(SQLiteRows.stored)
-        job.idempotencyKey = SQLiteRows.stored(job.idempotencyKey)
+        job.kind = StoredText.stored(job.kind)
+        job.scope = StoredText.stored(job.scope)
+        job.destination = job.destination.map(StoredText.stored)
+        job.serialKey = job.serialKey.map(StoredText.stored)
+        job.idempotencyKey = StoredText.stored(job.idempotencyKey)
         guard let unique = job.unique else { return try insert(job, queue: queue, isFollower: false) }
         // A push that is repeated, because its first answer was lost, changes nothing.
         if try exists("SELECT 1 FROM reachable_jobs WHERE id = ?", job.id.description) {
@@ -46,7 +46,7 @@ extension SQLiteTransaction {
             """
             SELECT position, id, state, started, lane FROM reachable_jobs
             WHERE queue = ? AND kind = ? AND unique_key = ? AND \(SQLiteSchema.holdsUnique) ORDER BY position DESC LIMIT 1
-            """, queue, job.kind, SQLiteRows.stored(unique.key))
+            """, queue, job.kind, StoredText.stored(unique.key))
         guard let found else { return try insert(job, queue: queue, isFollower: false) }
         let id: String = found[1]
         guard let id = DurableJobID(id) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
@@ -97,9 +97,9 @@ extension SQLiteTransaction {
         try insert.bind(
             position, id, queue, lane, job.kind, job.priority.rawValue, rank, outage,
             !isBlocked && isDelayed ? notBefore : nil, rank == 2 && outage != nil ? try laneClock(lane) : 0, isBlocked,
-            notBefore, job.timeLimit.map { now.advanced(by: $0).nanoseconds }, (job.unique?.key).map(SQLiteRows.stored),
+            notBefore, job.timeLimit.map { now.advanced(by: $0).nanoseconds }, (job.unique?.key).map(StoredText.stored),
             job.serialKey, job.continuesAfterFailure, job.isRepeatable, job.idempotencyKey == id ? nil : job.idempotencyKey,
-            SQLiteRows.text(of: job.traceContext), reading.wall)
+            StoredText.text(of: job.traceContext), reading.wall)
         try insert.execute()
         guard db.changesCount > 0 else { return PushReceipt(id: job.id, outcome: .kept) }
         try insertPayload.bind(position, job.payload)
@@ -122,7 +122,7 @@ extension SQLiteTransaction {
             """,
             laneClock(old), lane, job.delay.map { now.advanced(by: $0).nanoseconds },
             job.timeLimit.map { now.advanced(by: $0).nanoseconds }, job.idempotencyKey,
-            SQLiteRows.text(of: job.traceContext), position)
+            StoredText.text(of: job.traceContext), position)
         addJobs(-1, lane: old)
         addJobs(1, lane: lane)
         try schedule(position, lane: lane)

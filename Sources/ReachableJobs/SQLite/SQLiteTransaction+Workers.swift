@@ -31,7 +31,7 @@ extension SQLiteTransaction {
     func lease(of worker: Worker) -> Lease {
         if worker.bootID != reading.bootID { return .ended }
         if locks.hasEnded(worker.number) { return .crashed }
-        return monotonic - worker.heartbeat > StoreLease.duration.nanoseconds ? .ended : .valid
+        return monotonic - worker.heartbeat >= StoreLease.duration.nanoseconds ? .ended : .valid
     }
 
     /// Returns a worker if its lease is valid.
@@ -48,7 +48,7 @@ extension SQLiteTransaction {
         while !locks.lock(number) { number = nextWorker() }
         try execute(
             "INSERT INTO reachable_workers (\(Worker.columns)) VALUES (?, ?, ?, ?, ?, ?)",
-            number, queue, SQLiteRows.stored(node), reading.bootID, monotonic, now.nanoseconds)
+            number, queue, StoredText.stored(node), reading.bootID, monotonic, now.nanoseconds)
         return WorkerID(rawValue: number)
     }
 

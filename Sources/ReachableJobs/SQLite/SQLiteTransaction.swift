@@ -109,7 +109,7 @@ struct SQLiteTransaction {
     /// Returns the number of a queue; `nil` if nothing named it yet.
     mutating func existingQueue(_ name: String) throws -> Int64? {
         if let known = queues[name] { return known }
-        let id: Int64? = try row("SELECT id FROM reachable_queues WHERE name = ?", SQLiteRows.stored(name))?[0]
+        let id: Int64? = try row("SELECT id FROM reachable_queues WHERE name = ?", StoredText.stored(name))?[0]
         if let id { queues[name] = id }
         return id
     }
@@ -117,7 +117,7 @@ struct SQLiteTransaction {
     /// Returns the number of a queue, and adds it if it is new.
     mutating func queue(_ name: String) throws -> Int64 {
         if let known = try existingQueue(name) { return known }
-        try execute("INSERT INTO reachable_queues (name) VALUES (?)", SQLiteRows.stored(name))
+        try execute("INSERT INTO reachable_queues (name) VALUES (?)", StoredText.stored(name))
         queues[name] = db.lastInsertedRowID
         return db.lastInsertedRowID
     }

@@ -56,11 +56,12 @@ struct QueueRunCommand: ParsableCommand {
     }
 
     private func work(until interruption: AsyncStream<Int32>) async throws -> ExitStatus {
-        let store = try store.open()
         let monitor = ReachabilityMonitor()
         monitor.expectRun()
+        let bus = RetryBus(monitor)
+        let store = try store.open(bus: bus)
         let watching = Task { try await monitor.run() }
-        let worker = CommandWorker(store, bus: RetryBus(monitor), maxConcurrent: jobs)
+        let worker = CommandWorker(store, bus: bus, maxConcurrent: jobs)
         let stopping = Task {
             for await _ in interruption {
                 await worker.queue.shutdown(drain: .zero)

@@ -10,28 +10,43 @@ struct StoreOption: ParsableArguments {
     @Option(
         name: .customLong("store"),
         help: ArgumentHelp(
-            "The file of the queue. Default: $XDG_STATE_HOME/reachability-watch/queue.db, or below ~/.local/state.",
+            """
+            The file of the queue, or a PostgreSQL database as postgres://user@host/database. Default: \
+            $XDG_STATE_HOME/reachability-watch/queue.db, or below ~/.local/state.
+            """,
             valueName: "path"),
         completion: .file())
     var path: String?
 
     func validate() throws {
         if path == "" { throw ValidationError("--store is empty; next: name a file") }
+        try path.map(Self.checkPassword)
+    }
+
+    /// Refuses a URL with a password.
+    static func checkPassword(_ path: String) throws {
+        guard QueueStore.hasPassword(path) else { return }
+        throw ValidationError(
+            "--store has a password, which all users of this machine could read; next: write it to ~/.pgpass, and leave it out here"
+        )
     }
 
     /// Opens the store; creates it if it is missing and `isCreated`.
-    func open(creating isCreated: Bool = true) throws(QueueFailure) -> QueueStore {
+    ///
+    /// - Parameter bus: The bus that connects to a server.
+    func open(creating isCreated: Bool = true, bus: RetryBus? = nil) throws(QueueFailure) -> QueueStore {
         let path = if let path { path } else { try Self.defaultPath() }
-        return try QueueStore(path: path, creating: isCreated)
+        return try QueueStore(path: path, creating: isCreated, bus: bus)
     }
 
     /// The file for this user.
-    static func defaultPath() throws(QueueFailure) -> String {
+    static func defaultPath() throws(QueueFailure) -> String { try stateDirectory() + "/queue.db" }
+
+    /// The directory for this user's queues.
+    static func stateDirectory() throws(QueueFailure) -> String {
         // A relative path is invalid (XDG Base Directory Specification).
-        if let state = Program.environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch/queue.db" }
-        if let home = Program.environment("HOME"), home.hasPrefix("/") {
-            return "\(home)/.local/state/reachability-watch/queue.db"
-        }
+        if let state = Program.environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch" }
+        if let home = Program.environment("HOME"), home.hasPrefix("/") { return "\(home)/.local/state/reachability-watch" }
         throw QueueFailure(.usage, "neither XDG_STATE_HOME nor HOME is set; next: name the file with --store")
     }
 }
@@ -80,7 +95,11 @@ struct QueueStore: Sendable {
     /// Opens a store.
     ///
     /// - Parameter isCreated: False to fail if the file is missing.
-    init(path: String, creating isCreated: Bool) throws(QueueFailure) {
+    init(path: String, creating isCreated: Bool, bus: RetryBus? = nil) throws(QueueFailure) {
+        if Self.isDatabase(path) {
+            self = try Self.onServer(path, creating: isCreated, bus)
+            return
+        }
         guard isCreated || access(path, F_OK) == 0 else {
             throw QueueFailure(
                 .noInput, "there is no queue at \(quotation(path)); next: add a command, or name a store with --store")
@@ -96,6 +115,32 @@ struct QueueStore: Sendable {
         #else
         throw QueueFailure(
             .unavailable, "this build has no SQLite and cannot keep a queue; next: build it with `swift build --traits SQLite`")
+        #endif
+    }
+
+    /// True for the URL of a PostgreSQL database.
+    static func isDatabase(_ path: String) -> Bool { ["postgres://", "postgresql://"].contains { path.hasPrefix($0) } }
+
+    /// True for a URL of a database with a password.
+    static func hasPassword(_ path: String) -> Bool {
+        guard isDatabase(path), let start = path.firstRange(of: "://")?.upperBound else { return false }
+        let authority = path[start...].prefix { $0 != "/" && $0 != "?" }
+        let user = authority.lastIndex(of: "@").map { authority[..<$0] }
+        return user?.contains(":") == true || path.contains("password=")
+    }
+
+    /// Makes the store of a database; the output of attempts stays on the machine that ran them.
+    private static func onServer(_ url: String, creating isCreated: Bool, _ bus: RetryBus?) throws(QueueFailure) -> QueueStore {
+        #if PostgreSQL
+        let store = PostgreSQLStore(url, bus: bus, installsTables: isCreated)
+        let name = store.place.map { $0.isLetter || $0.isNumber || $0 == "." ? $0 : "-" }
+        let output = try StoreOption.stateDirectory() + "/" + String(name) + ".output"
+        // Of a file in it: the directory itself is made with the first output.
+        createParents(of: output + "/file")
+        return QueueStore(store, output: OutputDirectory(path: output))
+        #else
+        throw QueueFailure(
+            .unavailable, "this build has no PostgreSQL; next: build it with `swift build --traits Service,PostgreSQL`")
         #endif
     }
 

@@ -43,7 +43,7 @@ actor QueueView {
     func changes() -> AsyncStream<Void>? { try? open()?.store.jobs.changes() }
 
     private func open() throws -> (store: QueueStore, queue: JobQueue)? {
-        guard access(path, F_OK) == 0 else {
+        guard QueueStore.isDatabase(path) || access(path, F_OK) == 0 else {
             opened = nil
             return nil
         }

@@ -57,7 +57,9 @@ struct ServeCommand: ParsableCommand {
     var history: String?
 
     @Option(
-        help: ArgumentHelp("Show this queue, or none. Default: the queue of this user, if there is one.", valueName: "path|none"),
+        help: ArgumentHelp(
+            "Show this queue, or none: a file, or postgres://user@host/database. Default: the queue of this user, if there is one.",
+            valueName: "path|none"),
         completion: .file())
     var store: String?
 
@@ -65,6 +67,7 @@ struct ServeCommand: ParsableCommand {
 
     func validate() throws {
         if history == "" || store == "" { throw ValidationError("--history and --store may not be empty; next: write none") }
+        try store.map(StoreOption.checkPassword)
     }
 
     func run() {

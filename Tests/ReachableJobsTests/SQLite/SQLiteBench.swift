@@ -57,6 +57,14 @@ final class TestMachine: Sendable {
         }
     }
 
+    /// Reboots in no time.
+    func endBoot() {
+        state.withLock { state in
+            state.boots += 1
+            (state.boot, state.monotonic) = (0, 0)
+        }
+    }
+
     func setWall(_ nanoseconds: Int64) { state.withLock { $0.wall = nanoseconds } }
 }
 
@@ -97,10 +105,6 @@ extension SQLiteStore {
         let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
         return try await claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
     }
-}
-
-extension DurableJob {
-    var name: String { String(decoding: payload, as: UTF8.self) }
 }
 
 /// A file system of 1 MiB in memory, for users that may mount one.

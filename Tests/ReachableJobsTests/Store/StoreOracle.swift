@@ -42,6 +42,8 @@ struct StoreOracle {
     var workers: [WorkerID: Worker] = [:]
     var holds: [Site: StoreInstant] = [:]
     var paused: Set<String> = []
+    /// True for a store that may tell of jobs too early that are blocked, or that a worker cannot decode.
+    var mayTellEarly = false
     private var lastPosition: Int64 = 0
 
     init(date: Date) { self.date = date }

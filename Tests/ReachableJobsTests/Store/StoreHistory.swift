@@ -3,28 +3,50 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 
-/// A random history of calls to a memory store and to the oracle; it stops at the first difference.
+/// A random history of calls to a store and to the oracle; it stops at the first difference.
 struct StoreHistory {
-    private static let date = Date(timeIntervalSince1970: 1_800_000_000)
+    /// A store, and the means to act on its surroundings.
+    struct Subject: Sendable {
+        var store: any JobStore
+        var passTime: @Sendable (Duration) async throws -> Void
+        /// Lets the store notice what time has ended.
+        var notice: @Sendable () async throws -> Void
+        var crash: @Sendable (WorkerID) async throws -> Void
+        var reboot: @Sendable () async throws -> Void
+        /// True for a store whose positions have gaps, that has a wall clock of its own, and that keeps past delays.
+        var hasOwnNumbers = false
+    }
+
+    static let date = Date(timeIntervalSince1970: 1_800_000_000)
 
     private var generator: SeededGenerator
-    private let clock = ManualClock()
-    private let store: MemoryStore
+    private let subject: Subject
+    private var store: any JobStore { subject.store }
     private var oracle = StoreOracle(date: date)
     private var tickets: [(ticket: JobTicket, worker: WorkerID)] = []
     private var pushed: [NewJob] = []
     private(set) var calls: [String] = []
 
     init(seed: UInt64) {
+        let clock = ManualClock()
+        let store = MemoryStore(clock: clock, date: { Self.date })
+        let subject = Subject(
+            store: store, passTime: { clock.advance(by: $0) }, notice: { _ = try await store.count(queue: "none") },
+            crash: { store.crash($0) }, reboot: { store.reboot() })
+        self.init(seed: seed, subject)
+    }
+
+    init(seed: UInt64, _ subject: Subject) {
         generator = SeededGenerator(seed: seed)
-        store = MemoryStore(clock: clock, date: { Self.date })
+        self.subject = subject
+        oracle.mayTellEarly = subject.hasOwnNumbers
     }
 
     /// Makes random calls; returns the first difference.
     mutating func run(_ count: Int) async throws -> String? {
         for _ in 0..<count {
             if let flaw = try await step() { return flaw }
-            let (found, wanted) = (try await store.find(JobFilter()), oracle.durable)
+            let (found, wanted) = (try await store.find(JobFilter()).map(renumbered), oracle.durable.map(withoutPastDelays))
             if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found)\nwanted \(wanted)" }
             if found.count != wanted.count { return "found \(found.count) jobs, wanted \(wanted.count)" }
             if calls.count % 4 == 0, let flaw = try await explain(found.map(\.id)) { return flaw }
@@ -33,7 +55,12 @@ struct StoreHistory {
     }
 
     private func explain(_ ids: [DurableJobID]) async throws -> String? {
-        let (found, wanted) = (try await store.explain(ids), oracle.standings)
+        let wanted = oracle.standings.map { standing in
+            var standing = standing
+            standing.job = withoutPastDelays(standing.job)
+            return standing
+        }
+        let found = try await store.explain(ids).map(renumbered)
         if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found as Any)\nwanted \(wanted)" }
         return found.count == wanted.count ? nil : "explain gave \(found.count) answers for \(wanted.count) jobs"
     }
@@ -55,6 +82,30 @@ struct StoreHistory {
         }
     }
 
+    /// Returns a job with the oracle's number and dates, for a store that has its own.
+    private func renumbered(_ job: DurableJob) -> DurableJob {
+        guard subject.hasOwnNumbers, let known = oracle.jobs.first(where: { $0.job.id == job.id })?.job else { return job }
+        var job = job
+        (job.position, job.created) = (known.position, known.created)
+        job.finished = job.finished.map { _ in Self.date }
+        return withoutPastDelays(job)
+    }
+
+    /// Returns a job without the delays that delay nothing: whether a store keeps them is its own business.
+    private func withoutPastDelays(_ job: DurableJob) -> DurableJob {
+        guard subject.hasOwnNumbers else { return job }
+        var job = job
+        if job.state.isFinal { (job.softDelay, job.hardUntil) = (nil, nil) }
+        if let delay = job.softDelay, delay.until <= delay.since { job.softDelay = nil }
+        return job
+    }
+
+    private func renumbered(_ standing: JobStanding?) -> JobStanding? {
+        guard var standing else { return nil }
+        standing.job = renumbered(standing.job)
+        return standing
+    }
+
     // MARK: - Calls
 
     private mutating func push() async throws -> String? {
@@ -69,6 +120,7 @@ struct StoreHistory {
         calls.append("push \(jobs.map { ($0.kind, $0.unique as Any, $0.serialKey as Any) }), limit \(limit as Any)")
         let wanted = oracle.push(jobs, limit: limit)
         let found = try? await store.push(jobs, limit: limit)
+        try await subject.notice()
         if found != nil { pushed += jobs }
         return found == wanted ? nil : "receipts \(found as Any), wanted \(wanted as Any)"
     }
@@ -103,7 +155,8 @@ struct StoreHistory {
         let request = ClaimRequest(
             worker: worker, limit: Int.random(in: 0...4, using: &generator), lanes: lanes.shuffled(using: &generator),
             lastKnownLane: Lane.ID.random(in: 0...oracle.lastLane, using: &generator))
-        let answer = try? await store.claim(request)
+        var answer = try? await store.claim(request)
+        if let jobs = answer?.jobs { answer?.jobs = jobs.map { .init(job: renumbered($0.job), claim: $0.claim) } }
         calls.append("claim \(request) -> \(answer?.jobs.map(\.job.position) ?? [])")
         tickets += (answer?.jobs ?? []).map { ($0.ticket, worker) }
         if let answer, answer.now != oracle.now { return "the time is \(answer.now), wanted \(oracle.now)" }
@@ -179,10 +232,9 @@ struct StoreHistory {
         let (step, count) = chance(30) ? (Duration.seconds(29), 60) : (duration(), 1)
         calls.append("pass \(step) \(count) times")
         for _ in 0..<count {
-            clock.advance(by: step)
+            try await subject.passTime(step)
             oracle.advance(to: oracle.now.advanced(by: step))
-            // Any call lets the store notice the end of a lease.
-            _ = try await store.count(queue: "none")
+            try await subject.notice()
             guard count > 1 else { continue }
             for id in oracle.workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
                 oracle.workers[id]?.leaseEnd = oracle.now.advanced(by: StoreLease.duration)
@@ -196,10 +248,10 @@ struct StoreHistory {
         let choice = Int.random(in: 0..<10, using: &generator)
         calls.append("workers \(choice)")
         if choice == 0 {
-            store.reboot()
+            try await subject.reboot()
             for id in oracle.workers.keys { oracle.end(id, isCrash: false) }
         } else if choice < 4, let id = anyWorker() {
-            if choice == 1 { store.crash(id) } else { try await store.unregister(id) }
+            if choice == 1 { try await subject.crash(id) } else { try await store.unregister(id) }
             oracle.end(id, isCrash: choice == 1, isOrderly: choice != 1)
         } else {
             let queue = chance(80) ? "q" : "other"
@@ -262,4 +314,9 @@ struct StoreHistory {
     private mutating func anyJob() -> DurableJobID {
         oracle.jobs.randomElement(using: &generator)?.job.id ?? DurableJobID()
     }
+}
+
+extension DurableJob {
+    /// The payload of a test's job.
+    var name: String { String(decoding: payload, as: UTF8.self) }
 }

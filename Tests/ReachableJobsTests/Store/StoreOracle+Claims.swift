@@ -43,7 +43,10 @@ extension StoreOracle {
         }
         let claimable = left.filter { (open[lane(of: jobs[$0].job)]?.remaining ?? 0) > 0 }
         if answer.jobs.count < request.limit, !claimable.isEmpty { return "\(claimable.count) more jobs could be claimed" }
-        if answer.hasMore == left.isEmpty { return "hasMore is \(answer.hasMore), \(left.count) jobs are left" }
+        let mayBeLate = mayTellEarly && jobs.indices.contains { isBlocked($0) && open[lane(of: jobs[$0].job)] != nil }
+        if answer.hasMore == left.isEmpty, !(answer.hasMore && mayBeLate) {
+            return "hasMore is \(answer.hasMore), \(left.count) jobs are left"
+        }
         return checkNextDue(answer, open, node, request.worker)
     }
 
@@ -102,7 +105,12 @@ extension StoreOracle {
         let wanted = times.min()
         // Told too early: a server's order together with a network failure, and the latter's delay if this worker cannot decode it.
         if answer.nextDue == wanted { return nil }
-        if let found = answer.nextDue, found > now, answer.hasMore || hasTwoDelays(open) {
+        let mayBeLate =
+            mayTellEarly
+            && jobs.indices.contains { index in
+                open[lane(of: jobs[index].job)] != nil && (isBlocked(index) || isWithheld(index, from: worker))
+            }
+        if let found = answer.nextDue, found > now, answer.hasMore || hasTwoDelays(open) || mayBeLate {
             return wanted.map { found <= $0 } ?? true ? nil : "nextDue is \(found), not \(wanted as Any)"
         }
         return "nextDue is \(answer.nextDue as Any), not \(wanted as Any)"

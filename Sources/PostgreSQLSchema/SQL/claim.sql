@@ -1,0 +1,282 @@
+-- Claims.
+
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
+
+-- Jobs as programs read them.
+CREATE OR REPLACE VIEW reachable_view AS
+SELECT replace(j.id::text, '-', '') AS id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
+       j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace, j.state,
+       j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes,
+       j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
+       CASE WHEN j.state = 0 THEN j.is_blocked OR reachable_is_blocked(j) ELSE false END AS is_blocked, j.has_unknown_outcome,
+       j.claim, j.rank, j.payload
+FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
+
+-- Gives new lanes their numbers, which are in the order of commits.
+CREATE OR REPLACE FUNCTION reachable_number_lanes() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM reachable_lanes WHERE number IS NULL) THEN RETURN; END IF;
+    PERFORM pg_advisory_xact_lock(1919246597, 0);
+    UPDATE reachable_lanes l SET number = new.number FROM (
+        SELECT id, nextval('reachable_lane_numbers') AS number
+        FROM (SELECT id FROM reachable_lanes WHERE number IS NULL ORDER BY id) AS sorted) AS new
+    WHERE l.id = new.id;
+END $$;
+
+-- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
+--
+-- call: the number of the call, and lost_calls: those whose answers were lost; what they claimed is available again.
+-- limits: the most jobs of each lane. edges: the time of the last reconnect, before which network failures delay nothing.
+-- last_lane: the last lane that the worker knows. The columns behind `gone` are those of a claimed job; they are null in the only
+-- row of an answer without jobs. The columns before `id` are the same in all rows.
+CREATE OR REPLACE FUNCTION reachable_claim(
+    worker_ bigint, call bigint, lost_calls bigint[], maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
+    last_lane bigint
+) RETURNS TABLE (
+    is_paused boolean, has_more boolean, next_due bigint, now bigint,
+    lane_numbers bigint[], lane_kinds text[], lane_versions bigint[], lane_scopes text[], lane_destinations text[], gone bigint[],
+    id text, place bigint, queue text, kind text, version bigint, scope text, destination text, priority smallint,
+    not_before bigint, deadline bigint, unique_key text, serial_key text, continues boolean, is_repeatable boolean,
+    idempotency_key text, trace text, state smallint, is_cancel_requested boolean, started integer, charged integer,
+    network_failures integer, failure_index integer, crashes integer, soft_until bigint, soft_since bigint, soft_network boolean,
+    hard_until bigint, last_error text, failure_reason text, created bigint, finished bigint, is_blocked boolean,
+    has_unknown_outcome boolean, claim bigint, rank smallint, payload bytea)
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    w reachable_workers;
+    moment bigint;
+    paused boolean;
+    more boolean := false;
+    due_ bigint;
+    places bigint[];
+    new_lanes record;
+    gone_ bigint[] := '{}';
+    -- The named lanes that exist, and those of them that no server's order holds.
+    named bigint[] := '{}';
+    named_edges bigint[] := '{}';
+    named_holds bigint[] := '{}';
+    open_ bigint[] := '{}';
+    has_limits boolean := false;
+    -- The parts of the index of ready jobs to claim from, with the reconnect that voids delays before it.
+    from_lanes bigint[] := '{}';
+    from_groups bigint[] := '{}';
+    from_edges bigint[] := '{}';
+    from_limits bigint[] := '{}';
+    -- The groups whose delays bind.
+    bound_lanes bigint[] := '{}';
+    bound_groups bigint[] := '{}';
+    bound_edges bigint[] := '{}';
+    wanted bigint := least(maximum, 10000);
+    chunk bigint;
+    cursor_rank smallint := -1;
+    cursor_position bigint := 0;
+    candidates bigint[];
+    picked bigint[] := '{}';
+    counted bigint;
+    r record;
+    j reachable_jobs;
+BEGIN
+    w := reachable_valid_worker(worker_);
+    IF w.number IS NULL THEN RETURN; END IF;
+    moment := reachable_now();
+    IF cardinality(lost_calls) > 0 THEN
+        places := ARRAY(SELECT position FROM reachable_jobs WHERE worker = w.number AND claim_call = ANY(lost_calls));
+        PERFORM reachable_lock_chains(places);
+        PERFORM reachable_free(p, true, false, moment) FROM unnest(places) AS p;
+    END IF;
+    PERFORM reachable_sweep(w.number, moment);
+    PERFORM reachable_number_lanes();
+    SELECT coalesce(array_agg(l.number ORDER BY l.number), '{}') AS numbers,
+           coalesce(array_agg(l.kind ORDER BY l.number), '{}') AS kinds,
+           coalesce(array_agg(l.version ORDER BY l.number), '{}') AS versions,
+           coalesce(array_agg(l.scope ORDER BY l.number), '{}') AS scopes,
+           coalesce(array_agg(l.destination ORDER BY l.number), '{}') AS destinations
+    INTO new_lanes FROM reachable_lanes l WHERE l.number > last_lane AND l.queue = w.queue;
+    paused := EXISTS (SELECT FROM reachable_paused p WHERE p.queue = w.queue);
+
+    IF NOT paused THEN
+        FOR r IN
+            SELECT named.number, named.maximum, named.edge, l.id, l.open_by, h.until
+            FROM unnest(lanes_, limits, edges) WITH ORDINALITY AS named (number, maximum, edge, place)
+            LEFT JOIN reachable_lanes l ON l.number = named.number AND l.queue = w.queue
+            LEFT JOIN reachable_holds h ON h.queue = l.queue AND h.scope = l.scope
+                AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, '') AND h.until > moment
+            ORDER BY named.place
+        LOOP
+            IF r.id IS NULL THEN
+                gone_ := gone_ || r.number;
+                CONTINUE;
+            END IF;
+            named := named || r.id;
+            named_edges := named_edges || r.edge;
+            named_holds := named_holds || r.until;
+            CONTINUE WHEN r.until IS NOT NULL;
+            open_ := open_ || r.id;
+            has_limits := has_limits OR r.maximum < maximum;
+            from_lanes := from_lanes || r.id;
+            from_groups := from_groups || 0::bigint;
+            from_edges := from_edges || NULL::bigint;
+            from_limits := from_limits || r.maximum;
+        END LOOP;
+        -- Lanes are open from the first claim that names them: bulk jobs age meanwhile.
+        UPDATE reachable_lanes SET open_since = moment, open_by = w.number WHERE id IN (
+            SELECT l.id FROM reachable_lanes l WHERE l.id = ANY(open_) AND l.open_by IS NULL FOR UPDATE SKIP LOCKED);
+        UPDATE reachable_lanes SET open_time = open_time + greatest(0, moment - open_since), open_since = NULL, open_by = NULL
+        WHERE id IN (SELECT l.id FROM reachable_lanes l WHERE l.open_by = w.number AND l.id <> ALL(open_) FOR UPDATE SKIP LOCKED);
+
+        -- Groups of delays: which bind this worker, and which a reconnect has ended.
+        FOR r IN
+            SELECT o.*, n.edge, n.hold, CASE
+                WHEN w.number = ANY(o.workers) THEN 'withheld'
+                WHEN o.first IS NULL OR o.node <> w.node THEN 'voided'
+                WHEN o.first <= n.edge THEN 'voided before'
+                ELSE 'binds' END AS binding
+            FROM unnest(named, named_edges, named_holds) AS n (id, edge, hold) JOIN reachable_outages o ON o.lane = n.id
+            ORDER BY o.lane, o.number
+        LOOP
+            IF r.binding = 'voided before' AND NOT r.is_closed THEN
+                UPDATE reachable_outages SET is_closed = true WHERE lane = r.lane AND number = r.number;
+            END IF;
+            IF r.hold IS NULL AND r.binding IN ('voided', 'voided before') THEN
+                from_lanes := from_lanes || r.lane;
+                from_groups := from_groups || r.number;
+                from_edges := from_edges || CASE WHEN r.binding = 'voided before' THEN r.edge END;
+                from_limits := from_limits || (SELECT q.maximum FROM unnest(lanes_, limits) AS q (number, maximum)
+                    JOIN reachable_lanes l ON l.number = q.number WHERE l.id = r.lane LIMIT 1);
+            END IF;
+            IF r.binding = 'binds' OR r.binding = 'voided before' AND r.last > r.edge THEN
+                bound_lanes := bound_lanes || r.lane;
+                bound_groups := bound_groups || r.number;
+                bound_edges := bound_edges || r.edge;
+                IF r.binding = 'binds' AND r.hold IS NULL THEN
+                    UPDATE reachable_jobs u SET outage = reachable_outage(u, moment), due = reachable_due(u, moment),
+                        age = reachable_age(u, reachable_outage(u, moment), reachable_lane_clock(l, moment))
+                    FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
+                        SELECT d.position FROM reachable_jobs d
+                        WHERE d.lane = r.lane AND d.outage = r.number AND d.outage <> 0 AND d.due <= moment
+                        ORDER BY d.due LIMIT 1000 FOR UPDATE SKIP LOCKED);
+                    GET DIAGNOSTICS counted = ROW_COUNT;
+                    more := more OR counted = 1000;
+                END IF;
+            END IF;
+            -- Alone with the group: a result may be about to add a job to it.
+            IF r.is_closed AND r.last_until <= moment AND pg_try_advisory_xact_lock(1919246598, hashint8(r.lane)) THEN
+                DELETE FROM reachable_outages o WHERE o.lane = r.lane AND o.number = r.number AND o.last_until <= moment
+                AND NOT EXISTS (SELECT FROM reachable_jobs u WHERE u.lane = r.lane AND u.outage = r.number AND u.outage <> 0)
+                AND NOT EXISTS (SELECT FROM reachable_jobs u
+                    WHERE u.lane = r.lane AND u.undecodable = r.number AND u.undecodable IS NOT NULL AND u.state < 2);
+            END IF;
+        END LOOP;
+
+        -- Jobs whose delays are over.
+        FOR r IN
+            SELECT n.id, ranks.rank FROM unnest(open_) AS n (id), generate_series(0, 2) AS ranks (rank)
+            WHERE EXISTS (SELECT FROM reachable_jobs d
+                WHERE d.lane = n.id AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment)
+        LOOP
+            UPDATE reachable_jobs u SET outage = reachable_outage(u, moment), due = reachable_due(u, moment),
+                age = reachable_age(u, reachable_outage(u, moment), reachable_lane_clock(l, moment))
+            FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
+                SELECT d.position FROM reachable_jobs d
+                WHERE d.lane = r.id AND d.rank = r.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment
+                ORDER BY d.due LIMIT 1000 FOR UPDATE SKIP LOCKED);
+            GET DIAGNOSTICS counted = ROW_COUNT;
+            more := more OR counted = 1000;
+        END LOOP;
+        -- Bulk jobs that were runnable for an hour are normal ones.
+        UPDATE reachable_jobs SET rank = 1, age = 0 WHERE position IN (
+            SELECT b.position FROM reachable_lanes l, LATERAL (
+                SELECT o.position FROM reachable_jobs o WHERE o.lane = l.id AND o.rank = 2 AND o.outage = 0
+                AND o.age <= reachable_lane_clock(l, moment) - 3600000000000 ORDER BY o.age LIMIT 1000 FOR UPDATE SKIP LOCKED) AS b
+            WHERE l.id = ANY(open_) AND reachable_lane_clock(l, moment) >= 3600000000000);
+
+        -- The first delay that ends later: of held lanes, of delayed jobs, and of the groups that bind.
+        SELECT least(
+            (SELECT min(n.hold) FROM unnest(named, named_holds) AS n (id, hold)
+             -- Those of a held lane whose delays have ended were not made ready.
+             WHERE n.hold IS NOT NULL AND (EXISTS (SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.outage >= 0)
+                OR EXISTS (SELECT FROM generate_series(0, 2) AS ranks (rank), reachable_jobs d WHERE d.lane = n.id
+                           AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment))),
+            (SELECT min(greatest(d.due, n.hold, CASE
+                WHEN NOT d.soft_network OR d.soft_since <= n.edge THEN 0
+                WHEN EXISTS (SELECT FROM reachable_outages o
+                    WHERE o.lane = n.id AND o.number = d.soft_outage AND o.node <> w.node) THEN 0
+                ELSE d.soft_until END))
+             FROM unnest(named, named_edges, named_holds) AS n (id, edge, hold), generate_series(0, 2) AS ranks (rank), LATERAL (
+                SELECT u.due, u.soft_until, u.soft_since, u.soft_network, u.soft_outage FROM reachable_jobs u
+                WHERE u.lane = n.id AND u.rank = ranks.rank AND u.state < 2 AND u.outage IS NULL AND u.due > moment
+                ORDER BY u.due LIMIT 16) AS d),
+            (SELECT min(greatest(d.due, h.hold)) FROM unnest(bound_lanes, bound_groups, bound_edges) AS b (lane, number, edge)
+             JOIN unnest(named, named_holds) AS h (id, hold) ON h.id = b.lane, LATERAL (
+                -- If all of these are void, the last one's end is early at worst: the worker then claims once in vain.
+                SELECT coalesce(min(s.due) FILTER (WHERE b.edge IS NULL OR s.soft_since > b.edge), max(s.due)) AS due FROM (
+                    SELECT u.due, u.soft_since FROM reachable_jobs u
+                    WHERE u.lane = b.lane AND u.outage = b.number AND u.outage <> 0 AND u.due > moment
+                    ORDER BY u.due LIMIT 16) AS s) AS d)) INTO due_;
+
+        -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
+        WHILE wanted > 0 LOOP
+            chunk := least(wanted, 1000);
+            SELECT array_agg(c.position ORDER BY c.rank, c.position) FILTER (WHERE c.count <= c.maximum
+                       - (SELECT count(*) FROM reachable_jobs t WHERE has_limits AND t.position = ANY(picked) AND t.lane = c.lane)),
+                   count(*), (array_agg(c.rank ORDER BY c.rank DESC, c.position DESC))[1],
+                   (array_agg(c.position ORDER BY c.rank DESC, c.position DESC))[1]
+            INTO candidates, counted, cursor_rank, cursor_position FROM (
+                SELECT f.position, f.rank, f.lane, f.maximum,
+                       row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count FROM (
+                    SELECT d.position, d.rank, s.lane, s.maximum
+                    FROM unnest(from_lanes, from_groups, from_edges, from_limits) AS s (lane, number, edge, maximum), LATERAL (
+                        SELECT u.position, u.rank FROM reachable_jobs u
+                        WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
+                        AND (u.rank, u.position) > (cursor_rank, cursor_position)
+                        AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
+                        ORDER BY u.rank, u.position LIMIT chunk) AS d
+                    ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
+            EXIT WHEN counted = 0;
+            WITH taken AS (
+                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
+                    claim_call = call, is_started = false, outage = NULL, due = NULL,
+                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
+                FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
+                    SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
+                    AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED)
+                RETURNING u.position)
+            SELECT picked || coalesce(array_agg(taken.position), '{}') INTO picked FROM taken;
+            FOR j IN
+                SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
+                AND (o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL) ORDER BY o.rank, o.position FOR UPDATE SKIP LOCKED
+            LOOP
+                -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.
+                CONTINUE WHEN EXISTS (
+                    SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
+                    WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
+                IF reachable_is_blocked(j) THEN
+                    UPDATE reachable_jobs u SET is_blocked = true, outage = NULL, due = NULL,
+                        age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
+                    FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
+                ELSE
+                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
+                        claim_call = call, is_started = false, outage = NULL, due = NULL,
+                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
+                    FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
+                    picked := picked || j.position;
+                END IF;
+            END LOOP;
+            wanted := least(maximum, 10000) - cardinality(picked);
+            EXIT WHEN counted < chunk;
+        END LOOP;
+        more := more OR EXISTS (
+            SELECT FROM unnest(from_lanes, from_groups, from_edges) AS s (lane, number, edge), LATERAL (
+                SELECT FROM reachable_jobs u WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
+                AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment) LIMIT 1) AS d);
+    END IF;
+
+    -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
+    IF picked = '{}' THEN PERFORM reachable_relax(); END IF;
+    RETURN QUERY
+        SELECT paused, more, due_, moment, new_lanes.numbers, new_lanes.kinds, new_lanes.versions, new_lanes.scopes,
+               new_lanes.destinations, gone_, v.*
+        FROM (SELECT) AS answer LEFT JOIN reachable_view v ON v.position = ANY(picked) ORDER BY v.rank, v.position;
+END $$;

@@ -1,0 +1,211 @@
+-- Pushing jobs: by programs in batches, and by anyone in a transaction of their own.
+
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
+
+-- Returns the lane of a queue, kind, version, scope and destination, and adds it if it is new. It stays until the transaction ends.
+CREATE OR REPLACE FUNCTION reachable_lane(queue_ text, kind_ text, version_ bigint, scope_ text, destination_ text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    found_ bigint;
+BEGIN
+    -- Shared with other pushes; who deletes lanes takes it alone.
+    PERFORM pg_advisory_xact_lock_shared(1919246595, reachable_lane_lock(queue_, kind_, version_, scope_, destination_));
+    SELECT id INTO found_ FROM reachable_lanes
+    WHERE queue = queue_ AND kind = kind_ AND version = version_ AND scope = scope_
+    AND destination IS NOT DISTINCT FROM destination_ ORDER BY id LIMIT 1;
+    IF found_ IS NULL THEN
+        INSERT INTO reachable_lanes (queue, kind, version, scope, destination)
+        VALUES (queue_, kind_, version_, scope_, destination_) RETURNING id INTO found_;
+    END IF;
+    RETURN found_;
+END $$;
+
+CREATE OR REPLACE FUNCTION reachable_lane_lock(queue text, kind text, version bigint, scope text, destination text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT hashtext(concat_ws(E'\n', queue, kind, version, scope, destination))
+$$;
+
+-- Adds a job behind all others; false if one with its identity is there.
+--
+-- Positions of jobs with one key are in the order of commits: the caller holds the locks of the keys.
+CREATE OR REPLACE FUNCTION reachable_insert(j reachable_jobs) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    mine boolean := false;
+BEGIN
+    -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All others are
+    -- looked at by claims, which a transaction that stays open must not hold up.
+    IF j.serial_key IS NOT NULL THEN
+        SELECT o.xmin = pg_current_xact_id()::xid INTO mine FROM reachable_jobs o
+        WHERE o.queue = j.queue AND o.serial_key = j.serial_key AND (o.state < 2 OR o.state = 2 AND NOT o.continues)
+        ORDER BY o.position DESC LIMIT 1;
+    END IF;
+    j.is_blocked := coalesce(mine, false);
+    j.position := nextval('reachable_positions');
+    INSERT INTO reachable_jobs SELECT j.* ON CONFLICT (id) DO NOTHING;
+    RETURN FOUND;
+END $$;
+
+-- Adds jobs in this order. Each result names the job that is there now, and what happened: added, kept, replaced or appended.
+--
+-- unique_rules: null, keep, replace or append. priorities: 0 bulk, 1 normal, 2 interactive. Times are nanoseconds.
+-- maximum: the most unfinished jobs of a queue.
+CREATE OR REPLACE FUNCTION reachable_push_batch(
+    ids text[], queues text[], kinds text[], versions bigint[], payloads bytea[], scopes text[], destinations text[],
+    priorities bigint[], delays bigint[], limits bigint[], unique_rules text[], unique_keys text[], serial_keys text[],
+    continues_ boolean[], repeatable boolean[], idempotency_keys text[], traces text[], maximum bigint DEFAULT NULL
+) RETURNS TABLE (job text, outcome text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now bigint;
+    wall bigint;
+    lanes bigint[];
+    outcomes text[];
+    added text[] := '{}';
+    has_keys boolean := EXISTS (SELECT FROM unnest(unique_keys || serial_keys) AS key WHERE key IS NOT NULL);
+    lane_of jsonb := '{}';
+    name text;
+    clock bigint;
+    j reachable_jobs;
+    o reachable_jobs;
+BEGIN
+    IF EXISTS (SELECT FROM unnest(payloads) AS payload WHERE length(payload) > 1048576) THEN
+        RAISE EXCEPTION 'the payload of a job has more than 1 MiB' USING ERRCODE = 'RE001';
+    END IF;
+    -- In the order that all use.
+    PERFORM pg_advisory_xact_lock(1919246593, number) FROM (
+        SELECT DISTINCT unnest(reachable_chain_locks(queues[i], kinds[i], serial_keys[i], unique_keys[i])) AS number
+        FROM generate_subscripts(ids, 1) AS i WHERE has_keys ORDER BY 1) AS numbers;
+    now := reachable_now();
+    wall := reachable_wall();
+    IF NOT has_keys THEN
+        FOR i IN 1 .. coalesce(cardinality(ids), 0) LOOP
+            name := concat_ws(E'\n', queues[i], kinds[i], versions[i], scopes[i], coalesce('=' || destinations[i], ''));
+            IF NOT lane_of ? name THEN
+                lane_of := lane_of || jsonb_build_object(
+                    name, reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]));
+            END IF;
+            lanes[i] := lane_of ->> name;
+        END LOOP;
+        WITH new AS (
+            INSERT INTO reachable_jobs (id, queue, kind, lane, priority, rank, outage, due, age, not_before, deadline, continues,
+                                        is_repeatable, idempotency_key, trace, created, payload)
+            SELECT ids[i]::uuid, queues[i], kinds[i], lanes[i], priorities[i], 2 - priorities[i],
+                   CASE WHEN coalesce(delays[i], 0) <= 0 THEN 0 END, CASE WHEN delays[i] > 0 THEN now + delays[i] END,
+                   CASE WHEN priorities[i] = 0 AND coalesce(delays[i], 0) <= 0
+                        THEN (SELECT reachable_lane_clock(l, now) FROM reachable_lanes l WHERE l.id = lanes[i]) ELSE 0 END,
+                   now + delays[i], now + limits[i], continues_[i], repeatable[i], idempotency_keys[i], traces[i], wall, payloads[i]
+            FROM generate_subscripts(ids, 1) AS i ORDER BY i
+            ON CONFLICT (id) DO NOTHING RETURNING id)
+        SELECT array_agg(CASE WHEN new.id IS NULL THEN 'kept' ELSE 'added' END ORDER BY i) INTO outcomes
+        FROM generate_subscripts(ids, 1) AS i LEFT JOIN new ON new.id = ids[i]::uuid;
+        added := ARRAY(SELECT DISTINCT unnest(queues));
+    ELSE
+        outcomes := '{}';
+        FOR i IN 1 .. cardinality(ids) LOOP
+            j := NULL;
+            j.id := ids[i]::uuid;
+            IF unique_keys[i] IS NOT NULL THEN
+                -- A push that is repeated, because its first answer was lost, changes nothing.
+                IF EXISTS (SELECT FROM reachable_jobs WHERE id = j.id) THEN
+                    outcomes[i] := 'kept';
+                    CONTINUE;
+                END IF;
+                SELECT * INTO o FROM reachable_jobs
+                WHERE queue = queues[i] AND kind = kinds[i] AND unique_key = unique_keys[i] AND state < 2
+                ORDER BY position DESC LIMIT 1;
+                IF FOUND AND unique_rules[i] = 'replace' THEN
+                    -- Waits for a claim that is about to commit.
+                    SELECT * INTO o FROM reachable_jobs WHERE position = o.position FOR UPDATE;
+                    IF o.state > 1 THEN o := NULL; END IF;
+                ELSIF NOT FOUND THEN
+                    o := NULL;
+                END IF;
+                IF o.position IS NOT NULL AND unique_rules[i] = 'keep' THEN
+                    ids[i] := o.id::text;
+                    outcomes[i] := 'kept';
+                    CONTINUE;
+                END IF;
+                IF o.position IS NOT NULL AND unique_rules[i] = 'replace' AND o.state = 0 AND o.started = 0 THEN
+                    lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
+                    -- Its age counts on the clock of its lane: leave the old one's. A claim finds out whether it is blocked.
+                    SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = o.lane;
+                    UPDATE reachable_jobs r SET
+                        age = reachable_age(r, NULL, clock), outage = NULL, due = NULL, undecodable = NULL, is_blocked = false,
+                        lane = lanes[i], payload = payloads[i], not_before = now + delays[i], deadline = now + limits[i],
+                        idempotency_key = coalesce(idempotency_keys[i], ids[i]), trace = traces[i]
+                    WHERE r.position = o.position;
+                    PERFORM reachable_schedule(o.position, now);
+                    ids[i] := o.id::text;
+                    outcomes[i] := 'replaced';
+                    CONTINUE;
+                END IF;
+            ELSE
+                o := NULL;
+            END IF;
+            lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
+            SELECT queues[i], kinds[i], lanes[i], 0, priorities[i], 2 - priorities[i], 0, false, false, false, false, false,
+                   continues_[i], repeatable[i], 0, 0, 0, 0, 0, 0, now + delays[i], now + limits[i], unique_keys[i], serial_keys[i],
+                   idempotency_keys[i], traces[i], wall, payloads[i]
+            INTO j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_blocked, j.is_started, j.is_cancel_requested,
+                 j.soft_network, j.has_unknown_outcome, j.continues, j.is_repeatable, j.started, j.charged, j.network_failures,
+                 j.failure_index, j.crashes, j.claim, j.not_before, j.deadline, j.unique_key, j.serial_key,
+                 j.idempotency_key, j.trace, j.created, j.payload;
+            IF reachable_insert(j) THEN
+                PERFORM reachable_schedule(position, now) FROM reachable_jobs WHERE id = j.id;
+                outcomes[i] := CASE WHEN o.position IS NULL THEN 'added' ELSE 'appended' END;
+                added := added || queues[i];
+            ELSE
+                outcomes[i] := 'kept';
+            END IF;
+        END LOOP;
+    END IF;
+    IF maximum IS NOT NULL THEN
+        FOR name IN SELECT DISTINCT unnest(added) ORDER BY 1 LOOP
+            -- Exact only if no one else pushes at the same time.
+            PERFORM pg_advisory_xact_lock(1919246596, hashtext(name));
+            IF (SELECT count(*) FROM (
+                SELECT FROM reachable_lanes l, LATERAL (
+                    (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL LIMIT maximum + 1) UNION ALL
+                    (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND outage IS NULL LIMIT maximum + 1)) AS u
+                WHERE l.queue = name LIMIT maximum + 1) AS unfinished) > maximum
+            THEN
+                RAISE EXCEPTION 'the queue % would have more than % unfinished jobs', name, maximum USING ERRCODE = 'RE002';
+            END IF;
+        END LOOP;
+    END IF;
+    IF cardinality(added) > 0 OR 'replaced' = ANY(outcomes) THEN PERFORM reachable_wake(); END IF;
+    RETURN QUERY SELECT lower(replace(ids[i], '-', '')), outcomes[i] FROM generate_subscripts(ids, 1) AS i ORDER BY i;
+END $$;
+
+-- Adds one job, from any client and in its own transaction: the job is there if the transaction commits, and only then.
+--
+--     SELECT reachable_push('upload', '{"file":"a.jpg"}', scope => 'host=photos.example.org port=443', serial_key => 'a.jpg');
+--
+-- payload: the parameters as the kind encodes them, JSON by default. unique_rule: keep, replace or append, with unique_key.
+-- Returns the identity of the job that is there now.
+CREATE OR REPLACE FUNCTION reachable_push(
+    kind text, payload text, queue text DEFAULT 'default', scope text DEFAULT 'internet', destination text DEFAULT NULL,
+    serial_key text DEFAULT NULL, unique_key text DEFAULT NULL, unique_rule text DEFAULT 'keep', priority text DEFAULT 'normal',
+    delay interval DEFAULT NULL, time_limit interval DEFAULT NULL, version bigint DEFAULT 1, repeatable boolean DEFAULT true,
+    continues boolean DEFAULT false, idempotency_key text DEFAULT NULL, maximum bigint DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    -- The first 48 bits are the time, as in identities that programs make.
+    id text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+        || right(replace(gen_random_uuid()::text, '-', ''), 20);
+    step bigint := array_position(ARRAY['bulk', 'normal', 'interactive'], priority) - 1;
+BEGIN
+    IF step IS NULL THEN
+        RAISE EXCEPTION 'there is no priority %', priority USING HINT = 'Write bulk, normal or interactive.', ERRCODE = '22023';
+    END IF;
+    IF unique_rule NOT IN ('keep', 'replace', 'append') THEN
+        RAISE EXCEPTION 'there is no unique_rule %', unique_rule USING HINT = 'Write keep, replace or append.', ERRCODE = '22023';
+    END IF;
+    RETURN (SELECT job FROM reachable_push_batch(
+        ARRAY[id], ARRAY[queue], ARRAY[kind], ARRAY[version], ARRAY[convert_to(payload, 'UTF8')], ARRAY[scope], ARRAY[destination],
+        ARRAY[step], ARRAY[(extract(epoch FROM delay) * 1000000000)::bigint],
+        ARRAY[(extract(epoch FROM time_limit) * 1000000000)::bigint], ARRAY[CASE WHEN unique_key IS NOT NULL THEN unique_rule END],
+        ARRAY[unique_key], ARRAY[serial_key], ARRAY[continues], ARRAY[repeatable], ARRAY[idempotency_key], ARRAY[NULL::text],
+        maximum));
+END $$;

@@ -1,0 +1,119 @@
+#if PostgreSQL
+import Foundation
+import ReachabilityTesting
+import Testing
+
+@testable import ReachableJobs
+
+/// Other clients and other users of the database.
+@Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(5)))
+struct PostgreSQLClientTests {
+    @Test func aJobIsThereWithItsTransaction() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        var hints = bench.store.changes().makeAsyncIterator()
+        try await bench.run("BEGIN")
+        let kept = try await bench.run("SELECT reachable_push('upload', '{\"file\":\"a\"}', serial_key => 'a')").text(0, 0)
+        #expect(try await bench.store.find(JobFilter()).isEmpty)
+        try await bench.run("COMMIT")
+        try await bench.run("BEGIN")
+        try await bench.run("SELECT reachable_push('upload', '{\"file\":\"b\"}')")
+        try await bench.run("ROLLBACK")
+        while try await bench.store.find(JobFilter()).isEmpty { await hints.next() }
+        let claimed = try await bench.claim(worker).jobs
+        #expect(claimed.map(\.job.id.description) == [kept])
+        #expect(claimed.first.map { String(decoding: $0.job.payload, as: UTF8.self) } == "{\"file\":\"a\"}")
+    }
+
+    @Test func anOpenTransactionHoldsUpNothingElse() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        func push(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) async throws {
+            var job = NewJob(queue: "default", kind: "upload", payload: Data(name.utf8))
+            change(&job)
+            _ = try await bench.store.push([job], limit: nil)
+        }
+        try await push("first") { $0.serialKey = "a" }
+        try await push("old") { $0.unique = .replace("u") }
+        // Behind a job that is about to end, a replacement, and a new lane.
+        try await bench.run("BEGIN")
+        try await bench.run("SELECT reachable_push('upload', 'second', serial_key => 'a')")
+        try await bench.run("SELECT reachable_push('upload', 'new', unique_key => 'u', unique_rule => 'replace')")
+        try await bench.run("SELECT reachable_push('other', 'third')")
+        let first = try await bench.claim(worker).jobs
+        #expect(first.map(\.job.name) == ["first"])
+        try await push("fourth")
+        let results = first.map { AttemptResult($0.ticket, .succeeded, counters: .init()) }
+        #expect(try await bench.store.finish(results, by: worker) == [.recorded])
+        #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["fourth"])
+        try await bench.run("COMMIT")
+        #expect(try await bench.claim(worker).jobs.map(\.job.name).sorted() == ["new", "second", "third"])
+    }
+
+    @Test func aReplacementThatIsRolledBackBlocksNoOne() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        func push(_ name: String) async throws {
+            var job = NewJob(queue: "default", kind: "upload", payload: Data(name.utf8))
+            (job.unique, job.serialKey) = (.append("u"), "s")
+            _ = try await bench.store.push([job], limit: nil)
+        }
+        try await push("first")
+        try await push("second")
+        // A claim that notes what blocks the second one.
+        let first = try await bench.claim(worker).jobs
+        #expect(try await bench.claim(worker).jobs.isEmpty)
+        try await bench.run("BEGIN")
+        try await bench.run("SELECT reachable_push('upload', 'new', unique_key => 'u', unique_rule => 'replace')")
+        let results = first.map { AttemptResult($0.ticket, .succeeded, counters: .init()) }
+        #expect(try await bench.store.finish(results, by: worker) == [.recorded])
+        #expect(try await bench.claim(worker).jobs.isEmpty)
+        try await bench.run("ROLLBACK")
+        _ = try await bench.store.extend(worker)
+        #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["second"])
+    }
+
+    @Test func rolesHaveTheLeastRightsThatSuffice() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        try await bench.installRoles()
+        func expectDenied(_ role: String, _ sql: String) async throws {
+            try await bench.run("SET ROLE \(role)")
+            let failure = await #expect(throws: PostgreSQLFailure.self) { try await bench.run(sql) }
+            #expect(failure?.sqlstate == "42501", "\(role) may: \(sql)")
+            try await bench.run("RESET ROLE")
+        }
+        for role in ["reachable_pusher", "reachable_worker"] {
+            try await bench.run("SET ROLE \(role)")
+            try await bench.run("SELECT reachable_push('upload', '{}')")
+            try await bench.run("RESET ROLE")
+            let tables = try await bench.run(
+                "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'reachable%'")
+            #expect(tables.rowCount == 8)
+            for table in tables.firstTexts {
+                try await expectDenied(role, "SELECT 1 FROM \(table)")
+                try await expectDenied(role, "DELETE FROM \(table)")
+            }
+            // What only functions call, such as this one.
+            try await expectDenied(role, "SELECT reachable_sweep(0, 0)")
+        }
+        try await expectDenied("reachable_pusher", "SELECT * FROM reachable_cancel('{}')")
+        try await expectDenied(
+            "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
+        // All of a worker's calls, as a user who is nothing else.
+        try await JobStoreConformance(exempting: [.crashes], patience: .seconds(600)) {
+            let bench = try await PostgreSQLStoreBench()
+            try await bench.installRoles()
+            let store = try await bench.store(as: "reachable_worker")
+            return .init(store, peer: try await bench.store(as: "reachable_worker"), passTime: { try await bench.pass($0) })
+        }.check()
+    }
+
+    @Test func aStrangersTablesAreNotInTheWay() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        // A function that belongs to the owner must not read what a caller puts before it.
+        try await bench.run("CREATE TEMPORARY TABLE reachable_jobs (position int)")
+        try await bench.run("SELECT reachable_push('upload', '{}')")
+        #expect(try await bench.store.find(JobFilter()).count == 1)
+    }
+}
+#endif

@@ -1,0 +1,118 @@
+#if PostgreSQL
+import Foundation
+import PostgreSQLSchema
+import ReachableRetry
+import Synchronization
+import Testing
+
+@testable import ReachableJobs
+
+/// A store in a schema of its own, on the test server, with a clock that the test holds.
+final class PostgreSQLStoreBench: Sendable {
+    let store: PostgreSQLStore
+    let conninfo: String
+    private let schema: String
+    private let connection: PostgreSQLConnection
+    private let users = Mutex<[String]>([])
+
+    init(install: Bool = true) async throws {
+        schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
+        conninfo = "options=-csearch_path=\(schema)"
+        connection = PostgreSQLConnection(conninfo: conninfo, onNotification: { _, _ in }, onEnd: { _ in })
+        store = Self.store(conninfo)
+        try await connection.open()
+        try await run("CREATE SCHEMA \(schema)")
+        guard install else { return }
+        try await store.install()
+        // The server's wall clock, and its start, which tests move.
+        try await run("CREATE TABLE test_time (wall bigint NOT NULL, start bigint NOT NULL)")
+        try await run("INSERT INTO test_time VALUES (1767225600000000000, 1)")
+        for (name, column) in [("wall", "wall"), ("server_start", "start")] {
+            try await run(
+                """
+                CREATE OR REPLACE FUNCTION reachable_\(name)() RETURNS bigint LANGUAGE sql VOLATILE AS
+                'SELECT \(column) FROM test_time'
+                """)
+        }
+        try await run("UPDATE reachable_clock SET wall = 1767225600000000000, server_start = 1")
+    }
+
+    deinit {
+        store.close()
+        let (connection, schema, users) = (connection, schema, users.withLock(\.self))
+        Task {
+            _ = try? await connection.query("DROP SCHEMA \(schema) CASCADE")
+            for user in users { _ = try? await connection.query("DROP USER \(user)") }
+            connection.close()
+        }
+    }
+
+    /// Executes a statement in the store's schema.
+    @discardableResult
+    func run(_ sql: String, _ values: [PostgreSQLValue] = []) async throws -> PostgreSQLResult {
+        try await connection.query(sql, values)
+    }
+
+    /// Another store for the same jobs, as another process has it.
+    func peer() -> PostgreSQLStore { Self.store(conninfo) }
+
+    private static func store(_ conninfo: String) -> PostgreSQLStore {
+        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
+        return PostgreSQLStore(conninfo, bus: nil, machine: machine)
+    }
+
+    /// Installs the roles, and lets them into the schema of this test.
+    func installRoles() async throws {
+        // Roles belong to all databases of the server.
+        try await run("BEGIN")
+        try await run("SELECT pg_advisory_xact_lock(1919246592, 1)")
+        for statement in PostgreSQLSchema.roles { try await run(statement) }
+        try await run("COMMIT")
+    }
+
+    /// A store of a user who has a role and nothing else.
+    func store(as role: String) async throws -> PostgreSQLStore {
+        let user = "u" + UUID().uuidString.lowercased().filter { $0 != "-" }
+        try await run("CREATE USER \(user) IN ROLE \(role)")
+        users.withLock { $0.append(user) }
+        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
+        return PostgreSQLStore("\(conninfo) user=\(user)", bus: nil, machine: machine)
+    }
+
+    /// Claims from all lanes.
+    func claim(_ worker: WorkerID, _ limit: Int = 100) async throws -> Claims {
+        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        let open = lanes.map { ClaimRequest.Open(lane: $0.id) }
+        return try await store.claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
+    }
+
+    /// Ends the process of a worker, for others of its machine.
+    func endProcess(of worker: WorkerID) async throws {
+        try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])
+    }
+
+    /// Moves the server's wall clock and the clock of leases at once.
+    func jump(_ duration: Duration) async throws {
+        try await run("UPDATE test_time SET wall = wall + $1", [.int(duration.nanoseconds)])
+        try await run(
+            "UPDATE reachable_clock SET lease = lease + $1, instant = instant + $1, wall = wall + $1", [.int(duration.nanoseconds)])
+    }
+
+    /// Does what the next claim or heartbeat would do first.
+    func notice() async throws {
+        try await run("SELECT reachable_sweep(0, reachable_now())")
+        try await run("SELECT reachable_number_lanes()")
+    }
+
+    /// Moves the server's wall clock; heartbeats of other workers move the store's clock with it.
+    func pass(_ duration: Duration) async throws {
+        var rest = duration
+        while rest > .zero {
+            let step = min(rest, .seconds(10))
+            try await run("UPDATE test_time SET wall = wall + $1", [.int(step.nanoseconds)])
+            try await run("SELECT reachable_tick()")
+            rest -= step
+        }
+    }
+}
+#endif

@@ -1,0 +1,171 @@
+#if PostgreSQL
+import Foundation
+import Glibc
+import ReachabilityTesting
+import Testing
+
+@testable import ReachableJobs
+
+/// Connections that end, or that cannot be made.
+@Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"))
+struct PostgreSQLTroubleTests {
+    /// Returns a connection whose request waits for a lock of the other one.
+    private func blocked(
+        timeLimit: Duration = .seconds(60)
+    ) async throws -> (waiter: PostgreSQLBench, holder: PostgreSQLBench, backend: Int64, task: Task<PostgreSQLFailure?, Never>) {
+        let (waiter, holder) = (try await PostgreSQLBench.opened(timeLimit: timeLimit), try await PostgreSQLBench.opened())
+        let backend = try await waiter.backend()
+        _ = try await holder.connection.query("SELECT pg_advisory_lock(1)")
+        let task = Task {
+            await postgreSQLFailure { () throws(PostgreSQLFailure) in
+                try await waiter.connection.query("SELECT pg_advisory_lock(1)")
+            }
+        }
+        try await holder.waitUntilBlocked(backend)
+        return (waiter, holder, backend, task)
+    }
+
+    @Test func aTerminatedSessionIsLost() async throws {
+        let (waiter, holder, backend, task) = try await blocked()
+        _ = try await holder.connection.query("SELECT pg_terminate_backend($1::int)", [.int(backend)])
+        let failure = await task.value
+        #expect(failure?.kind == .lost(wasSent: true) && failure?.sqlstate == "57P01")
+        try await waiter.ends.wait { !$0.isEmpty }
+        #expect(waiter.ends.value.count == 1 && waiter.ends.value.first??.sqlstate == "57P01")
+        let later = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await waiter.connection.query("SELECT 1") }
+        #expect(later?.kind == .lost(wasSent: false))
+        let again = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await waiter.connection.open() }
+        #expect(again != nil)
+        waiter.connection.close()
+        #expect(waiter.ends.value.count == 1)
+        try await holder.close()
+    }
+
+    @Test func aSessionTerminatedWhileIdleIsLost() async throws {
+        let (idle, other) = (try await PostgreSQLBench.opened(), try await PostgreSQLBench.opened())
+        _ = try await other.connection.query("SELECT pg_terminate_backend($1::int)", [.int(idle.backend())])
+        try await idle.ends.wait { !$0.isEmpty }
+        let end = try #require(idle.ends.value.first ?? nil)
+        #expect(end.sqlstate == "57P01" && end.message.contains("terminating"))
+        #expect(end.storeError(for: "here").code == .unavailable)
+        try await other.close()
+    }
+
+    @Test func closingFailsRequestsThatWait() async throws {
+        let (waiter, holder, _, task) = try await blocked()
+        waiter.connection.close()
+        waiter.connection.close()
+        #expect(await task.value == .closed.lost(wasSent: true))
+        try await waiter.ends.wait { !$0.isEmpty }
+        #expect(waiter.ends.value == [nil])
+        try await holder.close()
+    }
+
+    @Test func droppingAConnectionClosesIt() async throws {
+        let ends = try await PostgreSQLBench.opened().ends
+        try await ends.wait { !$0.isEmpty }
+        #expect(ends.value == [nil])
+        let unused = PostgreSQLBench()
+        unused.connection.close()
+        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await unused.connection.open() }
+        #expect(failure == .closed && unused.ends.value.isEmpty)
+        let unopened = PostgreSQLBench()
+        let early = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await unopened.connection.query("SELECT 1") }
+        #expect(early == .notOpen)
+    }
+
+    @Test func aFrozenServerIsLost() async throws {
+        let frozen = try await PostgreSQLBench.opened(timeLimit: .milliseconds(300))
+        let backend = pid_t(try await frozen.backend())
+        // Another user's process cannot be stopped.
+        guard kill(backend, SIGSTOP) == 0 else { return }
+        defer { kill(backend, SIGCONT) }
+        let began = ContinuousClock.now
+        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await frozen.connection.query("SELECT 1") }
+        #expect(failure?.kind == .lost(wasSent: true))
+        #expect(ContinuousClock.now - began >= .milliseconds(300))
+        try await frozen.ends.wait { !$0.isEmpty }
+    }
+
+    @Test func aMissingDatabaseIsReported() async throws {
+        let bench = PostgreSQLBench("dbname=missing")
+        let failure = try #require(
+            await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
+        #expect(failure.kind == .connect && failure.sqlstate == "3D000")
+        #expect(failure.message.hasSuffix(#"FATAL: database "missing" does not exist"#))
+        let error = failure.storeError(for: PostgreSQLConnection.place(of: "dbname=missing"))
+        #expect(error.code == .unavailable && error.advice.hasPrefix("create the database"))
+        #expect(bench.ends.value.isEmpty)
+    }
+
+    @Test func aSilentServerFailsAfterTheTimeLimit() async throws {
+        let silent = try SilentSocket()
+        let bench = PostgreSQLBench("host=127.0.0.1 port=\(silent.port) connect_timeout=1 sslmode=disable")
+        let began = ContinuousClock.now
+        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() }
+        #expect(failure?.kind == .connect && failure?.message == "the server did not answer within 1 s")
+        #expect(ContinuousClock.now - began >= .seconds(1))
+        // The next server has its own time.
+        let socket = String(cString: try #require(getenv("PGHOST")))
+        let number = String(cString: try #require(getenv("PGPORT")))
+        let second = PostgreSQLBench("host=127.0.0.1,\(socket) port=\(silent.port),\(number) connect_timeout=1")
+        try await second.connection.open()
+        try await second.close()
+        let closing = PostgreSQLBench("host=127.0.0.1 port=\(silent.port) connect_timeout=0")
+        let opening = Task { await postgreSQLFailure { () throws(PostgreSQLFailure) in try await closing.connection.open() } }
+        closing.connection.close()
+        #expect(await opening.value == .closed)
+    }
+
+    @Test(arguments: [
+        "postgres://u:secretpw@127.0.0.1:1/db", "postgres://u:secretpw@127.0.0.1:1,127.0.0.1:2/db",
+        "postgres://u:secretpw@127.0.0.1:x/db", "postgres://u:p@secretpw@h/db", "postgres://u:p/secretpw@h/db",
+        "postgres://u:p?secretpw@h/db", "postgres://u:p:secretpw@h/db",
+        "postgres://u:p#secretpw@h/db", "postgres://u:%zzsecretpw@h/db", "host=127.0.0.1 port=1 password=p secretpw",
+        "host=127.0.0.1 port=1 password='secretpw", "host=127.0.0.1 port=1 password=secretpw sslmode=wrong",
+        "host=127.0.0.1 port=1 passwort=secretpw", "postgres://u:secretpw@127.0.0.1:1/db?nonsense=1",
+    ])
+    func passwordsStayOutOfMessages(conninfo: String) async throws {
+        let bench = PostgreSQLBench(conninfo)
+        let failure = try #require(
+            await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
+        let place = PostgreSQLConnection.place(of: conninfo)
+        #expect(failure.kind == .connect)
+        #expect(!"\(failure) \(place) \(failure.storeError(for: place))".contains("secretpw"))
+    }
+
+    @Test func closedConnectionsLeaveNothingBehind() async throws {
+        func count(_ list: String) throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/\(list)").count
+        }
+        let before = (try count("fd"), try count("task"))
+        for _ in 0..<200 {
+            let bench = try await PostgreSQLBench.opened()
+            try await bench.close()
+        }
+        // Other suites run at the same time, and the last thread may not have ended yet.
+        #expect(try count("fd") < before.0 + 100)
+        #expect(try count("task") < before.1 + 100)
+    }
+
+    @Test func withoutDescriptorsOpeningFails() async throws {
+        await #expect(processExitsWith: .success) {
+            // The second time, the connection has a descriptor for waking its thread, but libpq has none for a socket.
+            for spare in [0, 1, 2] {
+                var limit = rlimit()
+                getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                let next = dup(0)
+                close(next)
+                var lower = limit
+                lower.rlim_cur = rlim_t(next) + rlim_t(spare)
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
+                let bench = PostgreSQLBench()
+                let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() }
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                if spare < 2 { #expect(failure?.kind == .local, "\(failure?.message ?? "")") }
+                bench.connection.close()
+            }
+        }
+    }
+}
+#endif
