@@ -50,9 +50,11 @@ extension StoreSession {
         try await push("c") { $0.queue = "other" }
         try expect(try await names(worker) { _ in false }, is: [], "the jobs claimed without a lane")
         try expect(try await names(worker) { $0.destination == "y" }, is: ["b"], "the jobs claimed from the lane of b")
-        let all = (0...20).map { ClaimRequest.Open(lane: $0) }
+        let all = (Array(0...20) + Array(0...20)).map { ClaimRequest.Open(lane: $0) }
         let claims = try await store.claim(ClaimRequest(worker: worker, limit: 9, lanes: all, lastKnownLane: 0))
-        try expect(claims.jobs.map(\.job.name), is: ["a"], "the jobs claimed with the lanes of two queues and unknown ones")
+        try expect(
+            claims.jobs.map(\.job.name), is: ["a"],
+            "the jobs claimed with the lanes of two queues, each named twice, and unknown ones")
         try expect(try await names(other), is: ["c"], "the jobs of the other queue")
     }
 

@@ -75,7 +75,13 @@ extension StoreSession {
         try expect(try await names(third), is: [], "the jobs claimed on a third node after two had failed")
         try expect(try await names(first), is: [], "the jobs claimed on the first node after the second had failed")
         try await pass(.seconds(601), third)
-        try expect(try await names(third), is: ["a"], "the jobs claimed after the backoff")
+        let claimed = try await claimOne(third)
+        try expect(claimed.job.name, is: "a", "the job claimed after the backoff")
+        try await finish(claimed, by: third, .again(soft: .seconds(600), isNetwork: true, hard: .seconds(30)))
+        let claims = try await claim(try await register(node: "fourth"))
+        try expect(
+            claims.nextDue.map { claims.now.duration(to: $0) }, is: .seconds(30),
+            "the time until a job is due on another node whose server ordered a delay of 30 s")
     }
 
     func checkUndecodable() async throws {
@@ -141,6 +147,7 @@ extension StoreSession {
         let start = try await claim(worker, 0) { _ in false }.now
         for (job, seconds) in zip(claimed, [60, 1]) { try await finish(job, by: worker, .succeeded, hold: .seconds(seconds)) }
         try await push("new") { ($0.kind, $0.destination) = ("new", "x") }
+        try await push("late") { ($0.kind, $0.destination, $0.delay) = ("late", "x", .seconds(10)) }
         try await pass(.seconds(20), worker, other)
         let claims = try await claim(worker, edge: start.advanced(by: .seconds(10)))
         try expect(claims.jobs.map(\.job.name), is: ["free", "scope"], "the jobs claimed while a server holds x for 60 s")
@@ -148,9 +155,13 @@ extension StoreSession {
         let due = claims.nextDue.map { start.duration(to: $0) }
         try expect(
             due.map { $0 >= .seconds(60) && $0 < .seconds(70) } ?? false, "`nextDue` is not the end of the hold: \(due as Any)")
+        let late = try await claim(worker) { $0.kind == "late" }.nextDue.map { start.duration(to: $0) }
+        try expect(
+            late.map { $0 >= .seconds(60) && $0 < .seconds(70) } ?? false,
+            "`nextDue` of a job whose own delay has ended is not the end of the hold: \(late as Any)")
         try expect(try await names(other), is: ["queue"], "the jobs claimed from another queue")
         try await pass(.seconds(41), worker)
-        try expect(try await names(worker), is: ["same", "kind", "new"], "the jobs claimed after 61 s")
+        try expect(try await names(worker), is: ["same", "kind", "new", "late"], "the jobs claimed after 61 s")
     }
 
     func checkDeadlines() async throws {

@@ -35,8 +35,8 @@ package struct PostgreSQLMachine: Sendable {
         return stat("/proc/self/ns/pid", &status) == 0 ? "\(status.st_ino)" : "0"
     }
 
-    /// Returns the start of a process in clock ticks since the boot, field 22 of /proc/pid/stat (proc_pid_stat(5)); `nil` if there is
-    /// none, or a zombie.
+    /// Returns the start of a process in clock ticks since the boot, field 22 of /proc/pid/stat (proc_pid_stat(5)); `nil` if there
+    /// is none, or a zombie.
     private static func start(of process: String) -> String? {
         // The second field may have spaces and brackets in it.
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
