@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <malloc.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <wchar.h>
 
 int32_t cprocess_free_beginning(int32_t descriptor, int64_t length) {
@@ -25,4 +27,8 @@ int32_t cprocess_columns(uint32_t character) {
     const int columns = wcwidth((wchar_t)character);
     uselocale(before);
     return columns;
+}
+
+void cprocess_limit_arenas(int32_t most) {
+    if (getenv("MALLOC_ARENA_MAX") == NULL) { mallopt(M_ARENA_MAX, most); }
 }

@@ -1,5 +1,5 @@
-// Child processes and terminals: calls that Swift cannot make, because they are variadic (prctl), hidden (fallocate, wcwidth) or
-// run code between fork and exec.
+// Child processes, terminals and memory: calls that Swift cannot make, because they are variadic (prctl), hidden (fallocate,
+// mallopt, wcwidth) or run code between fork and exec.
 #ifndef CPROCESS_H
 #define CPROCESS_H
 
@@ -51,5 +51,9 @@ int32_t cprocess_free_beginning(int32_t descriptor, int64_t length);
 /// Returns the number of columns of a character on a terminal (wcwidth(3)), in UTF-8 whatever the process's locale; -1 if it is
 /// unknown or not printable.
 int32_t cprocess_columns(uint32_t character);
+
+/// Lets all threads share a number of arenas (mallopt(3)), if the environment does not set one (MALLOC_ARENA_MAX). To be called
+/// before there are other threads.
+void cprocess_limit_arenas(int32_t most);
 
 #endif

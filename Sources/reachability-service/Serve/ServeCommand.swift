@@ -1,4 +1,5 @@
 import ArgumentParser
+import CProcess
 import CommandKit
 import Glibc
 import Reachability
@@ -70,7 +71,8 @@ struct ServeCommand: ParsableCommand {
     }
 
     func run() {
-        // Before any other thread exists.
+        // Before any other thread exists. With an arena of its own, each of the pools' threads would keep what it once needed.
+        cprocess_limit_arenas(2)
         let manager = ServiceManager.take()
         if hooks.hooks == nil { run(manager, nil) }
         // Two functions: the optimizer of Swift 6.3.1 fails on a single one (CopyPropagation reports an ownership error).
