@@ -34,11 +34,19 @@ import Testing
             }
             crowd.append(connection)
         }
-        // With all of them there.
-        #expect(try ServiceConnection(to: url).answer(to: "/metrics").status == 200)
-        #expect(try ServiceConnection(to: url).answer(to: "/status").body.contains("\"chain\":[{"))
+        // With all of them there. A service that makes room may close a connection before it has read the request: once more, then.
+        func answer(to path: String) throws -> ServiceConnection.Answer? {
+            for _ in 0..<5 {
+                let connection = try ServiceConnection(to: url)
+                connection.request(path)
+                if let answer = try connection.readAnswer() { return answer }
+            }
+            return nil
+        }
+        #expect(try answer(to: "/metrics")?.status == 200)
+        #expect(try answer(to: "/status")?.body.contains("\"chain\":[{") == true)
         crowd = []
-        for _ in 0..<20 { #expect(try ServiceConnection(to: url).answer(to: "/").status == 200) }
+        for _ in 0..<20 { #expect(try answer(to: "/")?.status == 200) }
         daemon.signal(SIGTERM)
         #expect(daemon.end().code == 143)
     }
