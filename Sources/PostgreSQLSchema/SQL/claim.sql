@@ -16,12 +16,20 @@ FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
 CREATE OR REPLACE FUNCTION reachable_number_lanes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM reachable_lanes WHERE number IS NULL) THEN RETURN; END IF;
-    PERFORM pg_advisory_xact_lock(1919246597, 0);
+    PERFORM pg_advisory_xact_lock(1919246597, reachable_lock('lanes'));
     UPDATE reachable_lanes l SET number = new.number FROM (
         SELECT id, nextval('reachable_lane_numbers') AS number
         FROM (SELECT id FROM reachable_lanes WHERE number IS NULL ORDER BY id) AS sorted) AS new
     WHERE l.id = new.id;
 END $$;
+
+-- Gives jobs to a worker. Numbers of claims follow the clock: a crash of the server must not give one again.
+CREATE OR REPLACE FUNCTION reachable_take(places bigint[], worker_ bigint, call bigint, now bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE reachable_jobs j SET
+        state = 1, worker = worker_, claim = greatest(j.claim + 1, now / 1000), claim_call = call, is_started = false,
+        age = reachable_age(j, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL
+    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane
+$$;
 
 -- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
 --
@@ -151,18 +159,16 @@ BEGIN
                 bound_groups := bound_groups || r.number;
                 bound_edges := bound_edges || r.edge;
                 IF r.binding = 'binds' AND r.hold IS NULL THEN
-                    UPDATE reachable_jobs u SET outage = reachable_outage(u, moment), due = reachable_due(u, moment),
-                        age = reachable_age(u, reachable_outage(u, moment), reachable_lane_clock(l, moment))
-                    FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
+                    places := ARRAY(
                         SELECT d.position FROM reachable_jobs d
                         WHERE d.lane = r.lane AND d.outage = r.number AND d.outage <> 0 AND d.due <= moment
                         ORDER BY d.due LIMIT 1000 FOR UPDATE SKIP LOCKED);
-                    GET DIAGNOSTICS counted = ROW_COUNT;
-                    more := more OR counted = 1000;
+                    PERFORM reachable_schedule(places, moment);
+                    more := more OR cardinality(places) = 1000;
                 END IF;
             END IF;
             -- Alone with the group: a result may be about to add a job to it.
-            IF r.is_closed AND r.last_until <= moment AND pg_try_advisory_xact_lock(1919246598, hashint8(r.lane)) THEN
+            IF r.is_closed AND r.last_until <= moment AND pg_try_advisory_xact_lock(1919246598, reachable_lock(r.lane::text)) THEN
                 DELETE FROM reachable_outages o WHERE o.lane = r.lane AND o.number = r.number AND o.last_until <= moment
                 AND NOT EXISTS (SELECT FROM reachable_jobs u WHERE u.lane = r.lane AND u.outage = r.number AND u.outage <> 0)
                 AND NOT EXISTS (SELECT FROM reachable_jobs u
@@ -176,14 +182,12 @@ BEGIN
             WHERE EXISTS (SELECT FROM reachable_jobs d
                 WHERE d.lane = n.id AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment)
         LOOP
-            UPDATE reachable_jobs u SET outage = reachable_outage(u, moment), due = reachable_due(u, moment),
-                age = reachable_age(u, reachable_outage(u, moment), reachable_lane_clock(l, moment))
-            FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
+            places := ARRAY(
                 SELECT d.position FROM reachable_jobs d
                 WHERE d.lane = r.id AND d.rank = r.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment
                 ORDER BY d.due LIMIT 1000 FOR UPDATE SKIP LOCKED);
-            GET DIAGNOSTICS counted = ROW_COUNT;
-            more := more OR counted = 1000;
+            PERFORM reachable_schedule(places, moment);
+            more := more OR cardinality(places) = 1000;
         END LOOP;
         -- Bulk jobs that were runnable for an hour are normal ones.
         UPDATE reachable_jobs SET rank = 1, age = 0 WHERE position IN (
@@ -235,15 +239,11 @@ BEGIN
                         ORDER BY u.rank, u.position LIMIT chunk) AS d
                     ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
             EXIT WHEN counted = 0;
-            WITH taken AS (
-                UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
-                    claim_call = call, is_started = false, outage = NULL, due = NULL,
-                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
-                FROM reachable_lanes l WHERE l.id = u.lane AND u.position IN (
-                    SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
-                    AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED)
-                RETURNING u.position)
-            SELECT picked || coalesce(array_agg(taken.position), '{}') INTO picked FROM taken;
+            places := ARRAY(
+                SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
+                AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED);
+            PERFORM reachable_take(places, w.number, call, moment);
+            picked := picked || places;
             FOR j IN
                 SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
                 AND (o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL) ORDER BY o.rank, o.position FOR UPDATE SKIP LOCKED
@@ -257,10 +257,7 @@ BEGIN
                         age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                 ELSE
-                    UPDATE reachable_jobs u SET state = 1, worker = w.number, claim = greatest(u.claim + 1, moment / 1000),
-                        claim_call = call, is_started = false, outage = NULL, due = NULL,
-                    age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
-                    FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
+                    PERFORM reachable_take(ARRAY[j.position], w.number, call, moment);
                     picked := picked || j.position;
                 END IF;
             END LOOP;

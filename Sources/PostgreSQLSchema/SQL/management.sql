@@ -20,9 +20,7 @@ BEGIN
             outcome := 'requested';
         ELSIF j.state = 0 OR j.state = 2 AND j.serial_key IS NOT NULL AND NOT j.continues THEN
             -- A failed job that holds back its followers lets them go.
-            UPDATE reachable_jobs u SET state = 4, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL,
-                due = NULL, is_blocked = false, failure_reason = NULL, ended = now, finished = reachable_wall()
-            FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
+            PERFORM reachable_end(j.position, 4, NULL, now);
             PERFORM reachable_settle(j, now);
             outcome := 'cancelled';
         ELSE
@@ -50,7 +48,7 @@ BEGIN
         WHERE id = jobs[i]::uuid AND state IN (2, 4) RETURNING * INTO j;
         is_available := FOUND;
         IF FOUND THEN
-            PERFORM reachable_schedule(j.position, now);
+            PERFORM reachable_schedule(ARRAY[j.position], now);
             PERFORM reachable_settle(j, now);
             PERFORM reachable_wake();
         END IF;
@@ -88,9 +86,7 @@ BEGIN
         CONTINUE WHEN EXISTS (
             SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
             WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
-        UPDATE reachable_jobs u SET state = 2, age = reachable_age(u, NULL, reachable_lane_clock(l, now)), outage = NULL,
-            due = NULL, is_blocked = false, failure_reason = 'deadline', ended = now, finished = reachable_wall()
-        FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
+        PERFORM reachable_end(j.position, 2, 'deadline', now);
         PERFORM reachable_settle(j, now);
         jobs := jobs || replace(j.id::text, '-', '');
     END LOOP;

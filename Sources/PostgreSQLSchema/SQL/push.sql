@@ -21,8 +21,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION reachable_lane_lock(queue text, kind text, version bigint, scope text, destination text) RETURNS integer
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT hashtext(concat_ws(E'\n', queue, kind, version, scope, destination))
+LANGUAGE sql STABLE AS $$
+    SELECT reachable_lock(concat_ws(E'\n', queue, kind, version, scope, destination))
 $$;
 
 -- Adds a job behind all others; false if one with its identity is there.
@@ -134,7 +134,7 @@ BEGIN
                         lane = lanes[i], payload = payloads[i], not_before = now + delays[i], deadline = now + limits[i],
                         idempotency_key = coalesce(idempotency_keys[i], ids[i]), trace = traces[i]
                     WHERE r.position = o.position;
-                    PERFORM reachable_schedule(o.position, now);
+                    PERFORM reachable_schedule(ARRAY[o.position], now);
                     ids[i] := o.id::text;
                     outcomes[i] := 'replaced';
                     CONTINUE;
@@ -151,7 +151,7 @@ BEGIN
                  j.failure_index, j.crashes, j.claim, j.not_before, j.deadline, j.unique_key, j.serial_key,
                  j.idempotency_key, j.trace, j.created, j.payload;
             IF reachable_insert(j) THEN
-                PERFORM reachable_schedule(position, now) FROM reachable_jobs WHERE id = j.id;
+                PERFORM reachable_schedule(ARRAY[position], now) FROM reachable_jobs WHERE id = j.id;
                 outcomes[i] := CASE WHEN o.position IS NULL THEN 'added' ELSE 'appended' END;
                 added := added || queues[i];
             ELSE
@@ -162,7 +162,7 @@ BEGIN
     IF maximum IS NOT NULL THEN
         FOR name IN SELECT DISTINCT unnest(added) ORDER BY 1 LOOP
             -- Exact only if no one else pushes at the same time.
-            PERFORM pg_advisory_xact_lock(1919246596, hashtext(name));
+            PERFORM pg_advisory_xact_lock(1919246596, reachable_lock(name));
             IF (SELECT count(*) FROM (
                 SELECT FROM reachable_lanes l, LATERAL (
                     (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL LIMIT maximum + 1) UNION ALL

@@ -49,7 +49,7 @@ END $$;
 -- Locks the groups of delays of a lane for a change.
 CREATE OR REPLACE FUNCTION reachable_lock_outages(lanes bigint[]) RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(1919246598, number)
-    FROM (SELECT DISTINCT hashint8(lane) AS number FROM unnest(lanes) AS lane ORDER BY 1) AS numbers
+    FROM (SELECT DISTINCT reachable_lock(lane::text) AS number FROM unnest(lanes) AS lane ORDER BY 1) AS numbers
 $$;
 
 -- True if a lane has so many groups that no other one is added: claims look at all of them.
@@ -189,7 +189,7 @@ BEGIN
             charged = chargeds[i], network_failures = network_failures_[i], failure_index = failure_indexes[i],
             last_error = coalesce(errors[i], last_error) WHERE position = j.position RETURNING * INTO j;
         IF holds[i] IS NOT NULL THEN PERFORM reachable_hold(j.lane, now + holds[i]); END IF;
-        IF j.state = 0 THEN PERFORM reachable_schedule(j.position, now); END IF;
+        IF j.state = 0 THEN PERFORM reachable_schedule(ARRAY[j.position], now); END IF;
         PERFORM reachable_settle(j, now);
         -- Other workers have to learn when it is due.
         PERFORM reachable_wake();

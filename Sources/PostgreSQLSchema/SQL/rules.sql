@@ -86,11 +86,19 @@ CREATE OR REPLACE FUNCTION reachable_lane_clock(l reachable_lanes, now bigint) R
     SELECT l.open_time + coalesce(greatest(0, now - l.open_since), 0)
 $$;
 
--- Places a job in the index that its state and delays call for.
-CREATE OR REPLACE FUNCTION reachable_schedule(place bigint, now bigint) RETURNS void LANGUAGE sql AS $$
+-- Places jobs in the index that their state and delays call for.
+CREATE OR REPLACE FUNCTION reachable_schedule(places bigint[], now bigint) RETURNS void LANGUAGE sql AS $$
     UPDATE reachable_jobs j SET
         outage = reachable_outage(j, now), due = reachable_due(j, now),
         age = reachable_age(j, reachable_outage(j, now), reachable_lane_clock(l, now))
+    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane
+$$;
+
+-- Ends a job that waits, or one that failed and holds back others.
+CREATE OR REPLACE FUNCTION reachable_end(place bigint, state_ integer, reason text, now bigint) RETURNS void LANGUAGE sql AS $$
+    UPDATE reachable_jobs j SET
+        state = state_, age = reachable_age(j, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL, is_blocked = false,
+        failure_reason = reason, ended = now, finished = reachable_wall()
     FROM reachable_lanes l WHERE j.position = place AND l.id = j.lane
 $$;
 
@@ -103,12 +111,17 @@ $$;
 
 -- Chains --------------------------------------------------------------------------------------------------------------------
 
+-- The number of an advisory lock: advisory locks are the database's, in which several schemas may have a store.
+CREATE OR REPLACE FUNCTION reachable_lock(name text) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT hashtext(current_schema() || E'\n' || name)
+$$;
+
 -- The numbers of the advisory locks of a job's keys. The first number is the purpose: 1919246593 orders pushes with the same key,
 -- which last as long as their transactions; 1919246594 is held by short changes of a chain.
 CREATE OR REPLACE FUNCTION reachable_chain_locks(queue text, kind text, serial_key text, unique_key text) RETURNS integer[]
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT array_remove(ARRAY[hashtext('s' || queue || E'\n' || serial_key),
-                              hashtext('u' || queue || E'\n' || kind || E'\n' || unique_key)], NULL)
+LANGUAGE sql STABLE AS $$
+    SELECT array_remove(ARRAY[reachable_lock('s' || queue || E'\n' || serial_key),
+                              reachable_lock('u' || queue || E'\n' || kind || E'\n' || unique_key)], NULL)
 $$;
 
 -- Locks the chains of jobs, in the order that all use.
@@ -143,7 +156,7 @@ BEGIN
     IF NOT FOUND THEN RETURN NOT EXISTS (SELECT FROM reachable_jobs WHERE position = place); END IF;
     IF j.state = 0 AND j.is_blocked AND NOT reachable_is_blocked(j) THEN
         UPDATE reachable_jobs SET is_blocked = false WHERE position = place;
-        PERFORM reachable_schedule(place, now);
+        PERFORM reachable_schedule(ARRAY[place], now);
         PERFORM reachable_wake();
     END IF;
     RETURN true;
@@ -198,7 +211,7 @@ BEGIN
         has_unknown_outcome = has_unknown_outcome OR is_started AND NOT given_back,
         ended = CASE WHEN is_cancel_requested THEN now END, finished = CASE WHEN is_cancel_requested THEN reachable_wall() END
     WHERE position = place RETURNING * INTO j;
-    IF j.state = 0 THEN PERFORM reachable_schedule(place, now); END IF;
+    IF j.state = 0 THEN PERFORM reachable_schedule(ARRAY[place], now); END IF;
     PERFORM reachable_settle(j, now);
     PERFORM reachable_wake();
     RETURN j.state;
@@ -236,7 +249,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Returns a worker if its lease is valid.
+-- Returns a worker if its lease is valid; it is not removed before the transaction ends.
 CREATE OR REPLACE FUNCTION reachable_valid_worker(number_ bigint) RETURNS reachable_workers LANGUAGE sql VOLATILE AS $$
-    SELECT * FROM reachable_workers WHERE number = number_ AND heartbeat > reachable_lease_end()
+    SELECT * FROM reachable_workers WHERE number = number_ AND heartbeat > reachable_lease_end() FOR KEY SHARE
 $$;

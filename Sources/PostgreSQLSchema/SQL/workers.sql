@@ -47,11 +47,8 @@ BEGIN
     UPDATE reachable_workers w SET heartbeat = c.lease, seen = now FROM reachable_clock c
     WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end();
     -- No write tells idle workers of the end of another one.
-    PERFORM reachable_sweep(worker_, now);
+    PERFORM reachable_sweep(0, now);
     PERFORM reachable_settle_doubts(now);
-    IF NOT EXISTS (SELECT FROM reachable_workers WHERE number = worker_ AND heartbeat > reachable_lease_end()) THEN
-        PERFORM reachable_sweep(0, now);
-    END IF;
     RETURN QUERY SELECT * FROM reachable_status(worker_);
 END $$;
 

@@ -49,10 +49,12 @@ final class PostgreSQLLink: Sendable {
 
     /// Returns the connection; waits for it if there is none.
     func connection() async throws(JobStoreError) -> PostgreSQLConnection {
-        let number = state.withLock { state in
+        let (open, number) = state.withLock { state -> (PostgreSQLConnection?, Int) in
+            if case .open(let connection) = state.phase { return (connection, 0) }
             state.lastNumber += 1
-            return state.lastNumber
+            return (nil, state.lastNumber)
         }
+        if let open { return open }
         let limit = Task { [weak self] in
             try? await Task.sleep(for: Self.patience)
             self?.giveUp(number)

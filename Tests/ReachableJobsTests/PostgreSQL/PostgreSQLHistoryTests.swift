@@ -1,5 +1,4 @@
 #if PostgreSQL
-import Glibc
 import Testing
 
 @testable import ReachableJobs
@@ -7,17 +6,10 @@ import Testing
 /// Random histories give the answers that the promises demand.
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(20)))
 struct PostgreSQLHistoryTests {
-    /// STORE_SEEDS is the number of histories, STORE_SEED the first one.
-    private static let seeds: Range<UInt64> = {
-        func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
-        let first = number("STORE_SEED") ?? 1
-        return first..<first + (number("STORE_SEEDS") ?? 20)
-    }()
-
     @Test func answersAreThoseOfOracle() async throws {
-        for seed in Self.seeds {
+        try await StoreHistory.check {
             let bench = try await PostgreSQLStoreBench()
-            let subject = StoreHistory.Subject(
+            return StoreHistory.Subject(
                 store: bench.store, passTime: { try await bench.jump($0) }, notice: { try await bench.notice() },
                 crash: { worker in
                     try await bench.endProcess(of: worker)
@@ -27,11 +19,6 @@ struct PostgreSQLHistoryTests {
                     try await bench.run("UPDATE reachable_workers SET heartbeat = -1000000000000")
                     try await bench.notice()
                 }, hasOwnNumbers: true)
-            var history = StoreHistory(seed: seed, subject)
-            guard let flaw = try await history.run(150) else { continue }
-            Issue.record(
-                "STORE_SEED=\(seed): \(flaw)\nafter \(history.calls.count) calls:\n\(history.calls.joined(separator: "\n"))")
-            return
         }
     }
 }

@@ -1,7 +1,9 @@
 import FoundationEssentials
+import Glibc
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import Testing
 
 /// A random history of calls to a store and to the oracle; it stops at the first difference.
 struct StoreHistory {
@@ -27,19 +29,28 @@ struct StoreHistory {
     private var pushed: [NewJob] = []
     private(set) var calls: [String] = []
 
-    init(seed: UInt64) {
-        let clock = ManualClock()
-        let store = MemoryStore(clock: clock, date: { Self.date })
-        let subject = Subject(
-            store: store, passTime: { clock.advance(by: $0) }, notice: { _ = try await store.count(queue: "none") },
-            crash: { store.crash($0) }, reboot: { store.reboot() })
-        self.init(seed: seed, subject)
-    }
-
     init(seed: UInt64, _ subject: Subject) {
         generator = SeededGenerator(seed: seed)
         self.subject = subject
         oracle.mayTellEarly = subject.hasOwnNumbers
+    }
+
+    /// STORE_SEEDS is the number of histories, STORE_SEED the first one.
+    private static let seeds: Range<UInt64> = {
+        func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
+        let first = number("STORE_SEED") ?? 1
+        return first..<first + (number("STORE_SEEDS") ?? 20)
+    }()
+
+    /// Compares histories, each on a store of its own, and records the first difference.
+    static func check(_ makeSubject: () async throws -> Subject) async throws {
+        for seed in seeds {
+            var history = StoreHistory(seed: seed, try await makeSubject())
+            guard let flaw = try await history.run(150) else { continue }
+            Issue.record(
+                "STORE_SEED=\(seed): \(flaw)\nafter \(history.calls.count) calls:\n\(history.calls.joined(separator: "\n"))")
+            return
+        }
     }
 
     /// Makes random calls; returns the first difference.
