@@ -9,7 +9,7 @@ let libraryPackage = String((directories.dropLast().last ?? "").lowercased().map
 let package = Package(
     name: "swift-reachability-benchmarks",
     dependencies: [
-        .package(name: "swift-reachability", path: "..", traits: ["SQLite"]),
+        .package(name: "swift-reachability", path: "..", traits: ["PostgreSQL", "SQLite"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),

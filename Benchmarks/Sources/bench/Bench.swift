@@ -9,10 +9,10 @@ import Glibc
 struct Bench: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Measures the library beside its peers, in its own namespaces: all but `crowd`, `timers`, `jobs`, `herd` need root.",
+            "Measures the library beside its peers; `latency`, `flood`, `actions` and parts of `jobs` and `herd` need root.",
         subcommands: [
             LatencyCommand.self, FloodCommand.self, ActionsCommand.self, CrowdCommand.self, TimersCommand.self, HerdCommand.self,
-            JobsCommand.self, JobsWorkerCommand.self,
+            JobsCommand.self, JobsWorkerCommand.self, PostgreSQLCommand.self,
         ])
 }
 

@@ -1,10 +1,12 @@
 import CBench
-import CJobsFloor
 import ReachableJobs
 
 /// The claim of one job among many that may not run.
-struct JobsClaims {
-    let path: String
+struct JobsClaims<Store: JobStore> {
+    /// Makes an empty store with a name.
+    let store: (String) async throws -> Store
+    /// Executes SQL in a store, and lets the store write all that it has put off.
+    let execute: (Store, String) throws -> Void
     /// The number of the others.
     let jobs: Int
     let rounds: Int
@@ -12,18 +14,18 @@ struct JobsClaims {
     func measure() async throws {
         print(row(["claim of one job", "µs", "× empty", "goal", ""]))
         print("|---|---|---|---|---|")
-        var (following, waiting, elsewhere) = (JobsDesk.job(), JobsDesk.job(), JobsDesk.job())
+        var (following, waiting, elsewhere) = (NewJob.small(), NewJob.small(), NewJob.small())
         (following.serialKey, waiting.delay, elsewhere.kind) = ("key", .seconds(100_000), "closed")
-        let empty = try await JobsDesk("\(path)/empty.db")
+        let empty = try await JobsDesk(store("empty"))
         let base = try await claims(empty)
         print(row(["from an empty store", decimal(base, 1), "1.00", "", ""]))
-        let blocked = try await JobsDesk("\(path)/blocked.db")
+        let blocked = try await JobsDesk(store("blocked"))
         try await blocked.fill(jobs, like: following)
         try await report("among \(jobs) that follow another", claims(blocked), base)
-        let delayed = try await JobsDesk("\(path)/delayed.db")
+        let delayed = try await JobsDesk(store("delayed"))
         try await delayed.fill(jobs, like: waiting)
         try await report("among \(jobs) that wait for a time", claims(delayed), base)
-        let closed = try await JobsDesk("\(path)/closed.db")
+        let closed = try await JobsDesk(store("closed"))
         try await closed.fill(jobs, like: elsewhere)
         try await report("among \(jobs) of a closed lane", claims(closed), base)
         try await measureReconnect(closed)
@@ -34,7 +36,7 @@ struct JobsClaims {
         print(row([name, decimal(value, 1), decimal(value / base), "≤ 2 × empty", value <= 2 * base ? "holds" : "MISSED"]))
     }
 
-    private func claims(_ desk: JobsDesk) async throws -> Double {
+    private func claims(_ desk: JobsDesk<Store>) async throws -> Double {
         try await desk.beat()
         try await desk.push(1)
         var times: [Double] = []
@@ -43,18 +45,17 @@ struct JobsClaims {
     }
 
     /// All jobs failed because of the network; then it is back.
-    private func measureReconnect(_ desk: JobsDesk) async throws {
+    private func measureReconnect(_ desk: JobsDesk<Store>) async throws {
         try await desk.beat()
         let now = try await desk.claim(0).now.nanoseconds
         let (since, until) = (now, now + 100_000_000_000)
         let sql = """
             INSERT INTO reachable_outages (lane, number, node, first, last, last_until)
             SELECT id, 1, 'node', \(since), \(since), \(until) FROM reachable_lanes WHERE kind = 'closed';
-            UPDATE reachable_jobs SET outage = 1, due = \(until), soft_until = \(until), soft_since = \(since), soft_network = 1,
+            UPDATE reachable_jobs SET outage = 1, due = \(until), soft_until = \(until), soft_since = \(since), soft_network = true,
             soft_outage = 1 WHERE kind = 'closed';
-            PRAGMA wal_checkpoint(TRUNCATE);
             """
-        guard floor_execute(desk.store.path, sql) == 0 else { throw BenchError("the jobs could not be delayed") }
+        try execute(desk.store, sql)
         try await desk.beat()
         guard try await desk.claimClosed(16, edge: nil).jobs.isEmpty else { throw BenchError("a delayed job was claimed") }
         let edge = try await desk.claim(0).now

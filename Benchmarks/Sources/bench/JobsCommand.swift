@@ -1,8 +1,10 @@
 import ArgumentParser
 import CBench
+import CJobsFloor
 import Dispatch
 import FoundationEssentials
 import Glibc
+import ReachableJobs
 import Synchronization
 
 /// The command `bench jobs`.
@@ -63,9 +65,25 @@ struct JobsCommand: ParsableCommand {
         for part in parts {
             switch part {
             case .floor: try blocking { try await JobsFloor(path: path, rounds: rounds, pushes: pushes).measure() }
-            case .claims: try blocking { try await JobsClaims(path: path, jobs: jobs, rounds: rounds).measure() }
+            case .claims:
+                try blocking {
+                    try await JobsClaims(
+                        store: { name in try SQLiteStore(path: "\(path)/\(name).db") },
+                        execute: { store, sql in
+                            guard floor_execute(store.path, sql + "PRAGMA wal_checkpoint(TRUNCATE);") == 0 else {
+                                throw BenchError("SQLite has not executed \(sql)")
+                            }
+                        },
+                        jobs: jobs, rounds: rounds
+                    ).measure()
+                }
             case .peers: try blocking { try await JobsPeers(path: path, rounds: rounds, runs: runs).measure() }
-            case .processes: try JobsProcesses(path: path, rounds: rounds, idle: idle).measure()
+            case .processes:
+                let database = "\(path)/shared.db"
+                try JobsProcesses(
+                    store: SQLiteStore(path: database), place: database, rounds: rounds, idle: idle, wakeUps: idle / 10 + 1,
+                    are: "its heartbeats"
+                ).measure()
             case .cable:
                 switch cable {
                 case .success(let cable): try cable.measure(path)

@@ -2,16 +2,21 @@ import CBench
 import FoundationEssentials
 import ReachableJobs
 
+extension NewJob {
+    /// A job of a hundred bytes.
+    static func small() -> NewJob { NewJob(queue: "queue", kind: "kind", payload: Data(count: 100)) }
+}
+
 /// A store with a worker, which knows the lanes.
-final class JobsDesk {
-    let store: SQLiteStore
+final class JobsDesk<Store: JobStore> {
+    let store: Store
     let worker: WorkerID
     private var lanes: [Lane] = []
 
-    init(_ path: String) async throws {
-        store = try SQLiteStore(path: path)
+    init(_ store: Store) async throws {
+        self.store = store
         worker = try await store.register(queue: "queue", node: "node")
-        let first = try await store.push([JobsDesk.job()], limit: nil)[0]
+        let first = try await store.push([.small()], limit: nil)[0]
         _ = try await store.cancel([first.id])
         try await learn()
     }
@@ -40,13 +45,11 @@ final class JobsDesk {
         lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
     }
 
-    static func job() -> NewJob { NewJob(queue: "queue", kind: "kind", payload: Data(count: 100)) }
-
     /// Extends the lease, outside of what is measured.
     func beat() async throws { _ = try await store.extend(worker) }
 
     func push(_ count: Int) async throws {
-        _ = try await store.push((0..<count).map { _ in JobsDesk.job() }, limit: nil)
+        _ = try await store.push((0..<count).map { _ in .small() }, limit: nil)
     }
 
     func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: lanes.filter { $0.kind == "kind" }, edge: nil) }

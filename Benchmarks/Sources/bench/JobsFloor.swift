@@ -39,9 +39,10 @@ struct JobsFloor {
     }
 
     private func measurePairs() async throws {
-        let (ours, theirs) = (try await JobsDesk("\(path)/ours.db"), try await JobsDesk("\(path)/floor.db"))
+        let ours = try await JobsDesk(SQLiteStore(path: "\(path)/ours.db"))
+        let theirs = try await JobsDesk(SQLiteStore(path: "\(path)/floor.db"))
         // With the same history, for the tasks elsewhere.
-        let others = try await JobsDesk("\(path)/elsewhere.db")
+        let others = try await JobsDesk(SQLiteStore(path: "\(path)/elsewhere.db"))
         guard let floor = floor_open(theirs.store.path, theirs.worker.rawValue) else { throw BenchError("the floor did not open") }
         defer { floor_close(floor) }
         let caller = try Caller("\(path)/caller.db")
@@ -122,6 +123,6 @@ private struct Caller {
     }
 
     func push() throws {
-        _ = try database.write { db in try store.push([JobsDesk.job()], in: db) }
+        _ = try database.write { db in try store.push([NewJob.small()], in: db) }
     }
 }

@@ -28,6 +28,16 @@ enum Programs {
     /// The reason for the missing job queues.
     static let jobsPeersAreMissing =
         "huey, persist-queue: not measured; python3 cannot make a virtual environment, or PyPI cannot be reached"
+    /// Python and the script of other job queues on PostgreSQL, or `nil` where `run` could not install them.
+    static var postgreSQLPeer: [String]? {
+        let directory = built("postgresql-peers")
+        let program = ["\(directory)/bin/python3", "\(directory)/postgresql.py"]
+        return program.allSatisfy { access($0, R_OK) == 0 } ? program : nil
+    }
+
+    /// The reason for the missing job queues.
+    static let postgreSQLPeersAreMissing =
+        "procrastinate, pgqueuer: not measured; python3 cannot make a virtual environment, or PyPI cannot be reached"
     /// Peers that were measured elsewhere and are not part of this benchmark.
     static let othersAreMissing =
         "Go (vishvananda/netlink), Rust (rtnetlink), pyroute2: not measured; nothing of them is installed here"

@@ -24,12 +24,14 @@ BEGIN
 END $$;
 
 -- Gives jobs to a worker. Numbers of claims follow the clock: a crash of the server must not give one again.
-CREATE OR REPLACE FUNCTION reachable_take(places bigint[], worker_ bigint, call bigint, now bigint) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION reachable_take(places bigint[], worker_ bigint, call bigint, now bigint) RETURNS void LANGUAGE plpgsql
+AS $$
+BEGIN
     UPDATE reachable_jobs j SET
         state = 1, worker = worker_, claim = greatest(j.claim + 1, now / 1000), claim_call = call, is_started = false,
         age = reachable_age(j, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL
-    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane
-$$;
+    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane;
+END $$;
 
 -- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
 --
@@ -50,7 +52,8 @@ CREATE OR REPLACE FUNCTION reachable_claim(
     hard_until bigint, last_error text, failure_reason text, created bigint, finished bigint, is_blocked boolean,
     has_unknown_outcome boolean, claim bigint, rank smallint, payload bytea)
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     w reachable_workers;
@@ -59,6 +62,7 @@ DECLARE
     more boolean := false;
     due_ bigint;
     places bigint[];
+    keyed bigint[];
     new_lanes record;
     gone_ bigint[] := '{}';
     -- The named lanes that exist, and those of them that no server's order holds.
@@ -222,7 +226,7 @@ BEGIN
 
         -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
         WHILE wanted > 0 LOOP
-            chunk := least(wanted, 1000);
+            chunk := least(4 * wanted + 100, 1000);
             SELECT array_agg(c.position ORDER BY c.rank, c.position) FILTER (WHERE c.count <= c.maximum
                        - (SELECT count(*) FROM reachable_jobs t WHERE has_limits AND t.position = ANY(picked) AND t.lane = c.lane)),
                    count(*), (array_agg(c.rank ORDER BY c.rank DESC, c.position DESC))[1],
@@ -239,15 +243,14 @@ BEGIN
                         ORDER BY u.rank, u.position LIMIT chunk) AS d
                     ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
             EXIT WHEN counted = 0;
-            places := ARRAY(
-                SELECT o.position FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0
-                AND o.outage IS NOT NULL AND o.serial_key IS NULL AND o.unique_key IS NULL FOR UPDATE SKIP LOCKED);
-            PERFORM reachable_take(places, w.number, call, moment);
+            SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
+                   array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
+                SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
+                WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
+                ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
+            IF places <> '{}' THEN PERFORM reachable_take(places, w.number, call, moment); END IF;
             picked := picked || places;
-            FOR j IN
-                SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
-                AND (o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL) ORDER BY o.rank, o.position FOR UPDATE SKIP LOCKED
-            LOOP
+            FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) ORDER BY o.rank, o.position LOOP
                 -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.
                 CONTINUE WHEN EXISTS (
                     SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number

@@ -9,7 +9,7 @@ DECLARE
     now bigint := reachable_now();
     j reachable_jobs;
 BEGIN
-    PERFORM reachable_lock_chains(ARRAY(SELECT position FROM reachable_jobs WHERE id = ANY(jobs::uuid[])));
+    PERFORM reachable_lock_chains_of(jobs::uuid[]);
     FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
         SELECT * INTO j FROM reachable_jobs WHERE id = jobs[i]::uuid FOR UPDATE;
         IF NOT FOUND THEN
@@ -37,7 +37,7 @@ DECLARE
     now bigint := reachable_now();
     j reachable_jobs;
 BEGIN
-    PERFORM reachable_lock_chains(ARRAY(SELECT position FROM reachable_jobs WHERE id = ANY(jobs::uuid[])));
+    PERFORM reachable_lock_chains_of(jobs::uuid[]);
     FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
         -- A deadline that has passed would end it at once.
         UPDATE reachable_jobs SET state = 0, rank = 2 - priority, age = 0, is_blocked = false, is_cancel_requested = false,

@@ -65,6 +65,7 @@ DECLARE
     lane_of jsonb := '{}';
     name text;
     clock bigint;
+    r record;
     j reachable_jobs;
     o reachable_jobs;
 BEGIN
@@ -78,26 +79,36 @@ BEGIN
     now := reachable_now();
     wall := reachable_wall();
     IF NOT has_keys THEN
-        FOR i IN 1 .. coalesce(cardinality(ids), 0) LOOP
-            name := concat_ws(E'\n', queues[i], kinds[i], versions[i], scopes[i], coalesce('=' || destinations[i], ''));
-            IF NOT lane_of ? name THEN
-                lane_of := lane_of || jsonb_build_object(
-                    name, reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]));
-            END IF;
-            lanes[i] := lane_of ->> name;
+        FOR r IN
+            SELECT queue, kind, version, scope, destination
+            FROM unnest(queues, kinds, versions, scopes, destinations)
+                WITH ORDINALITY AS t (queue, kind, version, scope, destination, place)
+            GROUP BY 1, 2, 3, 4, 5 ORDER BY min(place)
+        LOOP
+            lane_of := lane_of || jsonb_build_object(
+                concat_ws(E'\n', r.queue, r.kind, r.version, r.scope, coalesce('=' || r.destination, '')),
+                reachable_lane(r.queue, r.kind, r.version, r.scope, r.destination));
         END LOOP;
+        -- No subscripts: each would walk through its array.
         WITH new AS (
             INSERT INTO reachable_jobs (id, queue, kind, lane, priority, rank, outage, due, age, not_before, deadline, continues,
                                         is_repeatable, idempotency_key, trace, created, payload)
-            SELECT ids[i]::uuid, queues[i], kinds[i], lanes[i], priorities[i], 2 - priorities[i],
-                   CASE WHEN coalesce(delays[i], 0) <= 0 THEN 0 END, CASE WHEN delays[i] > 0 THEN now + delays[i] END,
-                   CASE WHEN priorities[i] = 0 AND coalesce(delays[i], 0) <= 0
-                        THEN (SELECT reachable_lane_clock(l, now) FROM reachable_lanes l WHERE l.id = lanes[i]) ELSE 0 END,
-                   now + delays[i], now + limits[i], continues_[i], repeatable[i], idempotency_keys[i], traces[i], wall, payloads[i]
-            FROM generate_subscripts(ids, 1) AS i ORDER BY i
+            SELECT t.id, queue, kind, lane, priority, 2 - priority,
+                   CASE WHEN coalesce(delay, 0) <= 0 THEN 0 END, CASE WHEN delay > 0 THEN now + delay END,
+                   CASE WHEN priority = 0 AND coalesce(delay, 0) <= 0
+                        THEN (SELECT reachable_lane_clock(l, now) FROM reachable_lanes l WHERE l.id = lane) ELSE 0 END,
+                   now + delay, now + time_limit, continues, is_repeatable, idempotency_key, trace, wall, payload
+            FROM unnest(ids::uuid[], queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
+                        continues_, repeatable, idempotency_keys, traces) WITH ORDINALITY AS t (
+                        id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
+                        continues, is_repeatable, idempotency_key, trace, place),
+                concat_ws(E'\n', queue, kind, version, scope, coalesce('=' || destination, '')) AS lane_name,
+                CAST(lane_of ->> lane_name AS bigint) AS lane
+            ORDER BY place
             ON CONFLICT (id) DO NOTHING RETURNING id)
-        SELECT array_agg(CASE WHEN new.id IS NULL THEN 'kept' ELSE 'added' END ORDER BY i) INTO outcomes
-        FROM generate_subscripts(ids, 1) AS i LEFT JOIN new ON new.id = ids[i]::uuid;
+        SELECT array_agg(CASE WHEN new.id IS NULL THEN 'kept' ELSE 'added' END ORDER BY t.place) INTO outcomes
+        -- A full join: each identity would be compared with each otherwise.
+        FROM unnest(ids::uuid[]) WITH ORDINALITY AS t (id, place) FULL JOIN new ON new.id = t.id;
         added := ARRAY(SELECT DISTINCT unnest(queues));
     ELSE
         outcomes := '{}';
@@ -129,11 +140,11 @@ BEGIN
                     lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
                     -- Its age counts on the clock of its lane: leave the old one's. A claim finds out whether it is blocked.
                     SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = o.lane;
-                    UPDATE reachable_jobs r SET
-                        age = reachable_age(r, NULL, clock), outage = NULL, due = NULL, undecodable = NULL, is_blocked = false,
+                    UPDATE reachable_jobs u SET
+                        age = reachable_age(u, NULL, clock), outage = NULL, due = NULL, undecodable = NULL, is_blocked = false,
                         lane = lanes[i], payload = payloads[i], not_before = now + delays[i], deadline = now + limits[i],
                         idempotency_key = coalesce(idempotency_keys[i], ids[i]), trace = traces[i]
-                    WHERE r.position = o.position;
+                    WHERE u.position = o.position;
                     PERFORM reachable_schedule(ARRAY[o.position], now);
                     ids[i] := o.id::text;
                     outcomes[i] := 'replaced';
@@ -174,7 +185,7 @@ BEGIN
         END LOOP;
     END IF;
     IF cardinality(added) > 0 OR 'replaced' = ANY(outcomes) THEN PERFORM reachable_wake(); END IF;
-    RETURN QUERY SELECT lower(replace(ids[i], '-', '')), outcomes[i] FROM generate_subscripts(ids, 1) AS i ORDER BY i;
+    RETURN QUERY SELECT lower(replace(t.id, '-', '')), t.result FROM unnest(ids, outcomes) AS t (id, result);
 END $$;
 
 -- Adds one job, from any client and in its own transaction: the job is there if the transaction commits, and only then.

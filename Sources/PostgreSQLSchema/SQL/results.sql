@@ -4,7 +4,8 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', f
 
 -- Records that attempts start; for each claim, whether it may.
 CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs text[], claims bigint[]) RETURNS TABLE (may_start boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
 BEGIN
@@ -12,29 +13,32 @@ BEGIN
     IF NOT EXISTS (SELECT FROM reachable_jobs WHERE id = ANY(jobs::uuid[]) AND NOT is_repeatable) THEN
         PERFORM reachable_relax();
     END IF;
+    -- `coalesce` keeps the planner from the index of running jobs, and the full join from comparing each job with each.
     RETURN QUERY
         WITH begun AS (
             UPDATE reachable_jobs j SET started = j.started + CASE WHEN j.is_started THEN 0 ELSE 1 END, is_started = true
             FROM unnest(jobs::uuid[], claims) AS t (job, claim)
-            WHERE j.id = t.job AND j.state = 1 AND j.worker = w.number AND j.claim = t.claim AND NOT j.is_cancel_requested
+            WHERE j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
+            AND NOT j.is_cancel_requested
             RETURNING j.id, j.claim)
         SELECT begun.id IS NOT NULL FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
-        LEFT JOIN begun ON begun.id = t.job AND begun.claim = t.claim ORDER BY t.place;
+        FULL JOIN begun ON begun.id = t.job AND begun.claim = t.claim ORDER BY t.place;
 END $$;
 
 -- Makes claimed jobs available again, uncharged: recorded, cancelled or refused.
 CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs text[], claims bigint[], is_repeat boolean DEFAULT false)
 RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
     now bigint := reachable_now();
     place bigint;
 BEGIN
-    PERFORM reachable_lock_chains(ARRAY(SELECT position FROM reachable_jobs WHERE id = ANY(jobs::uuid[])));
+    PERFORM reachable_lock_chains_of(jobs::uuid[]);
     FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
         SELECT position INTO place FROM reachable_jobs
-        WHERE id = jobs[i]::uuid AND state = 1 AND worker = w.number AND claim = claims[i] FOR UPDATE;
+        WHERE id = jobs[i]::uuid AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
         IF NOT FOUND THEN
             outcome := coalesce((SELECT CASE WHEN state = 4 THEN 'cancelled' ELSE 'recorded' END FROM reachable_jobs
                 WHERE is_repeat AND id = jobs[i]::uuid AND state <> 1 AND claim = claims[i] AND finisher = w.number), 'refused');
@@ -120,7 +124,8 @@ CREATE OR REPLACE FUNCTION reachable_finish(
     are_network boolean[], hards bigint[], holds bigint[], starteds bigint[], chargeds bigint[], network_failures_ bigint[],
     failure_indexes bigint[], errors text[], is_repeat boolean
 ) RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
     now bigint := reachable_now();
@@ -135,23 +140,25 @@ DECLARE
     j reachable_jobs;
 BEGIN
     IF w.number IS NULL THEN RETURN QUERY SELECT unnest(outcomes); RETURN; END IF;
-    PERFORM reachable_lock_chains(ARRAY(SELECT position FROM reachable_jobs WHERE id = ANY(ids)));
+    PERFORM reachable_lock_chains_of(ids);
     IF has_delays THEN
         PERFORM reachable_lock_outages(ARRAY(SELECT lane FROM reachable_jobs WHERE id = ANY(ids)));
     END IF;
     -- The ends, all at once. The first result of a claim counts.
     FOR r IN
         WITH given AS (
-            SELECT i, ids[i] AS id, claims[i] AS claim, row_number() OVER (PARTITION BY ids[i], claims[i] ORDER BY i) AS turn,
-                   CASE results[i] WHEN 'succeeded' THEN 3 WHEN 'failed' THEN 2 WHEN 'cancelled' THEN 4 END AS state
-            FROM generate_subscripts(jobs, 1) AS i)
+            SELECT DISTINCT ON (id, claim) *,
+                   CASE result WHEN 'succeeded' THEN 3 WHEN 'failed' THEN 2 WHEN 'cancelled' THEN 4 END AS state
+            FROM unnest(ids, claims, results, reasons, starteds, chargeds, network_failures_, failure_indexes, errors)
+                WITH ORDINALITY AS t (id, claim, result, reason, started, charged, network_failures, failure_index, error, i)
+            ORDER BY id, claim, i)
         UPDATE reachable_jobs u SET state = g.state, worker = NULL, finisher = w.number, is_started = false,
-            is_cancel_requested = false, started = starteds[i], charged = chargeds[i], network_failures = network_failures_[i],
-            failure_index = failure_indexes[i], last_error = coalesce(errors[i], u.last_error), failure_reason = reasons[i],
+            is_cancel_requested = false, started = g.started, charged = g.charged, network_failures = g.network_failures,
+            failure_index = g.failure_index, last_error = coalesce(g.error, u.last_error), failure_reason = g.reason,
             soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL,
             ended = now, finished = wall
         FROM given g
-        WHERE u.id = g.id AND u.state = 1 AND u.worker = w.number AND u.claim = g.claim AND g.state IS NOT NULL AND g.turn = 1
+        WHERE u.id = g.id AND u.state = 1 AND coalesce(u.worker, 0) = w.number AND u.claim = g.claim AND g.state IS NOT NULL
         RETURNING g.i, u.lane, u.position, u.serial_key IS NOT NULL OR u.unique_key IS NOT NULL AS has_key
     LOOP
         outcomes[r.i] := 'recorded';
@@ -160,7 +167,8 @@ BEGIN
     END LOOP;
     FOR i IN 1 .. cardinality(jobs) LOOP
         CONTINUE WHEN results[i] NOT IN ('again', 'undecodable');
-        SELECT * INTO j FROM reachable_jobs WHERE id = ids[i] AND state = 1 AND worker = w.number AND claim = claims[i] FOR UPDATE;
+        SELECT * INTO j FROM reachable_jobs
+        WHERE id = ids[i] AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
         CONTINUE WHEN NOT FOUND;
         UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL
         WHERE position = j.position;

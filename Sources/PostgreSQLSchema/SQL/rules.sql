@@ -1,4 +1,6 @@
 -- The rules that several calls share: clocks, delays, chains of keys, and the ends of claims.
+--
+-- What each call needs is in PL/pgSQL: it keeps the plans of its statements, and SQL functions make them with each call.
 
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
 
@@ -13,19 +15,22 @@ CREATE OR REPLACE FUNCTION reachable_server_start() RETURNS bigint LANGUAGE sql 
 $$;
 
 -- The store's time.
-CREATE OR REPLACE FUNCTION reachable_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT instant + greatest(0, reachable_wall() - wall) FROM reachable_clock
-$$;
+CREATE OR REPLACE FUNCTION reachable_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (SELECT instant + greatest(0, reachable_wall() - wall) FROM reachable_clock);
+END $$;
 
 -- The time before which a worker's last heartbeat means that its lease of 30 s has ended.
-CREATE OR REPLACE FUNCTION reachable_lease_end() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-    SELECT CASE
-        WHEN server_start <> reachable_server_start() THEN -1
-        -- Within one lease of the server's own start none has ended.
-        WHEN lease + step - server_started <= 30000000000 AND server_started > 0 THEN -1
-        ELSE lease + step - 30000000000 END
-    FROM reachable_clock, LATERAL (SELECT least(greatest(0, reachable_wall() - wall), 15000000000) AS step) AS s
-$$;
+CREATE OR REPLACE FUNCTION reachable_lease_end() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (
+        SELECT CASE
+            WHEN server_start <> reachable_server_start() THEN -1
+            -- Within one lease of the server's own start none has ended.
+            WHEN lease + step - server_started <= 30000000000 AND server_started > 0 THEN -1
+            ELSE lease + step - 30000000000 END
+        FROM reachable_clock, LATERAL (SELECT least(greatest(0, reachable_wall() - wall), 15000000000) AS step) AS s);
+END $$;
 
 -- Moves the clocks on. Each heartbeat calls it.
 CREATE OR REPLACE FUNCTION reachable_tick() RETURNS void LANGUAGE plpgsql AS $$
@@ -40,9 +45,10 @@ BEGIN
 END $$;
 
 -- The commit of this transaction need not be on the disk: if the server crashes, the change is lost, and is made again.
-CREATE OR REPLACE FUNCTION reachable_relax() RETURNS void LANGUAGE sql AS $$
-    SELECT set_config('synchronous_commit', 'off', true)
-$$;
+CREATE OR REPLACE FUNCTION reachable_relax() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+END $$;
 
 -- Tells workers that there may be work, at most once for each transaction.
 CREATE OR REPLACE FUNCTION reachable_wake() RETURNS void LANGUAGE sql AS $$
@@ -87,12 +93,13 @@ CREATE OR REPLACE FUNCTION reachable_lane_clock(l reachable_lanes, now bigint) R
 $$;
 
 -- Places jobs in the index that their state and delays call for.
-CREATE OR REPLACE FUNCTION reachable_schedule(places bigint[], now bigint) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION reachable_schedule(places bigint[], now bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE reachable_jobs j SET
         outage = reachable_outage(j, now), due = reachable_due(j, now),
         age = reachable_age(j, reachable_outage(j, now), reachable_lane_clock(l, now))
-    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane
-$$;
+    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane;
+END $$;
 
 -- Ends a job that waits, or one that failed and holds back others.
 CREATE OR REPLACE FUNCTION reachable_end(place bigint, state_ integer, reason text, now bigint) RETURNS void LANGUAGE sql AS $$
@@ -131,6 +138,15 @@ BEGIN
         SELECT DISTINCT unnest(reachable_chain_locks(queue, kind, serial_key, unique_key)) AS number
         FROM reachable_jobs
         WHERE position = ANY(places) AND (serial_key IS NOT NULL OR unique_key IS NOT NULL) ORDER BY 1) AS numbers;
+END $$;
+
+-- Locks the chains of jobs by their identities.
+CREATE OR REPLACE FUNCTION reachable_lock_chains_of(jobs uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    places bigint[] := ARRAY(
+        SELECT position FROM reachable_jobs WHERE id = ANY(jobs) AND (serial_key IS NOT NULL OR unique_key IS NOT NULL));
+BEGIN
+    IF places <> '{}' THEN PERFORM reachable_lock_chains(places); END IF;
 END $$;
 
 -- True if an available job has to wait for another one with its keys: an earlier one, or any that runs, for a retried job may come
@@ -239,10 +255,11 @@ END $$;
 -- Removes the workers whose lease has ended. Another call does so at the same time with those that it has locked.
 CREATE OR REPLACE FUNCTION reachable_sweep(own bigint, now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    lease_end bigint := reachable_lease_end();
     w reachable_workers;
 BEGIN
     FOR w IN
-        SELECT * FROM reachable_workers WHERE heartbeat <= reachable_lease_end() AND number <> own
+        SELECT * FROM reachable_workers WHERE heartbeat <= lease_end AND number <> own
         ORDER BY number FOR UPDATE SKIP LOCKED
     LOOP
         PERFORM reachable_remove(w, false, false, now);
@@ -250,6 +267,11 @@ BEGIN
 END $$;
 
 -- Returns a worker if its lease is valid; it is not removed before the transaction ends.
-CREATE OR REPLACE FUNCTION reachable_valid_worker(number_ bigint) RETURNS reachable_workers LANGUAGE sql VOLATILE AS $$
-    SELECT * FROM reachable_workers WHERE number = number_ AND heartbeat > reachable_lease_end() FOR KEY SHARE
-$$;
+CREATE OR REPLACE FUNCTION reachable_valid_worker(number_ bigint) RETURNS reachable_workers LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    lease_end bigint := reachable_lease_end();
+    w reachable_workers;
+BEGIN
+    SELECT * INTO w FROM reachable_workers WHERE number = number_ AND heartbeat > lease_end FOR KEY SHARE;
+    RETURN w;
+END $$;

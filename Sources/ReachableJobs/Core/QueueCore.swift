@@ -103,8 +103,10 @@ struct QueueCore: Sendable {
 
     /// The most claimed jobs.
     private let window: Int
-    /// The most claimed jobs that wait on the bus.
+    /// The most claimed jobs that wait on the bus, as long as it does not start all of them at once.
     private let readAhead: Int
+    /// The most claimed jobs that wait on the bus at present.
+    private(set) var ahead: Int
     /// True if the caller ends the worker when it is idle: see ``isIdle``.
     var endsWhenIdle = false
     private var kinds: [String: Kind] = [:]
@@ -148,7 +150,7 @@ struct QueueCore: Sendable {
     private(set) var offset: Int64?
 
     init(window: Int = 1000, readAhead: Int = 64) {
-        (self.window, self.readAhead) = (max(1, window), max(1, readAhead))
+        (self.window, self.readAhead, ahead) = (max(1, window), max(1, readAhead), max(1, readAhead))
     }
 
     mutating func register(_ kind: Kind, name: String) { kinds[name] = kind }
@@ -212,7 +214,7 @@ struct QueueCore: Sendable {
         if job.phase == .waiting { waitingCount -= 1 }
         if phase == .waiting { waitingCount += 1 }
         held[ticket.id]?.phase = phase
-        if job.phase == .waiting, waitingCount * 2 <= readAhead, hasMore { wantsClaim = true }
+        if job.phase == .waiting, waitingCount * 2 <= ahead, hasMore { wantsClaim = true }
     }
 
     private mutating func remove(_ ticket: JobTicket) {
@@ -372,7 +374,7 @@ struct QueueCore: Sendable {
 
     /// Returns the request for jobs; `nil` if none may be claimed.
     private func claimRequest(_ worker: WorkerID) -> ClaimRequest? {
-        let limit = isReserved ? 0 : min(window - held.count, readAhead - waitingCount)
+        let limit = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
         var counts: [String: Int] = [:]
         for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
         var request = ClaimRequest(worker: worker, limit: max(0, limit), lanes: [], lastKnownLane: lastKnownLane)
@@ -460,9 +462,20 @@ struct QueueCore: Sendable {
         mayHaveNewLanes = false
         nextDue = localTime(claims.nextDue)
         hasMore = claims.hasMore
+        lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
         for claimed in claims.jobs { take(claimed, at: claims.now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
+    }
+
+    /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own. Jobs that wait here are kept
+    /// from other workers: when many do, it claims as few as at first.
+    private mutating func lookAhead(isFull: Bool) {
+        if !isFull || waitingCount * 2 > readAhead {
+            ahead = readAhead
+        } else if waitingCount == 0 {
+            ahead = min(ahead * 2, readAhead * 4, window)
+        }
     }
 
     /// Forgets lanes that the store has deleted, and the kinds and scopes that no lane has any more.
@@ -518,7 +531,7 @@ struct QueueCore: Sendable {
             if job.phase == .lonely { outlook.lonely.insert(job.claimed.job.id) }
         }
         outlook.alone = held.values.first { Crashes.runsAlone($0.claimed.job.counters) }?.claimed.job.id
-        outlook.isFull = held.count >= window || waitingCount >= readAhead
+        outlook.isFull = held.count >= window || waitingCount >= ahead
         outlook.edges = edges.compactMapValues(storeTime)
         return outlook
     }
