@@ -1,15 +1,17 @@
-#if SQLite
+#if SQLite || PostgreSQL
 import Glibc
 import Reachability
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 
-/// A worker on a SQLite store, for tests that stop and kill it: `jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]`.
+/// A worker for tests that stop and kill it: `jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]`.
+///
+/// The store is a path of SQLite, or a connection string of PostgreSQL.
 ///
 /// The effect of a job is a line with its name, appended to a file. The worker prints a line for each effect, and `refused` for
 /// each result that came too late. With `hold`, an attempt prints that it begins and waits for a byte of standard input. With
-/// `ahead`, the clock of its leases is ahead of that of other processes.
+/// `ahead`, the clock of its leases in SQLite is ahead of that of other processes.
 @main struct JobsProbe {
     private struct Effect: JobParameters {
         static let jobName = "effect"
@@ -33,8 +35,7 @@ import ReachableRetry
         guard effects >= 0 else { throw Failure(errno: errno) }
         let monitor = ReachabilityMonitor(SimulatedNetwork.online())
         let running = Task { try await monitor.run() }
-        let store = try SQLiteStore(path: arguments[1], machine: machine(ahead: ahead))
-        let queue = JobQueue(store, bus: RetryBus(monitor))
+        let queue = JobQueue(try store(arguments[1], ahead: ahead), bus: RetryBus(monitor))
         queue.registerJob(parameters: Effect.self, policy: .default.giveUpAfter(maxAttempts: nil)) { effect, _ in
             if holds {
                 try append("begins \(effect.name)", to: STDOUT_FILENO)
@@ -52,10 +53,19 @@ import ReachableRetry
         running.cancel()
     }
 
-    private static func machine(ahead: Int64) -> SQLiteMachine {
-        var machine = SQLiteMachine.kernel
-        machine.monotonic = { SQLiteMachine.kernel.monotonic() + ahead * 1_000_000_000 }
-        return machine
+    private static func store(_ place: String, ahead: Int64) throws -> any JobStore {
+        #if SQLite
+        if place.hasPrefix("/") {
+            var machine = SQLiteMachine.kernel
+            machine.monotonic = { SQLiteMachine.kernel.monotonic() + ahead * 1_000_000_000 }
+            return try SQLiteStore(path: place, machine: machine)
+        }
+        #endif
+        #if PostgreSQL
+        return PostgreSQLStore(place)
+        #else
+        throw Failure(errno: EINVAL)
+        #endif
     }
 
     /// Appends a line: one write(2) with O_APPEND, whenever the process dies.
@@ -77,8 +87,8 @@ import ReachableRetry
     }
 }
 #else
-/// Without the package's trait `SQLite` there is no store to work on.
+/// Without the package's traits `SQLite` and `PostgreSQL` there is no store to work on.
 @main struct JobsProbe {
-    static func main() { print("jobs-probe needs the trait SQLite") }
+    static func main() { print("jobs-probe needs the trait SQLite or PostgreSQL") }
 }
 #endif

@@ -1,4 +1,4 @@
-#if SQLite
+#if SQLite || PostgreSQL
 import Foundation
 
 /// A worker in a process of its own, which a test stops and kills; see `JobsProbe`.
@@ -12,7 +12,7 @@ final class ProbeWorker: Sendable {
     /// Starts a worker.
     ///
     /// - Parameters:
-    ///   - store: The path of the database.
+    ///   - store: The path of the database, or the connection string.
     ///   - effects: The path of the file that takes the effects.
     ///   - options: `hold`: attempts wait for ``go()`` before their effect. `ahead=SECONDS`: the clock of its leases.
     ///   - shared: A pipe for the lines of several workers.

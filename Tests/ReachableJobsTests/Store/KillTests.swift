@@ -1,4 +1,4 @@
-#if SQLite
+#if SQLite || PostgreSQL
 import Foundation
 import ReachabilityTesting
 import ReachableJobs
@@ -6,22 +6,40 @@ import Testing
 
 /// Workers that are killed at any moment, with effects recorded outside of the store.
 @Suite(.timeLimit(.minutes(120)))
-struct SQLiteKillTests {
+struct KillTests {
     /// The number of kills of each test; `JOBS_KILLS` sets another one, for longer runs.
     private static let kills = ProcessInfo.processInfo.environment["JOBS_KILLS"].flatMap(Int.init) ?? 20
 
     /// With two workers, the one that goes on must not take a job of the other before its end, nor leave one behind.
-    @Test(arguments: [1, 2]) func killedWorkersLoseNothingAndRepeatOnlyWhatTheyHadNotWritten(workers: Int) async throws {
+    #if SQLite
+    @Test(arguments: [1, 2]) func workersKilledOnSQLiteLoseNothingAndRepeatOnlyWhatTheyHadNotWritten(workers: Int) async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
+        try await kill(workers, on: try SQLiteStore(path: path), at: path)
+    }
+    #endif
+
+    #if PostgreSQL
+    @Test(.enabled(if: hasPostgreSQL, "run it with Scripts/postgresql"), arguments: [1, 2])
+    func workersKilledOnPostgreSQLLoseNothingAndRepeatOnlyWhatTheyHadNotWritten(workers: Int) async throws {
+        // With the server's own clock.
+        let bench = try await PostgreSQLStoreBench(install: false)
+        let store = PostgreSQLStore(bench.conninfo)
+        try await store.install()
+        try await kill(workers, on: store, at: bench.conninfo)
+    }
+    #endif
+
+    private func kill(_ workers: Int, on store: some JobStore, at place: String) async throws {
         let seed = UInt64.random(in: 0 ... .max)
         // Reads block.
         try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
             var generator = SeededGenerator(seed: seed)
             let directory = try TemporaryDirectory()
-            let (path, effects) = (directory.path + "/jobs.db", directory.path + "/effects")
-            let store = try SQLiteStore(path: path)
+            let effects = directory.path + "/effects"
             let output = Pipe()
             var running: [ProbeWorker] = []
-            for _ in 0..<workers { running.append(try ProbeWorker(path, effects, output: output)) }
+            for _ in 0..<workers { running.append(try ProbeWorker(place, effects, output: output)) }
             var (pushed, read) = (0, 0)
             for _ in 0..<Self.kills {
                 let new = (0..<20).map { Self.job(pushed + $0) }
@@ -33,7 +51,7 @@ struct SQLiteKillTests {
                 read += lines
                 let killed = Int.random(in: 0..<workers, using: &generator)
                 running[killed].kill()
-                running[killed] = try ProbeWorker(path, effects, output: output)
+                running[killed] = try ProbeWorker(place, effects, output: output)
             }
             // Otherwise a full pipe would stop the workers.
             let rest = Task(executorPreference: ThreadPerJobExecutor()) { [worker = running[0]] in
@@ -44,7 +62,7 @@ struct SQLiteKillTests {
             for worker in running { worker.kill() }
             try output.fileHandleForWriting.close()
             await rest.value
-            try check(try await store.find(JobFilter()), pushed, effects, "\(workers) workers, seed \(seed)")
+            try check(try await store.find(JobFilter()), pushed, effects, "\(type(of: store)), \(workers) workers, seed \(seed)")
         }
     }
 
