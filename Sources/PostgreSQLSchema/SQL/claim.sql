@@ -63,6 +63,7 @@ DECLARE
     due_ bigint;
     places bigint[];
     keyed bigint[];
+    locked bigint[];
     new_lanes record;
     gone_ bigint[] := '{}';
     -- The named lanes that exist, and those of them that no server's order holds.
@@ -264,8 +265,15 @@ BEGIN
                     picked := picked || j.position;
                 END IF;
             END LOOP;
+            locked := places || keyed;
+            IF cardinality(locked) = wanted THEN
+                -- More of these candidates may follow, if some were blocked.
+                SELECT o.rank, o.position INTO cursor_rank, cursor_position FROM reachable_jobs o
+                WHERE o.position = ANY(locked) ORDER BY o.rank DESC, o.position DESC LIMIT 1;
+            ELSIF counted < chunk THEN
+                EXIT;
+            END IF;
             wanted := least(maximum, 10000) - cardinality(picked);
-            EXIT WHEN counted < chunk;
         END LOOP;
         more := more OR EXISTS (
             SELECT FROM unnest(from_lanes, from_groups, from_edges) AS s (lane, number, edge), LATERAL (
