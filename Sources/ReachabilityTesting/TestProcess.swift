@@ -204,6 +204,8 @@ private struct ProcessStore: JobStore {
 
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await disk.explain(ids) }
 
+    func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await disk.workers(of: queue) }
+
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await disk.count(queue: queue) }
 
     func changes() -> AsyncStream<Void> { disk.changes() }

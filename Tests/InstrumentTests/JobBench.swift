@@ -161,6 +161,8 @@ final class FlakyStore: JobStore {
 
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await store.explain(ids) }
 
+    func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await store.workers(of: queue) }
+
     func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         readings.withLock { $0 += 1 }
         return try await store.count(queue: queue)

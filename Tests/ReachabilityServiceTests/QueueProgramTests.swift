@@ -87,6 +87,56 @@ struct QueueProgramTests {
         #expect(try desk.list().first?["attempts"] as? Int == 2)
     }
 
+    @Test func listNamesTheWorkers() throws {
+        let desk = try QueueDesk()
+        let fifo = "\(desk.directory)/started"
+        try #require(mkfifo(fifo, 0o600) == 0)
+        let id = try desk.add("echo up >started; exec sleep 1000")
+        let idle = try desk.run("list", "--workers")
+        #expect(idle.code == 0 && idle.output.isEmpty)
+        #expect(idle.errors == "reachability-watch: no worker runs; next: reachability-watch queue run\n")
+        #expect(try desk.run("list").lines.dropFirst() == ["    waits for a worker: none runs"])
+
+        let worker = try desk.start(["run"])
+        let pipe = try FileHandle(forReadingFrom: URL(fileURLWithPath: fifo))
+        #expect(pipe.readData(ofLength: 3) == Data("up\n".utf8))
+        let host = try String(contentsOfFile: "/proc/sys/kernel/hostname", encoding: .utf8).filter { $0 != "\n" }
+        let listed = try desk.run("list").lines
+        #expect(listed.count == 2 && listed[0].hasPrefix(id.prefix(12)))
+        #expect(listed[1].hasPrefix("worker on \(host): runs 1 command, heard from ") && listed[1].hasSuffix("s ago"))
+        let alone = try desk.run("list", "--workers").lines
+        #expect(alone.count == 1 && alone[0].hasPrefix("worker on \(host): "))
+        let objects = try desk.run("list", "--workers", "--format", "json").lines
+        #expect(objects.count == 1 && objects[0].contains(#""host":"\#(host)","process":null,"claims":1,"sinceHeartbeat":"#))
+        #expect(try desk.list().map { $0["worker"] as? String } == [host])
+        #expect(try desk.run("show", id).output.contains("worker     \(host)\n"))
+        worker.terminate()
+        worker.waitUntilExit()
+        #expect(try desk.list().map { $0["worker"] is NSNull } == [true])
+        #expect(try desk.run("list", "--workers", "--state", "all").code == 64)
+    }
+
+    @Test func theEnvironmentNamesTheStore() throws {
+        let desk = try QueueDesk()
+        let id = try desk.run(["add", "--connectivity", "ignore", "--", "true"], variable: desk.store).id
+        #expect(try desk.run("show", id).code == 2)
+        #expect(try desk.run(["run", "--drain"], variable: desk.store).code == 0)
+        // The option goes first.
+        #expect(try desk.run(["show", id, "--store", desk.store], variable: "/absent").code == 0)
+        let absent = try desk.run(["list"], variable: "/absent")
+        #expect(absent.code == 66 && absent.errors.contains("there is no queue at /absent"))
+    }
+
+    @Test(arguments: [
+        ["add", "--", "true"], ["run", "--drain"], ["list"], ["show", "0"], ["log", "0"], ["retry", "0"], ["cancel", "0"],
+        ["pause"], ["resume"], ["prune"],
+    ])
+    func aPasswordInTheEnvironmentIsRefused(words: [String]) throws {
+        let refused = try QueueDesk().run(words, variable: "postgres://ada:secret@127.0.0.1:1/db")
+        #expect(refused.code == 64 && refused.errors.contains("REACHABILITY_QUEUE_STORE has a password"))
+        #expect(refused.errors.contains("~/.pgpass") && !refused.errors.contains("secret"))
+    }
+
     @Test func hostileWordsAreEscaped() throws {
         let desk = try QueueDesk()
         let hostile = "\u{1b}]0;owned\u{7}\u{202e}"

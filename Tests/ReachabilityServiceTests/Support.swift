@@ -33,12 +33,19 @@ final class QueueDesk: Sendable {
     }
 
     /// Starts `reachability-watch queue` with a subcommand and its arguments.
-    func start(_ words: [String], in folder: String? = nil, output: Any? = nil, errors: Any? = nil) throws -> Process {
+    ///
+    /// - Parameter variable: A value of REACHABILITY_QUEUE_STORE in the place of --store.
+    func start(
+        _ words: [String], in folder: String? = nil, variable: String? = nil, output: Any? = nil, errors: Any? = nil
+    ) throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments =
-            (namespace.map { ["ip", "netns", "exec", $0] } ?? []) + [program, "queue", words[0], "--store", store]
-            + words.dropFirst()
+            (namespace.map { ["ip", "netns", "exec", $0] } ?? []) + [program, "queue", words[0]]
+            + (variable == nil ? ["--store", store] : []) + words.dropFirst()
+        if let variable {
+            process.environment = ProcessInfo.processInfo.environment.merging(["REACHABILITY_QUEUE_STORE": variable]) { $1 }
+        }
         process.currentDirectoryURL = URL(fileURLWithPath: folder ?? directory)
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output ?? FileHandle.nullDevice
@@ -51,9 +58,9 @@ final class QueueDesk: Sendable {
     func run(_ words: String...) throws -> Outcome { try run(words) }
 
     /// Runs a command to its end; blocks.
-    func run(_ words: [String]) throws -> Outcome {
+    func run(_ words: [String], variable: String? = nil) throws -> Outcome {
         let (output, errors) = (Pipe(), Pipe())
-        let process = try start(words, output: output, errors: errors)
+        let process = try start(words, variable: variable, output: output, errors: errors)
         // What the tests write fits into a pipe.
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         let messages = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

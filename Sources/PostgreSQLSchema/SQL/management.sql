@@ -192,9 +192,7 @@ DECLARE
     moment bigint := reachable_now();
 BEGIN
     RETURN QUERY
-        WITH present AS (
-            SELECT w.number, w.queue FROM reachable_workers w
-            WHERE w.heartbeat > reachable_lease_end() AND moment - w.seen < 30000000000)
+        WITH present AS (SELECT w.number, w.queue FROM reachable_present(moment) w)
         SELECT v.id, v.position, v.queue, v.kind, v.version, v.scope, v.destination, v.priority, v.not_before, v.deadline,
                v.unique_key, v.serial_key, v.continues, v.is_repeatable, v.idempotency_key, v.trace, v.state,
                v.is_cancel_requested, v.started, v.charged, v.network_failures, v.failure_index, v.crashes, v.soft_until,

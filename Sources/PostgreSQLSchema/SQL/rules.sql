@@ -32,6 +32,11 @@ BEGIN
         FROM reachable_clock, LATERAL (SELECT least(greatest(0, reachable_wall() - wall), 15000000000) AS step) AS s);
 END $$;
 
+-- The workers whose lease is valid now. Within one lease of the server's start none ends, and `seen` alone tells.
+CREATE OR REPLACE FUNCTION reachable_present(moment bigint) RETURNS SETOF reachable_workers LANGUAGE sql VOLATILE AS $$
+    SELECT * FROM reachable_workers WHERE heartbeat > reachable_lease_end() AND moment - seen < 30000000000
+$$;
+
 -- Moves the clocks on. Each heartbeat calls it.
 CREATE OR REPLACE FUNCTION reachable_tick() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -52,10 +52,10 @@ CREATE TABLE IF NOT EXISTS reachable_outages (
 );
 
 -- `heartbeat` is a time of the lease clock, and `seen` the same instant on the store's clock. `process` names the machine's boot
--- and the process, so that a worker of the same machine can tell that it has ended.
+-- and the process, so that a worker of the same machine can tell that it has ended. `host` is for people.
 CREATE TABLE IF NOT EXISTS reachable_workers (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    queue text NOT NULL, node text NOT NULL, machine text NOT NULL, process text NOT NULL,
+    queue text NOT NULL, node text NOT NULL, machine text NOT NULL, process text NOT NULL, host text,
     heartbeat bigint NOT NULL, seen bigint NOT NULL
 );
 CREATE INDEX IF NOT EXISTS reachable_workers_heartbeat ON reachable_workers (heartbeat);

@@ -3,15 +3,16 @@
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
 
 -- Adds a worker; returns its number.
-CREATE OR REPLACE FUNCTION reachable_register(queue text, node text, machine text, process text) RETURNS bigint
+CREATE OR REPLACE FUNCTION reachable_register(queue text, node text, machine text, process text, host text)
+RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     own bigint;
 BEGIN
     PERFORM reachable_relax();
     PERFORM reachable_tick();
-    INSERT INTO reachable_workers (queue, node, machine, process, heartbeat, seen)
-    SELECT queue, node, machine, process, lease, instant FROM reachable_clock RETURNING number INTO own;
+    INSERT INTO reachable_workers (queue, node, machine, process, host, heartbeat, seen)
+    SELECT queue, node, machine, process, host, lease, instant FROM reachable_clock RETURNING number INTO own;
     RETURN own;
 END $$;
 
@@ -59,6 +60,15 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 
                  ORDER BY position),
            ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
     FROM reachable_workers w WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end()
+$$;
+
+-- Returns the workers of a queue, or of all for null, whose lease is valid; since: the time since the last heartbeat.
+CREATE OR REPLACE FUNCTION reachable_list_workers(queue_ text)
+RETURNS TABLE (number bigint, queue text, node text, host text, process text, claims bigint, since bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+    SELECT w.number, w.queue, w.node, w.host, w.process,
+           (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, moment - w.seen)
+    FROM reachable_now() AS moment, reachable_present(moment) AS w WHERE queue_ IS NULL OR w.queue = queue_ ORDER BY w.number
 $$;
 
 -- Removes a worker that ends in good order.

@@ -106,6 +106,9 @@ extension JobStoreConformance {
         public static let crashes = Requirement(rawValue: "crashes")
         /// After a reboot all jobs are available again, and no attempt counts as a crash.
         public static let reboots = Requirement(rawValue: "reboots")
+        /// `workers` returns those of a queue, or of all, with a valid lease, by number; each has its queue and node, the number of
+        /// its claims, and the time since its last heartbeat.
+        public static let listedWorkers = Requirement(rawValue: "listedWorkers")
 
         // MARK: Management
 
@@ -190,6 +193,7 @@ extension StoreSession {
         (.unregistering, { try await $0.checkUnregistering() }),
         (.crashes, { try await $0.checkCrashes() }),
         (.reboots, { try await $0.checkReboots() }),
+        (.listedWorkers, { try await $0.checkListedWorkers() }),
         (.cancellation, { try await $0.checkCancellation() }),
         (.cancellationRequests, { try await $0.checkCancellationRequests() }),
         (.retries, { try await $0.checkRetries() }),

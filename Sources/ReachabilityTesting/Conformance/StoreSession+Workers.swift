@@ -90,4 +90,49 @@ extension StoreSession {
         try expect(claimed.map(\.job.hasUnknownOutcome), is: [true, true, false], "`hasUnknownOutcome` after a reboot")
         try expect(claimed.map(\.job.counters.charged), is: [0, 0, 0], "the charged attempts after a reboot")
     }
+
+    func checkListedWorkers() async throws {
+        func expectWorkers(_ wanted: [WorkerID], of queue: String? = StoreSession.queue, _ when: String) async throws {
+            for (store, name) in [(store, "the store"), (candidate.peer, "its peer")] {
+                let found = try await store.workers(of: queue).map(\.id)
+                try expect(found, is: wanted, "the workers of \(queue ?? "all queues") in \(name) \(when)")
+            }
+        }
+        let otherQueue = "other\u{0}queue"
+        try await expectWorkers([], of: nil, "before the first one")
+        let (first, other) = (try await register(node: "a\u{0}b"), try await register(queue: otherQueue))
+        let second = try await register(node: "second")
+        try await expectWorkers([first, second], "that has two")
+        try await expectWorkers([other], of: otherQueue, "that has one")
+        try await expectWorkers([first, other, second], of: nil, "with three workers")
+        try await expectWorkers([], of: "absent", "that has none")
+        let found = try await store.workers(of: nil)
+        try expect(found.map(\.queue), is: [Self.queue, otherQueue, Self.queue], "`queue` of three workers")
+        try expect(found.map(\.node), is: ["a\u{0}b", "node", "second"], "`node` of three workers")
+
+        for name in ["a", "b", "c"] { try await push(name) }
+        func expectClaims(_ wanted: [Int], _ when: String) async throws {
+            try expect(try await store.workers(of: Self.queue).map(\.claims), is: wanted, "`claims` of two workers \(when)")
+        }
+        try await expectClaims([0, 0], "before a claim")
+        let claimed = try await claim(second, 2).jobs
+        try expect(claimed.count, is: 2, "the number of claimed jobs")
+        _ = try await start(claimed[0], by: second)
+        try await expectClaims([0, 2], "after the second has claimed two jobs, and started one")
+        try await store.giveBack([claimed[1].ticket], by: second)
+        try await expectClaims([0, 1], "after it has given one back")
+        try await finish(claimed[0], by: second, .succeeded)
+        try await expectClaims([0, 0], "after the end of the other one")
+
+        try await store.unregister(other)
+        try await expectWorkers([first, second], of: nil, "after the third has left")
+        try await pass(.seconds(20), second)
+        let times = try await store.workers(of: Self.queue).map(\.sinceHeartbeat)
+        try expect(
+            times.count == 2 && (Duration.seconds(20)..<StoreLease.duration).contains(times[0])
+                && (Duration.zero..<StoreLease.heartbeat).contains(times[1]),
+            "`sinceHeartbeat` of a worker that was silent for 20 s, and one that was not: \(times)")
+        try await pass(.seconds(11), second)
+        try await expectWorkers([second], "after the end of the first one's lease")
+    }
 }

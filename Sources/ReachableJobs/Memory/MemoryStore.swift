@@ -121,6 +121,11 @@ public final class MemoryStore: JobStore {
         change { $0.explain(ids) }
     }
 
+    /// Returns the workers with a valid lease, by number; all of them belong to this process.
+    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        change { $0.registeredWorkers(of: queue) }
+    }
+
     /// Returns the number of jobs per state, kind and destination.
     public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         change { $0.count(queue: queue) }

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
+internal import Glibc
 
-/// The reasons why jobs do not run.
+/// The reasons why jobs do not run, and the workers.
 extension MemoryStoreState {
     /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
     func explain(_ ids: [DurableJobID]) -> [JobStanding?] {
@@ -21,6 +22,17 @@ extension MemoryStoreState {
                 worker: stored.worker > 0 ? WorkerID(rawValue: stored.worker) : nil, isStarted: stored.isStarted, now: now,
                 boundNode: isCutOff ? history.boundNode : nil,
                 undecodableBy: stored.state == .available ? history.undecodableBy.filter { workers[$0] != nil } : [])
+        }
+    }
+
+    /// Returns the workers of a queue, or of all for `nil`, by number.
+    func registeredWorkers(of queue: String?) -> [RegisteredWorker] {
+        workers.sorted { $0.key.rawValue < $1.key.rawValue }.compactMap { id, worker in
+            let name = queues[Int(worker.queue)].name
+            guard queue == nil || queue == name else { return nil }
+            return RegisteredWorker(
+                id: id, queue: name, node: worker.node, host: NodeName.hostName, process: Int(getpid()),
+                claims: worker.claims.count, sinceHeartbeat: worker.seen.duration(to: now))
         }
     }
 

@@ -12,6 +12,8 @@ struct MemoryStoreState: Sendable {
         let node: String
         /// The end of its lease, on the clock of the leases.
         var leaseEnd: StoreInstant
+        /// The store's time of its last heartbeat.
+        var seen: StoreInstant
         /// The positions of the jobs that it has claimed.
         var claims: Set<Int64> = []
         /// The lanes that its last claim named.
@@ -108,7 +110,7 @@ struct MemoryStoreState: Sendable {
         lastWorker += 1
         let id = WorkerID(rawValue: lastWorker)
         let leaseEnd = leaseTime.advanced(by: StoreLease.duration)
-        workers[id] = Worker(queue: number(ofQueue: queue), node: node, leaseEnd: leaseEnd)
+        workers[id] = Worker(queue: number(ofQueue: queue), node: node, leaseEnd: leaseEnd, seen: now)
         nextLeaseEnd = min(nextLeaseEnd, leaseEnd)
         return id
     }
@@ -116,6 +118,7 @@ struct MemoryStoreState: Sendable {
     /// Extends a lease; `nil` if it has ended.
     mutating func extend(_ id: WorkerID) -> WorkerStatus? {
         workers[id]?.leaseEnd = leaseTime.advanced(by: StoreLease.duration)
+        workers[id]?.seen = now
         return status(of: id)
     }
 

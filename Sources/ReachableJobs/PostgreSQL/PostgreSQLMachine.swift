@@ -8,22 +8,27 @@ package struct PostgreSQLMachine: Sendable {
     package var name: String
     /// This process: its number and the time of its start, so that a number that is used again is another process.
     package var process: String
+    /// The host name, for people; `nil` if there is none.
+    package var host: String?
     /// True if a process of this machine may still run.
     package var isAlive: @Sendable (_ process: String) -> Bool
 
     /// Creates a machine.
-    package init(name: String, process: String, isAlive: @escaping @Sendable (String) -> Bool) {
-        (self.name, self.process, self.isAlive) = (name, process, isAlive)
+    package init(name: String, process: String, host: String? = nil, isAlive: @escaping @Sendable (String) -> Bool) {
+        (self.name, self.process, self.host, self.isAlive) = (name, process, host, isAlive)
     }
 
     /// This machine and process.
     package static let kernel = PostgreSQLMachine(
-        name: boot + "/" + namespace, process: "\(getpid()):\(start(of: "self") ?? "0")",
+        name: boot + "/" + namespace, process: "\(getpid()):\(start(of: "self") ?? "0")", host: NodeName.hostName,
         isAlive: { process in
             let parts = process.split(separator: ":")
             guard parts.count == 2, access("/proc/self/stat", R_OK) == 0 else { return true }
             return start(of: String(parts[0])) == String(parts[1])
         })
+
+    /// Returns the number of a process.
+    static func number(of process: String) -> Int? { process.split(separator: ":").first.flatMap { Int($0) } }
 
     private static var boot: String {
         let id = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)

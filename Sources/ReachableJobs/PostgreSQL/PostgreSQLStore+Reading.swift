@@ -49,6 +49,18 @@ extension PostgreSQLStore {
         return ids.map { standings[$0] }
     }
 
+    /// Returns the workers; see ``JobStore/workers(of:)``.
+    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        try await query("SELECT * FROM reachable_list_workers($1)", [.text(queue.map(StoredText.stored))]).rows.compactMap { row in
+            var row = row
+            guard let id = row.int(), let queue = row.text(), let node = row.text() else { return nil }
+            let (host, process) = (row.text(), row.text().flatMap(PostgreSQLMachine.number))
+            return RegisteredWorker(
+                id: WorkerID(rawValue: id), queue: queue, node: node, host: host, process: process, claims: row.count(),
+                sinceHeartbeat: .nanoseconds(row.int() ?? 0))
+        }
+    }
+
     /// Counts jobs; see ``JobStore/count(queue:)``.
     ///
     /// Reads all jobs of the queue, without making claims wait.

@@ -196,8 +196,10 @@ public final class PostgreSQLStore: JobStore {
         try await buryNeighbours()
         let values: [PostgreSQLValue] = [
             .text(StoredText.stored(queue)), .text(StoredText.stored(node)), .text(machine.name), .text(machine.process),
+            .text(machine.host.map(StoredText.stored)),
         ]
-        guard let number = try await query("SELECT reachable_register($1, $2, $3, $4)", values).int(0, 0) else { throw malformed }
+        let sql = "SELECT reachable_register($1, $2, $3, $4, $5)"
+        guard let number = try await query(sql, values).int(0, 0) else { throw malformed }
         return WorkerID(rawValue: number)
     }
 

@@ -32,6 +32,7 @@ internal import Synchronization
 /// - ``pending(_:)``
 /// - ``waitingFor(_:)``
 /// - ``counts``
+/// - ``workers``
 /// - ``cancel(_:)``
 /// - ``retry(_:)``
 /// - ``pause()``
@@ -261,6 +262,11 @@ public final class JobQueue: Sendable {
             instruments?.record(counts, at: configuration.date())
             return counts
         }
+    }
+
+    /// The workers of the queue with a valid lease, by number: those of all processes and machines.
+    public var workers: [RegisteredWorker] {
+        get async throws(JobStoreError) { try await store.workers(of: configuration.name) }
     }
 
     /// Cancels a job: at once if it waits, otherwise its worker ends the running attempt.

@@ -10,13 +10,15 @@ enum NodeName {
         let machine =
             (try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8))
             .map { $0.filter(\.isHexDigit) } ?? ""
-        return (machine.isEmpty ? hostName : machine) + "/" + namespace
+        return (machine.isEmpty ? hostName ?? "" : machine) + "/" + namespace
     }()
 
-    private static var hostName: String {
+    /// The host name, for people (gethostname(2)); `nil` if there is none.
+    static var hostName: String? {
         var buffer = [CChar](repeating: 0, count: 256)
         gethostname(&buffer, buffer.count - 1)
-        return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let name = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return name.isEmpty ? nil : name
     }
 
     /// The inode of the namespace.

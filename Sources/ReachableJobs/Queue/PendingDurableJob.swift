@@ -61,6 +61,8 @@ public struct PendingDurableJob: Sendable, Identifiable {
     public var job: DurableJob
     /// The reasons, the most decisive first; empty if the job is running or has ended.
     public var reasons: [Reason]
+    /// The worker that has claimed it, one of ``JobQueue/workers``; `nil` unless the job is running.
+    public var worker: WorkerID?
 
     /// The job's identity.
     public var id: DurableJobID { job.id }
@@ -75,7 +77,7 @@ public struct PendingDurableJob: Sendable, Identifiable {
     package let now: StoreInstant
 
     init(_ standing: JobStanding, seenBy outlook: WorkerOutlook?, on node: String? = nil) {
-        (job, now) = (standing.job, standing.now)
+        (job, worker, now) = (standing.job, standing.worker, standing.now)
         reasons = WaitReason.reasons(for: standing, seenBy: outlook, on: node).map(\.reason)
     }
 }

@@ -306,6 +306,15 @@ public final class SQLiteStore: JobStore {
         }
     }
 
+    /// Returns the workers; see ``JobStore/workers(of:)``.
+    ///
+    /// The process is known of those that this object has registered.
+    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        try await read { [machine, locks] in
+            try SQLiteTransaction($0, machine: machine, locks: locks).workers(of: queue)
+        }
+    }
+
     /// Counts jobs; see ``JobStore/count(queue:)``.
     ///
     /// Reads all jobs of the store, without making claims wait.

@@ -1,5 +1,6 @@
 #if SQLite
 internal import GRDB
+internal import Glibc
 internal import Reachability
 
 extension SQLiteTransaction {
@@ -38,6 +39,27 @@ extension SQLiteTransaction {
     func validWorker(_ worker: WorkerID) throws -> Worker? {
         let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", worker.rawValue)
         return found.map(Worker.init).flatMap { lease(of: $0) == .valid ? $0 : nil }
+    }
+
+    /// Returns the workers of a queue, or of all for `nil`, whose lease is valid.
+    ///
+    /// Only reads.
+    func workers(of queue: String?) throws -> [RegisteredWorker] {
+        let sql = """
+            SELECT \(Worker.columns), reachable_queues.name,
+            (SELECT count(*) FROM reachable_jobs WHERE worker = reachable_workers.number)
+            FROM reachable_workers JOIN reachable_queues ON reachable_queues.id = queue ORDER BY number
+            """
+        let host = NodeName.hostName
+        return try rows(sql).compactMap { row in
+            let (worker, name) = (Worker(row), StoredText.loaded(row[6]))
+            guard queue == nil || queue == name, lease(of: worker) == .valid else { return nil }
+            return RegisteredWorker(
+                id: WorkerID(rawValue: worker.number), queue: name, node: StoredText.loaded(worker.node), host: host,
+                // The kernel does not name the process of another open file description's lock (F_OFD_GETLK, fcntl(2)).
+                process: locks.holds(worker.number) ? Int(getpid()) : nil, claims: row[7],
+                sinceHeartbeat: .nanoseconds(max(0, now.nanoseconds - worker.seen)))
+        }
     }
 
     /// Adds a worker, whose byte is locked before others can see it.

@@ -47,10 +47,13 @@ final class WorkerLocks: Sendable {
         _ = control(Self.setLock, F_UNLCK, worker)
     }
 
+    /// Returns true if this store has locked a worker's byte.
+    func holds(_ worker: Int64) -> Bool { held.withLock { $0.contains(worker) } }
+
     /// Returns true if no process has a worker's byte locked.
     func hasEnded(_ worker: Int64) -> Bool {
         // The kernel reports no conflict with a lock of the same open file description.
-        if held.withLock({ $0.contains(worker) }) { return false }
+        if holds(worker) { return false }
         return control(Self.getLock, F_WRLCK, worker) == Int16(F_UNLCK)
     }
 

@@ -102,6 +102,13 @@ public protocol JobStore: Sendable {
     /// Changes nothing, and gives no hint. The answer has no payloads.
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
 
+    /// Returns the workers with a valid lease, by number.
+    ///
+    /// Changes nothing, and gives no hint.
+    ///
+    /// - Parameter queue: The queue; `nil` for all.
+    func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker]
+
     /// Returns the number of jobs per state, kind and destination.
     func count(queue: String) async throws(JobStoreError) -> [JobCount]
 

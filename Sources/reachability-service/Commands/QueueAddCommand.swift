@@ -25,6 +25,9 @@ struct QueueAddCommand: ParsableCommand {
               reachability-watch queue add --serial backup --deadline 3d -- ./backup.sh
             """)
 
+    /// The message if nothing runs commands.
+    static let noWorker = "no worker runs; next: reachability-watch queue run"
+
     @OptionGroup var store: StoreOption
 
     @Option(help: ArgumentHelp("The name of the job: at most one unfinished job has it.", valueName: "key"))
@@ -91,7 +94,7 @@ struct QueueAddCommand: ParsableCommand {
         case .appended: DescriptorOutput.printMessage("will run behind the job of this name")
         }
         if let pending = try await queue.pending([receipt.id]).first, pending.reasons.contains(where: { $0.kind == .worker }) {
-            DescriptorOutput.printMessage("no worker runs; next: reachability-watch queue run")
+            DescriptorOutput.printMessage(Self.noWorker)
         }
         return Program.write(["\(receipt.id)"], thenEndWith: .yes)
     }

@@ -8,13 +8,17 @@ import ReachableJobs
 struct QueueListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Writes the stored commands: their state, and why and until when each waits.",
+        abstract: "Writes the stored commands: their state, and why and until when each waits; then the workers.",
         discussion: """
-            Without --state, commands that succeeded or were cancelled are left out.
+            Without --state, commands that succeeded or were cancelled are left out. Below the commands there is a line for each \
+            worker, those of other machines included: its host and process, how many commands it runs, and the time since its \
+            last heartbeat, which comes each 10 s. The process is not known if the store is a file. JSON has only commands, or \
+            with --workers only workers.
 
             EXAMPLES
               reachability-watch queue list
               reachability-watch queue list --state failed --format json
+              reachability-watch queue list --workers
             """)
 
     @OptionGroup var store: StoreOption
@@ -27,12 +31,25 @@ struct QueueListCommand: ParsableCommand {
         transform: { try StateArgument($0) })
     var state: [StateArgument] = []
 
+    @Flag(help: "Write the workers alone, and no commands.")
+    var workers = false
+
+    func validate() throws {
+        if workers, !state.isEmpty { throw ValidationError("--state selects commands, not workers; next: leave out one of them") }
+    }
+
     func run() {
         QueueProgram.run { [self] in
             let jobs = try JobFinder(store)
+            let running = try await jobs.queue.workers
+            if workers {
+                if running.isEmpty { DescriptorOutput.printMessage(QueueAddCommand.noWorker) }
+                return Program.write(lines(running), thenEndWith: .yes)
+            }
             let states: Set<DurableJob.State> = state.isEmpty ? [.available, .running, .failed] : Set(state.flatMap(\.states))
-            let reports = try await jobs.reports(of: jobs.queue.jobs(matching: JobFilter(states: states)))
-            return Program.write(lines(reports), thenEndWith: .yes)
+            let reports = try await jobs.reports(of: jobs.queue.jobs(matching: JobFilter(states: states)), running)
+            // The commands say themselves that they wait for a worker.
+            return Program.write(lines(reports) + (form.format == .json ? [] : lines(running)), thenEndWith: .yes)
         }
     }
 
@@ -41,6 +58,10 @@ struct QueueListCommand: ParsableCommand {
         let length = ShortID.length(for: reports.map(\.job.id))
         let now = Date()
         return reports.flatMap { $0.lines(idLength: length, now: now, form.style) }
+    }
+
+    private func lines(_ workers: [RegisteredWorker]) -> [String] {
+        workers.map(WorkerReport.init).map { form.format == .json ? $0.json.description : $0.line }
     }
 }
 
@@ -60,7 +81,7 @@ struct QueueShowCommand: ParsableCommand {
     func run() {
         QueueProgram.run { [self] in
             let jobs = try JobFinder(store)
-            guard let report = try await jobs.reports(of: [jobs.job(id)]).first else {
+            guard let report = try await jobs.reports(of: [jobs.job(id)], jobs.queue.workers).first else {
                 throw QueueFailure(.noInput, "the job was pruned meanwhile")
             }
             let lines = form.format == .json ? [report.json.description] : report.details(form.style)
@@ -125,10 +146,13 @@ struct JobFinder {
     }
 
     /// Returns jobs with the reasons why they do not run; jobs that were pruned meanwhile are left out.
-    func reports(of jobs: [DurableJob]) async throws -> [JobReport] {
+    func reports(of jobs: [DurableJob], _ workers: [RegisteredWorker]) async throws -> [JobReport] {
         var pending = try await queue.pending(jobs.map(\.id))
         await NetworkReasons.add(to: &pending)
         let reasons = Dictionary(pending.map { ($0.id, $0) }) { $1 }
-        return jobs.compactMap { job in reasons[job.id].map { JobReport(pending: $0, job: job) } }
+        let reports = Dictionary(workers.map { ($0.id, WorkerReport(worker: $0)) }) { $1 }
+        return jobs.compactMap { job in
+            reasons[job.id].map { JobReport(pending: $0, job: job, worker: $0.worker.flatMap { reports[$0] }) }
+        }
     }
 }

@@ -9,6 +9,8 @@ struct JobReport {
     let pending: PendingDurableJob
     /// The job with its payload.
     let job: DurableJob
+    /// The worker that runs it; `nil` unless one does.
+    var worker: WorkerReport?
 
     /// The name of the state; a job that cannot run now waits.
     var state: String { Self.name(of: job.state) }
@@ -40,6 +42,7 @@ struct JobReport {
             members.append(
                 .init("commandBytes", .array(command.words.map { .string(Data($0.bytes).base64EncodedString()) })))
         }
+        members.append(.init("worker", .optional(worker?.worker.host)))
         return .object(members)
     }
 
@@ -65,7 +68,8 @@ struct JobReport {
                 job.command.map { $0.options.joined(separator: " ") }.flatMap { $0.isEmpty ? nil : ForeignText($0).terminal }
             ),
             ("added", Self.plain(job.created)), ("ended", job.finished.map(Self.plain)),
-            ("deadline", deadline), ("attempts", "\(job.counters.started), of which \(job.counters.charged) count"),
+            ("deadline", deadline), ("worker", worker?.place),
+            ("attempts", "\(job.counters.started), of which \(job.counters.charged) count"),
         ]
         rows += reasons.map { (job.state.isFinal ? "result" : "why", $0) }
         let width = rows.map(\.0.count).max() ?? 0

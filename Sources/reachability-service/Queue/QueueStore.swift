@@ -12,15 +12,27 @@ struct StoreOption: ParsableArguments {
         help: ArgumentHelp(
             """
             The file of the queue, or a PostgreSQL database as postgres://user@host/database. Default: \
-            $XDG_STATE_HOME/reachability-watch/queue.db, or below ~/.local/state.
+            $REACHABILITY_QUEUE_STORE, or $XDG_STATE_HOME/reachability-watch/queue.db, or below ~/.local/state.
             """,
             valueName: "path"),
         completion: .file())
     var path: String?
 
+    /// The variable of the environment that names the store where --store is not given.
+    private static let variable = "REACHABILITY_QUEUE_STORE"
+
+    /// The value of the variable; an empty one counts as none.
+    private var named: String? { Program.environment(Self.variable).flatMap { $0.isEmpty ? nil : $0 } }
+
     func validate() throws {
         if path == "" { throw ValidationError("--store is empty; next: name a file") }
-        try path.map(Self.checkPassword)
+        if let path {
+            try Self.checkPassword(path)
+        } else if let named, QueueStore.hasPassword(named) {
+            throw ValidationError(
+                "\(Self.variable) has a password, which others could read; next: write it to ~/.pgpass, and leave it out there"
+            )
+        }
     }
 
     /// Refuses a URL with a password.
@@ -35,7 +47,7 @@ struct StoreOption: ParsableArguments {
     ///
     /// - Parameter bus: The bus that connects to a server.
     func open(creating isCreated: Bool = true, bus: RetryBus? = nil) throws(QueueFailure) -> QueueStore {
-        let path = if let path { path } else { try Self.defaultPath() }
+        let path = if let path = path ?? named { path } else { try Self.defaultPath() }
         return try QueueStore(path: path, creating: isCreated, bus: bus)
     }
 

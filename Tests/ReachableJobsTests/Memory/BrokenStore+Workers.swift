@@ -90,6 +90,38 @@ extension BrokenStore {
         BrokenStore(.unregistering, "does not know the outcome of what was given back") { warped in
             warped.changingClaims { claims in for index in claims.jobs.indices { claims.jobs[index].job.hasUnknownOutcome = true } }
         },
+        BrokenStore(.listedWorkers, "lists the workers of all queues") { warped in
+            var copy = warped
+            copy.listing = { (_) throws(JobStoreError) in try await warped.workers(of: nil) }
+            return copy
+        },
+        BrokenStore(.listedWorkers, "the last one first") { warped in
+            var copy = warped
+            copy.listing = { (queue) throws(JobStoreError) in try await warped.workers(of: queue).reversed() }
+            return copy
+        },
+        BrokenStore(.listedWorkers, "lists workers whose lease has ended") { warped in
+            let known = Mutex<[WorkerID: RegisteredWorker]>([:])
+            var copy = warped
+            copy.unregistering = { (worker) throws(JobStoreError) in
+                try await warped.unregister(worker)
+                _ = known.withLock { $0.removeValue(forKey: worker) }
+            }
+            copy.listing = { (queue) throws(JobStoreError) in
+                let found = try await warped.workers(of: queue)
+                return known.withLock { known in
+                    for worker in found { known[worker.id] = worker }
+                    return known.values.filter { queue == nil || $0.queue == queue }.sorted { $0.id.rawValue < $1.id.rawValue }
+                }
+            }
+            return copy
+        },
+        BrokenStore(.listedWorkers, "a node for all") { $0.changingListed { $0.node = "node" } },
+        BrokenStore(.listedWorkers, "counts no claims") { $0.changingListed { $0.claims = 0 } },
+        BrokenStore(.listedWorkers, "always heard a moment ago") { $0.changingListed { $0.sinceHeartbeat = .zero } },
+        BrokenStore(.listedWorkers, "hears the registration only") { warped in
+            warped.changingListed { $0.sinceHeartbeat = max($0.sinceHeartbeat, .seconds(20)) }
+        },
     ]
 
     static let management = [

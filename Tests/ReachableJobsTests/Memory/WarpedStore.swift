@@ -17,6 +17,7 @@ struct WarpedStore: JobStore {
     var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
     var finding: @Sendable (JobFilter) async throws(JobStoreError) -> [DurableJob]
     var explaining: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
+    var listing: @Sendable (String?) async throws(JobStoreError) -> [RegisteredWorker]
     var counting: @Sendable (String) async throws(JobStoreError) -> [JobCount]
     var pruning: @Sendable (Retention, Int) async throws(JobStoreError) -> Int
     var hinting: @Sendable () -> AsyncStream<Void>
@@ -37,6 +38,7 @@ struct WarpedStore: JobStore {
         pausing = { (isPaused, queue) throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
         finding = { (filter) throws(JobStoreError) in try await store.find(filter) }
         explaining = { (ids) throws(JobStoreError) in try await store.explain(ids) }
+        listing = { (queue) throws(JobStoreError) in try await store.workers(of: queue) }
         counting = { (queue) throws(JobStoreError) in try await store.count(queue: queue) }
         pruning = { (retention, limit) throws(JobStoreError) in try await store.prune(retention, limit: limit) }
         hinting = { store.changes() }
@@ -65,6 +67,7 @@ struct WarpedStore: JobStore {
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) { try await pausing(isPaused, queue) }
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await finding(filter) }
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await explaining(ids) }
+    func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await listing(queue) }
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await counting(queue) }
     func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int { try await pruning(retention, limit) }
     func changes() -> AsyncStream<Void> { hinting() }
@@ -124,6 +127,17 @@ struct WarpedStore: JobStore {
                 change(&standing)
                 return standing
             }
+        }
+        return copy
+    }
+
+    /// Changes each worker that is listed.
+    func changingListed(_ change: @escaping @Sendable (inout RegisteredWorker) -> Void) -> WarpedStore {
+        var copy = self
+        copy.listing = { [listing] (queue) throws(JobStoreError) in
+            var workers = try await listing(queue)
+            for index in workers.indices { change(&workers[index]) }
+            return workers
         }
         return copy
     }

@@ -108,6 +108,15 @@ struct PostgreSQLClientTests {
         }.check()
     }
 
+    @Test func workersNameTheirHostsAndProcesses() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        for store in [bench.store(on: "attic", process: "812:5"), bench.store(on: "\u{1}", process: "4711:9"), bench.store] {
+            _ = try await store.register(queue: "q", node: "n")
+        }
+        let workers = try await bench.store.workers(of: "q")
+        #expect(workers.map(\.host) == ["attic", "\u{1}", nil] && workers.map(\.process) == [812, 4711, nil])
+    }
+
     @Test func aStrangersTablesAreNotInTheWay() async throws {
         let bench = try await PostgreSQLStoreBench()
         // A function that belongs to the owner must not read what a caller puts before it.

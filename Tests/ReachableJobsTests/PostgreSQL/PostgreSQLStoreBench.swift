@@ -56,6 +56,11 @@ final class PostgreSQLStoreBench: Sendable {
     /// Another store for the same jobs, as another process has it.
     func peer() -> PostgreSQLStore { Self.store(conninfo) }
 
+    /// Another store on a machine with a host name.
+    func store(on host: String, process: String) -> PostgreSQLStore {
+        PostgreSQLStore(conninfo, bus: nil, machine: PostgreSQLMachine(name: host, process: process, host: host) { _ in true })
+    }
+
     private static func store(_ conninfo: String) -> PostgreSQLStore {
         let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
         return PostgreSQLStore(conninfo, bus: nil, machine: machine)

@@ -168,6 +168,25 @@ import Testing
         }
     }
 
+    @Test func workersAndTheirJobsAreKnown() async throws {
+        let work: @Sendable (TestWorld, String, Int) async throws -> Void = { world, _, _ in
+            try await world.clock.sleep(for: .seconds(5))
+        }
+        try await inWorld(handler: work) { world, store, queue in
+            let id = try await queue.push(Send("a")).id
+            // A worker of another queue.
+            _ = try await store.register(queue: "other", node: "node")
+            await world.settle()
+            let worker = try #require(await queue.workers.first)
+            #expect(try await queue.workers.count == 1)
+            #expect(worker.claims == 1 && worker.process == Int(getpid()))
+            #expect(try await queue.pending([id]).map(\.worker) == [worker.id])
+            await world.clock.advance(by: .seconds(5))
+            #expect(try await queue.workers.map(\.claims) == [0])
+            #expect(try await queue.pending([id]).map(\.worker) == [nil])
+        }
+    }
+
     @Test func noAnswerHasAPayload() async throws {
         try await inWorld(online: false) { _, store, queue in
             try await queue.push(Send("confidential"))

@@ -60,6 +60,7 @@ struct SQLitePlanTests {
         }
         _ = try await push { $0.delay = .seconds(1) }
         #expect(try await store.explain(store.find(JobFilter()).map(\.id)).contains { $0?.blockers.count == 2 })
+        #expect(try await store.workers(of: nil).map(\.id) == [worker, lost])
         for outcome in [
             AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: true, hard: nil),
             .again(soft: .seconds(10), isNetwork: true, hard: .seconds(5)), .failed(reason: "attempts"), .succeeded, .cancelled,

@@ -16,6 +16,19 @@ struct SQLiteWorkerTests {
         return (worker, job)
     }
 
+    @Test func workersAreOfThisMachine() async throws {
+        let bench = try SQLiteBench()
+        let worker = try await bench.store.register()
+        let (own, other) = (try await bench.store.workers(of: nil), try await bench.peer().workers(of: nil))
+        let host = try String(contentsOfFile: "/proc/sys/kernel/hostname", encoding: .utf8).filter { $0 != "\n" }
+        #expect(own.map(\.id) == [worker] && own.map(\.host) == [host])
+        #expect(own.map(\.process) == [Int(getpid())])
+        // The kernel does not tell whose lock it is.
+        #expect(other.map(\.id) == [worker] && other.map(\.process) == [nil])
+        bench.store.abandon(worker)
+        #expect(try await bench.peer().workers(of: nil).isEmpty)
+    }
+
     @Test func theEndOfAProcessFreesItsJobsAtOnceAndCountsACrash() async throws {
         let bench = try SQLiteBench()
         let (worker, _) = try await claimed(bench)

@@ -62,6 +62,9 @@ struct WatchedStore: JobStore {
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
         try await watch { () throws(JobStoreError) in try await store.explain(ids) }
     }
+    func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        try await watch { () throws(JobStoreError) in try await store.workers(of: queue) }
+    }
     func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         try await watch { () throws(JobStoreError) in try await store.count(queue: queue) }
     }

@@ -61,6 +61,7 @@ struct StoreHistory {
             if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found)\nwanted \(wanted)" }
             if found.count != wanted.count { return "found \(found.count) jobs, wanted \(wanted.count)" }
             if calls.count % 4 == 0, let flaw = try await explain(found.map(\.id)) { return flaw }
+            if calls.count % 4 == 1, let flaw = try await listWorkers() { return flaw }
         }
         return nil
     }
@@ -74,6 +75,16 @@ struct StoreHistory {
         let found = try await store.explain(ids).map(renumbered)
         if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found as Any)\nwanted \(wanted)" }
         return found.count == wanted.count ? nil : "explain gave \(found.count) answers for \(wanted.count) jobs"
+    }
+
+    private func listWorkers() async throws -> String? {
+        let (listed, wanted) = (try await store.workers(of: nil), oracle.registeredWorkers)
+        let found = listed.map { worker in
+            var worker = worker
+            (worker.host, worker.process) = (nil, nil)
+            return worker
+        }
+        return found == wanted ? nil : "found the workers \(found)\nwanted \(wanted)"
     }
 
     private mutating func step() async throws -> String? {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import ReachableJobs
 
-/// The reasons why jobs wait, by a search through all jobs.
+/// The workers, and the reasons why jobs wait, by a search through all jobs.
 extension StoreOracle {
     /// The answers of `explain` for all jobs.
     var standings: [JobStanding] {
@@ -17,6 +17,15 @@ extension StoreOracle {
                 worker: jobs[index].worker, isStarted: jobs[index].isStarted, now: now,
                 boundNode: isCutOff ? jobs[index].boundNode : nil,
                 undecodableBy: job.state == .available ? jobs[index].undecodableBy : [])
+        }
+    }
+
+    /// The answer of `workers` for all queues, without hosts and processes.
+    var registeredWorkers: [RegisteredWorker] {
+        workers.sorted { $0.key.rawValue < $1.key.rawValue }.map { id, worker in
+            RegisteredWorker(
+                id: id, queue: worker.queue, node: worker.node, claims: jobs.count { $0.worker == id },
+                sinceHeartbeat: StoreLease.duration - now.duration(to: worker.leaseEnd))
         }
     }
 
