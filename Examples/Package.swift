@@ -14,7 +14,7 @@ func library(_ name: String) -> Target.Dependency { .product(name: name, package
 let package = Package(
     name: "swift-reachability-examples",
     dependencies: [
-        .package(name: "swift-reachability", path: "..", traits: ["ServiceLifecycle", "SQLite"]),
+        .package(name: "swift-reachability", path: "..", traits: ["PostgreSQL", "ServiceLifecycle", "SQLite"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -27,6 +27,21 @@ let package = Package(
             dependencies: [
                 library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"), grdb,
                 logging, serviceLifecycle, unixSignals,
+            ]),
+        // The code of the guide "One queue, many machines", and its tests.
+        .executableTarget(
+            name: "orders",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"), logging,
+                serviceLifecycle, unixSignals,
+            ],
+            exclude: ["SQL"]),
+        // Its first sources are links to those of the program.
+        .testTarget(
+            name: "OrdersTests",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"),
+                library("ReachabilityTesting"),
             ]),
         // A service that uploads the files of a directory.
         .executableTarget(

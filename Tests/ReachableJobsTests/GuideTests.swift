@@ -1,23 +1,40 @@
 import Foundation
 import Testing
 
-/// The code of the guide "Offline-first in ten minutes" is that of the example `notes` and of its test.
+/// The code of each guide is that of an example and of its tests.
 struct GuideTests {
-    @Test func guideShowsTheCompiledFiles() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let root = tests.deletingLastPathComponent().deletingLastPathComponent()
-        let page = try Self.text(
-            root.appendingPathComponent("Sources/ReachableJobs/ReachableJobs.docc/OfflineFirstInTenMinutes.md"))
-        let shown = Set(page.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] })
-        let folders = [tests.appendingPathComponent("Guide"), root.appendingPathComponent("Examples/Sources/notes")]
-        let files = try folders.flatMap {
-            try FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)
+    /// A guide, and the folders whose files it shows.
+    struct Guide: CustomTestStringConvertible {
+        var name: String
+        var folders: [String]
+        var testDescription: String { name }
+    }
+
+    static let guides = [
+        Guide(name: "OfflineFirstInTenMinutes", folders: ["Examples/Sources/notes", "Tests/ReachableJobsTests/Guide"]),
+        Guide(
+            name: "OneQueueManyMachines",
+            folders: ["Examples/Sources/orders", "Examples/Sources/orders/SQL", "Examples/Tests/OrdersTests"]),
+    ]
+
+    @Test(arguments: guides) func guideShowsTheCompiledFiles(guide: Guide) throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try Self.text(root.appendingPathComponent("Sources/ReachableJobs/ReachableJobs.docc/\(guide.name).md"))
+        let shown = Set(["swift", "sql"].flatMap { Self.blocks(of: $0, in: page) })
+        let files = try guide.folders.flatMap {
+            try FileManager.default.contentsOfDirectory(at: root.appendingPathComponent($0), includingPropertiesForKeys: nil)
         }
         let compiled = try Dictionary(
-            files.filter { $0.pathExtension == "swift" }.map { (try Self.text($0), $0.lastPathComponent) },
+            files.filter { ["swift", "sql"].contains($0.pathExtension) }.map { (try Self.text($0), $0.lastPathComponent) },
             uniquingKeysWith: { first, _ in first })
         for block in shown { #expect(compiled[block] != nil, "no file says this:\n\(block)") }
         for (text, name) in compiled { #expect(shown.contains(text), "\(name) is not in the guide as it is") }
+    }
+
+    /// Returns the code blocks of a language.
+    private static func blocks(of language: String, in page: String) -> [String] {
+        page.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
     }
 
     private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }

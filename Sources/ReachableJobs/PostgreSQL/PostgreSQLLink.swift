@@ -31,6 +31,9 @@ final class PostgreSQLLink: Sendable {
     /// The time for which a caller waits for a connection.
     static let patience = Duration.seconds(10)
 
+    /// The longest delay between two attempts to connect to a server that answers with a failure, or does not answer.
+    private static let longestBackoff = Duration.seconds(5)
+
     /// The server and the database, for messages.
     let place: String
     private let conninfo: String
@@ -134,7 +137,9 @@ final class PostgreSQLLink: Sendable {
     /// Connects as a job: attempts wait for the network and for each other.
     private func connect(on bus: RetryBus) async {
         let scope = PostgreSQLConninfo.scope(of: conninfo)
+        // Callers wait for their patience alone, and a worker's lease goes on.
         let policy = RetryPolicy.default.giveUpAfter(maxAttempts: nil).giveUpAfter(elapsed: nil)
+            .backoff(.exponential(initial: .milliseconds(250), maximum: Self.longestBackoff).jitter(.full))
             .connectivity(scope == nil ? .ignore : .wait(upTo: nil))
             .classify { ($0 as? PostgreSQLFailure)?.attemptFailure }
         let options = JobOptions(destination: place)
@@ -158,7 +163,7 @@ final class PostgreSQLLink: Sendable {
                 guard error.attemptFailure.mayRetry, (try? await Task.sleep(for: delay * Double.random(in: 0.5...1))) != nil else {
                     return fail(error)
                 }
-                delay = min(delay * 2, .seconds(5))
+                delay = min(delay * 2, Self.longestBackoff)
             }
         }
     }

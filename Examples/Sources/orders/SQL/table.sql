@@ -1,0 +1,1 @@
+CREATE TABLE orders (number bigint PRIMARY KEY, item text NOT NULL);

@@ -1,0 +1,1 @@
+../../Sources/orders/OrderQueue.swift
