@@ -63,7 +63,7 @@ DECLARE
     due_ bigint;
     places bigint[];
     keyed bigint[];
-    locked bigint[];
+    has_blocked boolean;
     new_lanes record;
     gone_ bigint[] := '{}';
     -- The named lanes that exist, and those of them that no server's order holds.
@@ -85,6 +85,8 @@ DECLARE
     chunk bigint;
     cursor_rank smallint := -1;
     cursor_position bigint := 0;
+    last_rank smallint;
+    last_position bigint;
     candidates bigint[];
     picked bigint[] := '{}';
     counted bigint;
@@ -232,7 +234,7 @@ BEGIN
                        - (SELECT count(*) FROM reachable_jobs t WHERE has_limits AND t.position = ANY(picked) AND t.lane = c.lane)),
                    count(*), (array_agg(c.rank ORDER BY c.rank DESC, c.position DESC))[1],
                    (array_agg(c.position ORDER BY c.rank DESC, c.position DESC))[1]
-            INTO candidates, counted, cursor_rank, cursor_position FROM (
+            INTO candidates, counted, last_rank, last_position FROM (
                 SELECT f.position, f.rank, f.lane, f.maximum,
                        row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count FROM (
                     SELECT d.position, d.rank, s.lane, s.maximum
@@ -249,30 +251,28 @@ BEGIN
                 SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
                 WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
                 ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
-            IF places <> '{}' THEN PERFORM reachable_take(places, w.number, call, moment); END IF;
-            picked := picked || places;
-            FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) ORDER BY o.rank, o.position LOOP
+            has_blocked := false;
+            FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) LOOP
                 -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.
                 CONTINUE WHEN EXISTS (
                     SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
                     WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
                 IF reachable_is_blocked(j) THEN
+                    has_blocked := true;
                     UPDATE reachable_jobs u SET is_blocked = true, outage = NULL, due = NULL,
                         age = reachable_age(u, NULL, reachable_lane_clock(l, moment))
                     FROM reachable_lanes l WHERE l.id = u.lane AND u.position = j.position;
                 ELSE
-                    PERFORM reachable_take(ARRAY[j.position], w.number, call, moment);
-                    picked := picked || j.position;
+                    places := places || j.position;
                 END IF;
             END LOOP;
-            locked := places || keyed;
-            IF cardinality(locked) = wanted THEN
-                -- More of these candidates may follow, if some were blocked.
-                SELECT o.rank, o.position INTO cursor_rank, cursor_position FROM reachable_jobs o
-                WHERE o.position = ANY(locked) ORDER BY o.rank DESC, o.position DESC LIMIT 1;
-            ELSIF counted < chunk THEN
-                EXIT;
-            END IF;
+            -- Others have the places of those that are blocked.
+            CONTINUE WHEN has_blocked;
+            PERFORM reachable_take(places, w.number, call, moment);
+            picked := picked || places;
+            EXIT WHEN counted < chunk;
+            cursor_rank := last_rank;
+            cursor_position := last_position;
             wanted := least(maximum, 10000) - cardinality(picked);
         END LOOP;
         more := more OR EXISTS (
