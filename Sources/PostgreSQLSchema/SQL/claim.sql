@@ -124,6 +124,8 @@ BEGIN
                 gone_ := gone_ || r.number;
                 CONTINUE;
             END IF;
+            -- The first one counts of a lane that is named twice.
+            CONTINUE WHEN r.id = ANY(named);
             named := named || r.id;
             named_edges := named_edges || r.edge;
             named_holds := named_holds || r.until;
