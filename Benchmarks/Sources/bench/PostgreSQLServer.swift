@@ -20,7 +20,7 @@ struct PostgreSQLServer {
     /// Executes SQL, one transaction each; returns the last row, its columns separated by |.
     func ask(_ statements: String...) throws -> String {
         let psql = ["\(programs)/psql", "-qAtX", "-v", "ON_ERROR_STOP=1"]
-        let lines = try output(psql + statements.flatMap { ["-c", $0] }).split(separator: "\n")
+        let lines = try output(psql + ["-c", "SET client_min_messages = warning"] + statements.flatMap { ["-c", $0] }).split(separator: "\n")
         return lines.last.map(String.init) ?? ""
     }
 
@@ -47,7 +47,8 @@ struct PostgreSQLServer {
         let null = each("NULL::text")
         let push = """
             SELECT count(*) FROM reachable_push_batch(
-                ARRAY(SELECT replace(gen_random_uuid()::text, '-', '') FROM generate_series(1, \(count))),
+                ARRAY(SELECT lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+                    || right(replace(gen_random_uuid()::text, '-', ''), 20) FROM generate_series(1, \(count))),
                 \(each("'default'::text")), \(each("'no-op'::text")), \(each("1::bigint")),
                 \(each("convert_to(format('{\"payload\":\"%s\",\"scope\":\"internet\"}', repeat('x', 100)), 'UTF8')")),
                 \(each("'internet'::text")), \(null), \(each("1::bigint")), \(each("NULL::bigint")), \(each("NULL::bigint")),
@@ -74,7 +75,7 @@ struct PostgreSQLServer {
 
     /// Makes the clients of pgbench workers, with the numbers from 1.
     func registerClients() throws {
-        for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'machine', 'process')") }
+        for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'machine', 'process', 'host')") }
         // They know the lane.
         _ = try ask("SELECT count(*) FROM reachable_claim(1, 1, '{}', 0, '{}', '{}', '{}', 0)")
     }
@@ -95,9 +96,10 @@ struct PostgreSQLServer {
 
     /// Waits until a query returns true.
     func wait(until query: String, seconds: Int = 300) throws {
-        for _ in 0..<seconds * 10 {
+        // Seldom: each look takes time from the workers.
+        for _ in 0..<seconds * 2 {
             if try ask(query) == "t" { return }
-            usleep(100_000)
+            usleep(500_000)
         }
         throw BenchError("not within \(seconds) s: \(query)")
     }
