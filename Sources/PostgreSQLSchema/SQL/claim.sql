@@ -231,7 +231,7 @@ BEGIN
 
         -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
         WHILE wanted > 0 LOOP
-            chunk := least(4 * wanted + 100, 1000);
+            chunk := least(2 * wanted + 50, 1000);
             SELECT array_agg(c.position ORDER BY c.rank, c.position) FILTER (WHERE c.count <= c.maximum
                        - (SELECT count(*) FROM reachable_jobs t WHERE has_limits AND t.position = ANY(picked) AND t.lane = c.lane)),
                    count(*), (array_agg(c.rank ORDER BY c.rank DESC, c.position DESC))[1],
