@@ -251,7 +251,8 @@ BEGIN
             SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
                    array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
                 SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
-                WHERE o.position = ANY(candidates) AND o.state = 0 AND o.outage IS NOT NULL
+                -- `coalesce` keeps the planner from the index of ready jobs, which does not begin with positions.
+                WHERE o.position = ANY(candidates) AND o.state = 0 AND coalesce(o.outage, -1) >= 0
                 ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
             has_blocked := false;
             FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) LOOP
