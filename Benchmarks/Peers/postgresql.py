@@ -73,7 +73,8 @@ def main():
     else:
         uvloop.run(queue)
     if action == "install":
-        print(name, importlib.metadata.version(name.split("-")[0]))
+        name = name.split("-")[0]
+        print(name, importlib.metadata.version(name))
 
 
 main()

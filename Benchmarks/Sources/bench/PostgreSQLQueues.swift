@@ -1,7 +1,9 @@
 import Glibc
 
-/// Whole queues beside each other and beside pgbench: jobs that do nothing are pushed in one transaction to four idle workers, each a
-/// process of its own, and the time counts until the last result is committed.
+/// Whole queues beside each other and beside pgbench.
+///
+/// Jobs that do nothing are pushed in one transaction to four idle workers, each a process of its own, and the time counts until the
+/// last result is committed.
 struct PostgreSQLQueues {
     let server: PostgreSQLServer
     let rounds: Int
@@ -132,10 +134,10 @@ struct PostgreSQLQueues {
             guard peer.wait() == 0 else { throw BenchError("\(contender.rawValue) has failed") }
             return String(peer.readOutput().dropLast())
         }
-        let name = try told(peer("install"))
+        let name = try told(peer("install")) + (contender == .procrastinateTen ? ", ten at a time" : "")
         let workers = try (0..<Self.workers).map { _ in try peer("work") }
-        let listeners = "SELECT count(*) >= \(Self.workers) FROM pg_stat_activity WHERE query ~ '^LISTEN' OR application_name = 'work'"
-        try server.wait(until: listeners)
+        let listeners = "query ~ '^LISTEN' OR application_name = 'work'"
+        try server.wait(until: "SELECT count(*) >= \(Self.workers) FROM pg_stat_activity WHERE \(listeners)")
         usleep(2_000_000)
         let count = contender.isSlow ? runs / 10 : runs
         let start = try server.number(told(peer("push", "\(count)")))

@@ -20,13 +20,15 @@ struct PostgreSQLServer {
     /// Executes SQL, one transaction each; returns the last row, its columns separated by |.
     func ask(_ statements: String...) throws -> String {
         let psql = ["\(programs)/psql", "-qAtX", "-v", "ON_ERROR_STOP=1"]
-        let lines = try output(psql + ["-c", "SET client_min_messages = warning"] + statements.flatMap { ["-c", $0] }).split(separator: "\n")
+        let lines = try output(psql + ["-c", "SET client_min_messages = warning"] + statements.flatMap { ["-c", $0] }).split(
+            separator: "\n")
         return lines.last.map(String.init) ?? ""
     }
 
     /// Deletes all schemas.
     func clear() throws {
-        _ = try ask("""
+        _ = try ask(
+            """
             DO $$
             DECLARE name text;
             BEGIN

@@ -13,7 +13,8 @@ struct PostgreSQLSizes {
         print("|---|---|---|---|---|---|")
         var rate = try run(finished)
         try report("after \(finished) finished jobs", rate)
-        let pruned = try server.ask("""
+        let pruned = try server.ask(
+            """
             DO $$ BEGIN
                 WHILE reachable_prune(0, 0, 10000) > 0 LOOP COMMIT; END LOOP;
             END $$

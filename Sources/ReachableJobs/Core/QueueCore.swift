@@ -468,8 +468,9 @@ struct QueueCore: Sendable {
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
     }
 
-    /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own. Jobs that wait here are kept
-    /// from other workers: when many do, it claims as few as at first.
+    /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own.
+    ///
+    /// Jobs that wait here are kept from other workers: when many do, it claims as few as at first.
     private mutating func lookAhead(isFull: Bool) {
         if !isFull || waitingCount * 2 > readAhead {
             ahead = readAhead
