@@ -2,7 +2,7 @@ import Glibc
 
 /// Whole queues beside each other and beside pgbench.
 ///
-/// Jobs that do nothing are pushed in one transaction to four idle workers, each a process of its own, and the time counts until the
+/// Jobs that do nothing are pushed in one transaction to four idle workers, each a process of its own. The time counts until the
 /// last result is committed.
 struct PostgreSQLQueues {
     let server: PostgreSQLServer
