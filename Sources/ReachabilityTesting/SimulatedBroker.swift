@@ -83,7 +83,7 @@ public struct SimulatedBroker: Hashable, Sendable {
         end(client)
     }
 
-    /// Ends a connection without DISCONNECT and publishes its will (§3.1.2.5): the connection was closed, or its keep-alive has ended.
+    /// Ends a connection without DISCONNECT and publishes its will (§3.1.2.5): it was closed, or its keep-alive has ended.
     public mutating func loseConnection(_ client: String) { end(client) }
 
     private mutating func end(_ client: String) {

@@ -91,7 +91,7 @@ struct FleetWorld {
             storedEpoch: machines[index].storedEpoch, at: instant)
         machines[index].verdict = (.online, nil)
         (machines[index].fired, machines[index].lastChange, machines[index].hasSaidGoodbye) = ([], 0, false)
-        machines[index].wakeAt = .never
+        (machines[index].wakeAt, machines[index].lastPublication) = (.never, .past)
     }
 
     /// Switches a machine off: the broker does not notice.
@@ -191,7 +191,8 @@ struct FleetWorld {
 
     private mutating func read(_ message: SimulatedBroker.Message, at index: Int) throws {
         if let word = try? WordCoding.word(message.payload), word.state == .lost,
-            case .status(let name)? = FleetTopic(message.topic, site: Self.site) {
+            case .status(let name)? = FleetTopic(message.topic, site: Self.site)
+        {
             let known = machines[index].wills[name] ?? 0
             machines[index].wills[name] = max(known, word.epoch)
         }
@@ -226,11 +227,14 @@ struct FleetWorld {
     mutating func send(_ event: FleetCore.Event, to index: Int) throws {
         let instant = instant
         guard let effects = machines[index].core?.handle(event, at: instant) else { return }
-        for effect in effects { try run(effect, of: index) }
+        // What an effect leads to comes after the others: their timer would replace its timer.
+        var next: FleetCore.Event?
+        for effect in effects { next = try run(effect, of: index) ?? next }
         try check(index)
+        if let next { try send(next, to: index) }
     }
 
-    private mutating func run(_ effect: FleetCore.Effect, of index: Int) throws {
+    private mutating func run(_ effect: FleetCore.Effect, of index: Int) throws -> FleetCore.Event? {
         switch effect {
         case .store(let epoch): machines[index].storedEpoch = epoch
         case .connect(let connection):
@@ -241,9 +245,9 @@ struct FleetWorld {
             machines[index].connection = Connection(client: connection.clientID)
             machines[index].wills = [:]
             lostWills.remove(machines[index].name)
-            try send(.connected, to: index)
+            return .connected
         case .subscribe(let filters):
-            guard let connection = machines[index].connection, connection.isAlive else { return }
+            guard let connection = machines[index].connection, connection.isAlive else { return nil }
             for filter in filters { broker.subscribe(connection.client, to: filter) }
         case .publish(let message): try publish(message, from: index)
         case .disconnect:
@@ -254,7 +258,7 @@ struct FleetWorld {
             } else {
                 abandon(index)
             }
-            try send(.disconnected, to: index)
+            return .disconnected
         case .wake(let time): machines[index].wakeAt = time
         case .changed(let change):
             guard change.sequence == machines[index].lastChange + 1 else {
@@ -270,6 +274,7 @@ struct FleetWorld {
         case .nameInUse: machines[index].nameInUse += 1
         case .refused: break
         }
+        return nil
     }
 
     private mutating func publish(_ message: FleetMessage, from index: Int) throws {
@@ -354,9 +359,14 @@ extension FleetWorld {
     enum Step: Hashable, CustomStringConvertible {
         case deliver(Int, String?)
         case deliverAgain(Int)
-        case connect(Int), cut(Int), notice(Int), crash(Int), stop(Int)
+        case connect(Int)
+        case cut(Int)
+        case notice(Int)
+        case crash(Int)
+        case stop(Int)
         case start(Int, keepsEpoch: Bool)
-        case freeze(Int), thaw(Int)
+        case freeze(Int)
+        case thaw(Int)
         case expire(String)
         case publishWill
         case restartBroker(keepsStore: Bool)
@@ -424,8 +434,16 @@ extension FleetWorld {
             if machine.isRunning, machine.connection == nil { return .connect(index) }
             if canDeliver(index) { return .deliver(index, nil) }
         }
-        guard let nextWake, horizon.map({ nextWake <= now + $0 }) ?? true else { return nil }
-        return .pass
+        return mayPass(horizon: horizon) ? .pass : nil
+    }
+
+    /// True if a core waits for a time.
+    ///
+    /// - Parameter horizon: See ``stepTowardsTheEnd(horizon:)``; longer waits count while a running machine's name is free.
+    func mayPass(horizon: Duration?) -> Bool {
+        guard let nextWake else { return false }
+        guard let horizon, nextWake > now + horizon else { return true }
+        return machines.contains { $0.isRunning && announcers(of: $0.name).isEmpty }
     }
 
     /// Lets everything go well until nothing more happens.

@@ -164,15 +164,14 @@ struct FleetCore: Sendable {
                 Connection(clientID: "\(site)/\(node)/\(run)", will: statusMessage(will), keepAlive: Self.keepAlive)))
     }
 
-    private mutating func lose(at now: FleetInstant) {
-        link = .down
+    private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
+        link = next
         announcer.disconnected()
         if roster.disconnected(at: now) { change(.unknown) }
     }
 
     private mutating func leave(at now: FleetInstant) {
-        link = .leaving
-        announcer.disconnected()
+        lose(.leaving, at: now)
         effects.append(.disconnect)
     }
 

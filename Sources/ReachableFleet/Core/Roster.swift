@@ -2,8 +2,8 @@ internal import ReachableRetry
 
 /// The nodes of a site, as their words show them.
 ///
-/// Pure: each call comes with the time. The broker is the memory: with each connection its stored words count anew, whatever was
-/// known before, because a broker may have lost them or have older ones. Without a connection the picture is unknown.
+/// Pure: each call comes with the time. The broker is the memory: a connection begins with its stored words, whatever was known
+/// before, because a broker may have lost them or have older ones. Without a connection the picture is unknown.
 struct Roster: Sendable {
     /// The time that levels are kept without a present word.
     static let kept = Duration.seconds(60)
