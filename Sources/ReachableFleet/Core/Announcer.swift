@@ -8,7 +8,7 @@ internal import ReachableRetry
 struct Announcer: Sendable {
     /// The shortest time between two words of a node.
     static let pause = Duration.seconds(1)
-    /// The longest wait for the own retained word before the first word of a session; without one, none comes.
+    /// The longest wait for the own stored word, after the broker has confirmed the subscription; without one, none comes.
     static let longestJoin = Duration.seconds(1)
     /// The time that the later of two machines of one name is silent.
     static let silence = Duration.seconds(60)
@@ -17,8 +17,10 @@ struct Announcer: Sendable {
     enum Step: Hashable, Sendable {
         case none
         case publish(FleetWord)
-        /// Ends the session in order: the word needs a higher epoch, and the session's will has the present one.
-        case renew
+        /// Ends the session: the word needs a higher epoch, and the session's will has the present one.
+        ///
+        /// The word takes the place of the will, which DISCONNECT drops: the machine may crash before its next session.
+        case renew(FleetWord?)
     }
 
     /// Another machine that has the name.
@@ -37,7 +39,8 @@ struct Announcer: Sendable {
 
     /// A session with the broker.
     struct Session: Hashable, Sendable {
-        let began: BusTime
+        /// The time at which the broker confirmed the subscription.
+        var subscribed: BusTime?
         /// True if a message of the own topic was read.
         var hasRead = false
         /// The last published word.
@@ -88,17 +91,20 @@ struct Announcer: Sendable {
             epoch: epoch, first: first ?? epoch, run: run, sequence: sequence, state: .lost, reason: nil, since: now.seconds)
     }
 
-    mutating func connected(at now: BusTime) {
-        (session, isEpochUsed) = (Session(began: now), true)
+    mutating func connected() { (session, isEpochUsed) = (Session(), true) }
+
+    mutating func subscribed(at now: BusTime) {
+        if session?.subscribed == nil { session?.subscribed = now }
     }
 
     mutating func disconnected() { session = nil }
 
-    /// Returns the last word of a session that ends in order; `nil` if it has said nothing that this would end.
+    /// Returns the last word of a session that ends in order; `nil` while another machine has the name.
     mutating func farewell(at now: FleetInstant) -> FleetWord? {
-        // While the machine is silent, the topic is another one's.
-        guard session?.word != nil, silentUntil <= now.time else { return nil }
-        return makeWord(Verdict(state: .disconnected, reason: nil, since: now.seconds))
+        // While the machine is silent, the topic is another one's. Before its first word it may still be that of a run that
+        // crashed, which nothing else would end; another machine that is there repeats its word.
+        guard session != nil, silentUntil <= now.time else { return nil }
+        return makeWord(.disconnected, since: now.seconds)
     }
 
     // MARK: - The local network
@@ -125,36 +131,46 @@ struct Announcer: Sendable {
         }
         // An earlier word of this session: the last one is still on its way.
         if isOfSession, word?.state != .lost, !session.isConfirmed { return nil }
-        session.isOverwritten = session.word != nil
+        // A stored message was there before the session's word.
+        if !isRetained { session.isOverwritten = session.word != nil }
         guard let word, !isOfSession else { return nil }
         seen = max(seen, word.epoch)
-        return rival(word, isAnswer: word.epoch >= epoch && !isRetained && session.word != nil, at: now)
+        // A stored word may be that of a machine that is gone.
+        guard !isRetained, session.word != nil, let rival = rival(word) else { return nil }
+        if rival.isEarlier {
+            silentUntil = now + Self.silence
+            // The topic is the rival's: this session has no word that would need an end.
+            session.word = nil
+        }
+        return rival
     }
 
-    /// Returns the machine that wrote a word, if it is another one that is there; a run before this one has ended.
-    ///
-    /// - Parameter isAnswer: True if the word was written after this session's first word, which it overtakes.
-    private mutating func rival(_ word: FleetWord, isAnswer: Bool, at now: BusTime) -> Rival? {
+    /// Returns the machine that wrote a word after this session's first one, if it is another one; a run before this one has ended.
+    private func rival(_ word: FleetWord) -> Rival? {
         guard let first, word.run != run, word.state.isConnected else { return nil }
         if word.isOfLaterRun(than: run, first: first) { return Rival(run: word.run, isEarlier: false) }
-        guard isAnswer else { return nil }
-        silentUntil = now + Self.silence
+        // Words of a run before this one may come late; an answer to this session's word has a higher epoch.
+        guard word.epoch >= epoch else { return nil }
         return Rival(run: word.run, isEarlier: true)
     }
 
     // MARK: - Steps
 
+    /// True if the session's epoch is not the highest of the own topic: others would drop its words.
+    private var needsHigherEpoch: Bool { seen >= epoch && epoch < Self.largestEpoch }
+
     /// True if the session's word is not the node's, or not the topic's last one.
     private func needsWord(_ session: Session) -> Bool {
         guard let word = session.word else { return true }
-        return session.isOverwritten || word.state != verdict.state || word.reason != verdict.reason
+        return needsHigherEpoch || session.isOverwritten || word.state != verdict.state || word.reason != verdict.reason
     }
 
     /// The time of the next step; `nil` if there is none.
     private var due: BusTime? {
         guard let session, needsWord(session) else { return nil }
-        let join = session.hasRead || session.word != nil ? session.began : session.began + Self.longestJoin
-        return max(join, silentUntil, lastStep + Self.pause)
+        let earliest = max(silentUntil, lastStep + Self.pause)
+        if session.hasRead || session.word != nil { return earliest }
+        return session.subscribed.map { max(earliest, $0 + Self.longestJoin) }
     }
 
     /// The time at which ``takeStep(at:)`` has something to do.
@@ -164,18 +180,24 @@ struct Announcer: Sendable {
     mutating func takeStep(at now: FleetInstant) -> Step {
         guard let due, due <= now.time else { return .none }
         lastStep = now.time
-        if seen >= epoch, epoch < Self.largestEpoch { return .renew }
-        return .publish(makeWord(verdict))
+        if needsHigherEpoch {
+            // Only a word that stands needs an end. Before its first word the stored one may be the only one to tell the epoch.
+            let stands = session?.word != nil && session?.isOverwritten == false
+            return .renew(stands ? makeWord(.lost, since: now.seconds) : nil)
+        }
+        return .publish(makeWord(verdict.state, reason: verdict.reason, since: verdict.since))
     }
 
-    private mutating func makeWord(_ verdict: Verdict) -> FleetWord {
+    private mutating func makeWord(_ state: FleetNode.State, reason: String? = nil, since: UInt64) -> FleetWord {
         sequence = min(sequence + 1, WordCoding.largestNumber)
         let first = self.first ?? epoch
         self.first = first
         let word = FleetWord(
-            epoch: epoch, first: first, run: run, sequence: sequence, state: verdict.state, reason: verdict.reason,
-            since: verdict.since)
-        if let began = session?.began { session = Session(began: began, hasRead: session?.hasRead ?? false, word: word) }
+            epoch: epoch, first: first, run: run, sequence: sequence, state: state, reason: reason, since: since)
+        if var session {
+            (session.word, session.isConfirmed, session.isOverwritten) = (word, false, false)
+            self.session = session
+        }
         return word
     }
 }

@@ -7,12 +7,12 @@ internal import ReachableRetry
 ///
 /// ```
 /// down ──connecting──▶ opening ──connected──▶ up ──disconnected──▶ down
-///                                              └── .disconnect, for a higher epoch or a stop ──▶ leaving ──disconnected──▶ down
+///                                             └── .disconnect, for a higher epoch or a stop ──▶ leaving ──disconnected──▶ down
 /// ```
 struct FleetCore: Sendable {
     /// The interval of the keep-alive: a broker publishes the will after 1.5 of them (MQTT 3.1.1 §3.1.2.10).
     static let keepAlive = Duration.seconds(20)
-    /// The longest wait of a picture for the own word, which follows the broker's stored words.
+    /// The longest wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
     static let longestCompletion = Duration.seconds(5)
     /// The longest time for which a trigger can be valid.
     static let longestTrigger = Duration.seconds(3600)
@@ -22,6 +22,8 @@ struct FleetCore: Sendable {
         case connecting
         /// The broker has accepted the connection.
         case connected
+        /// The broker has confirmed the subscription.
+        case subscribed
         /// The connection has ended, or an attempt to connect has failed.
         case disconnected
         /// The broker sent a message.
@@ -74,7 +76,7 @@ struct FleetCore: Sendable {
     enum Link: Hashable, Sendable {
         case down
         case opening
-        case up(since: BusTime)
+        case up
         /// A disconnection is under way.
         case leaving
     }
@@ -132,11 +134,12 @@ struct FleetCore: Sendable {
         case .connecting: connect(at: now)
         case .connected:
             guard link == .opening else { return }
-            link = .up(since: now.time)
-            announcer.connected(at: now.time)
+            link = .up
+            announcer.connected()
             roster.connected()
             // Before the first word: the stored own one tells the epoch.
             effects.append(.subscribe(FleetTopic.filters(site: site)))
+        case .subscribed: announcer.subscribed(at: now.time)
         case .disconnected: lose(at: now)
         case .message(let message): read(message, at: now)
         case .verdict(let state, let reason):
@@ -177,7 +180,7 @@ struct FleetCore: Sendable {
 
     private mutating func stop(at now: FleetInstant) {
         isStopped = true
-        guard case .up = link else { return }
+        guard link == .up else { return }
         // At once: what ends does not wait for the pause between words.
         if let word = announcer.farewell(at: now) { effects.append(.publish(statusMessage(word))) }
         leave(at: now)
@@ -190,7 +193,7 @@ struct FleetCore: Sendable {
     // MARK: - Messages
 
     private mutating func read(_ message: FleetMessage, at now: FleetInstant) {
-        guard case .up = link else { return }
+        guard link == .up else { return }
         guard let topic = FleetTopic(message.topic, site: site) else {
             counts.malformed += 1
             return
@@ -243,11 +246,13 @@ struct FleetCore: Sendable {
     // MARK: - Own words
 
     private mutating func announce(at now: FleetInstant) {
-        guard case .up = link else { return }
+        guard link == .up else { return }
         switch announcer.takeStep(at: now) {
         case .none: break
         case .publish(let word): effects.append(.publish(statusMessage(word)))
-        case .renew: leave(at: now)
+        case .renew(let word):
+            if let word { effects.append(.publish(statusMessage(word))) }
+            leave(at: now)
         }
     }
 
@@ -259,7 +264,7 @@ struct FleetCore: Sendable {
     }
 
     private mutating func publish(_ payload: [UInt8], to topic: FleetTopic, isRetained: Bool, for name: FleetName) {
-        guard case .up = link else { return effects.append(.refused(name)) }
+        guard link == .up else { return effects.append(.refused(name)) }
         effects.append(.publish(FleetMessage(topic: topic.text(site: site), payload: payload, isRetained: isRetained)))
     }
 
@@ -272,12 +277,15 @@ struct FleetCore: Sendable {
 
     /// Makes the picture current when the broker's stored words have come.
     private mutating func complete(at now: BusTime) {
-        guard case .up(let since) = link, !roster.isCurrent else { return }
+        guard let session = announcer.session, !roster.isCurrent else { return }
         // Without a confirmation the broker may refuse the word, or another machine has the name.
-        guard announcer.session?.isConfirmed == true || since + Self.longestCompletion <= now else { return }
+        guard session.isConfirmed || latestCompletion <= now else { return }
         roster.complete(at: now)
         change(.current)
     }
+
+    /// The time at which the picture is current even without the own word; `never` without a subscription.
+    private var latestCompletion: BusTime { announcer.session?.subscribed.map { $0 + Self.longestCompletion } ?? .never }
 
     private mutating func endKeeping(at now: BusTime) {
         guard let gone = roster.endKeeping(at: now) else { return }
@@ -308,11 +316,8 @@ struct FleetCore: Sendable {
     private mutating func armTimer() {
         var next = BusTime.never
         if !isStopped {
-            next = min(roster.keptUntil, inbox.wake)
-            if case .up(let since) = link {
-                next = min(next, announcer.wake)
-                if !roster.isCurrent { next = min(next, since + Self.longestCompletion) }
-            }
+            next = min(roster.keptUntil, inbox.wake, announcer.wake)
+            if !roster.isCurrent { next = min(next, latestCompletion) }
         }
         guard next != wakeAt else { return }
         wakeAt = next

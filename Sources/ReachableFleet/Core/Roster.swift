@@ -88,8 +88,9 @@ struct Roster: Sendable {
 
     /// Takes a word of a node.
     ///
-    /// Within a connection to the broker an older epoch is a late one, such as the will of a session that was taken over. Within
-    /// an epoch numbers grow; a will ends it whatever its number is, until its node contradicts.
+    /// Within a connection to the broker an older epoch is a late one, such as the will of a session that was taken over. The word
+    /// of another run counts all the same if that run is there: it has lost its epoch, and would be dropped for ever. Within an
+    /// epoch numbers grow; a will ends it whatever its number is, until its node contradicts.
     mutating func take(_ word: FleetWord, of node: FleetName, isRetained: Bool, at now: FleetInstant) -> Outcome {
         let known = entries[node]
         if let known, !known.isStale, !Self.follows(word, known) { return .outdated }
@@ -109,7 +110,9 @@ struct Roster: Sendable {
 
     private static func follows(_ word: FleetWord, _ known: Entry) -> Bool {
         let last = known.word
-        guard word.epoch == last.epoch else { return word.epoch > last.epoch }
+        guard word.epoch == last.epoch else {
+            return word.epoch > last.epoch || word.run != last.run && word.state.isConnected
+        }
         // Two machines of one name: the later word of the topic holds until one of them renews its epoch.
         guard word.run == last.run else { return true }
         return word.state == .lost ? last.state != .lost : word.sequence > known.sequence

@@ -58,7 +58,7 @@ struct ExploredFleet: ExplorableWorld {
         if left[total] == 0 { left = left.map { _ in 0 } }
     }
 
-    var fingerprint: FleetFingerprint { FleetFingerprint(world, left: left) }
+    var fingerprint: CompactFingerprint { CompactFingerprint(FleetFingerprint(world, left: left)) }
 
     var undisturbed: ExploredFleet {
         var fleet = self
@@ -151,6 +151,22 @@ extension ExploredFleet.Disturbance {
     }
 }
 
+/// A fingerprint as a hash of 128 bits: those of a million states would not fit in memory.
+///
+/// Of a million random ones no two are equal, but for one case in 10²⁶.
+struct CompactFingerprint: Hashable {
+    private let first: Int
+    private let second: Int
+
+    init(_ fingerprint: FleetFingerprint) {
+        var hashers = (Hasher(), Hasher())
+        hashers.1.combine(1)
+        hashers.0.combine(fingerprint)
+        hashers.1.combine(fingerprint)
+        (first, second) = (hashers.0.finalize(), hashers.1.finalize())
+    }
+}
+
 /// A fingerprint that is equal for states with the same future.
 ///
 /// It replaces a time by its distance from now, up to the distance that matters, and leaves out what only people read.
@@ -163,13 +179,13 @@ struct FleetFingerprint: Hashable {
         var runs: Int
         var verdict: FleetNode.State
         var lastPublication: Int64
-        var wills: [FleetName: UInt64]
+        var wills: Set<FleetWorld.Will>
         var fired: Int
         var core: Core?
     }
 
     private struct Core: Hashable {
-        var link: Int64
+        var link: FleetCore.Link
         var epoch: UInt64
         var isEpochUsed: Bool
         var seen: UInt64
@@ -187,7 +203,7 @@ struct FleetFingerprint: Hashable {
     }
 
     private struct Session: Hashable {
-        var age: Int64
+        var age: Int64?
         var hasRead: Bool
         var word: FleetWord?
         var isConfirmed: Bool
@@ -212,17 +228,14 @@ struct FleetFingerprint: Hashable {
                 lastPublication: age(machine.lastPublication, most: .seconds(1)), wills: machine.wills,
                 fired: machine.fired.count,
                 core: machine.core.map { core in
-                    var link: Int64 = -1
-                    if case .up(let since) = core.link {
-                        link = core.roster.isCurrent ? 0 : age(since, most: FleetCore.longestCompletion)
-                    }
                     let announcer = core.announcer
                     return Core(
-                        link: link, epoch: announcer.epoch, isEpochUsed: announcer.isEpochUsed, seen: announcer.seen,
+                        link: core.link, epoch: announcer.epoch, isEpochUsed: announcer.isEpochUsed, seen: announcer.seen,
                         first: announcer.first, sequence: announcer.sequence, verdict: announcer.verdict.state,
                         session: announcer.session.map {
                             Session(
-                                age: age($0.began, most: Announcer.longestJoin), hasRead: $0.hasRead, word: $0.word,
+                                age: $0.subscribed.map { age($0, most: FleetCore.longestCompletion) }, hasRead: $0.hasRead,
+                                word: $0.word,
                                 isConfirmed: $0.isConfirmed, isOverwritten: $0.isOverwritten)
                         },
                         lastStep: age(announcer.lastStep, most: Announcer.pause), silence: until(announcer.silentUntil),

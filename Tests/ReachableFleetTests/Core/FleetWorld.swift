@@ -19,6 +19,14 @@ struct FleetWorld {
         var client: String
         /// False if nothing passes any more.
         var isAlive = true
+        /// The number of messages that the broker sends before it confirms the subscription; `nil` when it has.
+        var stored: Int?
+    }
+
+    /// The end of a session.
+    struct Will: Hashable {
+        var run: FleetName
+        var epoch: UInt64
     }
 
     struct Machine {
@@ -31,8 +39,8 @@ struct FleetWorld {
         var isFrozen = false
         var wakeAt = BusTime.never
         var verdict: (state: FleetNode.State, reason: String?) = (.online, nil)
-        /// The highest epoch of the wills of each node that were read in this connection.
-        var wills: [FleetName: UInt64] = [:]
+        /// The wills that were read in this connection.
+        var wills: Set<Will> = []
         var lastChange: UInt64 = 0
         var lastPublication = BusTime.past
         /// The triggers that this run has acted on.
@@ -190,14 +198,14 @@ struct FleetWorld {
     }
 
     private mutating func read(_ message: SimulatedBroker.Message, at index: Int) throws {
-        if let word = try? WordCoding.word(message.payload), word.state == .lost,
-            case .status(let name)? = FleetTopic(message.topic, site: Self.site)
-        {
-            let known = machines[index].wills[name] ?? 0
-            machines[index].wills[name] = max(known, word.epoch)
+        if let word = try? WordCoding.word(message.payload), word.state == .lost {
+            machines[index].wills.insert(Will(run: word.run, epoch: word.epoch))
         }
         let copy = FleetMessage(topic: message.topic, payload: message.payload, isRetained: message.isRetained)
         try send(.message(copy), to: index)
+        guard let stored = machines[index].connection?.stored, stored > 0 else { return }
+        machines[index].connection?.stored = stored > 1 ? stored - 1 : nil
+        if stored == 1 { try send(.subscribed, to: index) }
     }
 
     func canDeliver(_ index: Int) -> Bool {
@@ -243,12 +251,14 @@ struct FleetWorld {
             broker.connect(connection.clientID, will: will)
             orphans.removeAll { $0 == connection.clientID }
             machines[index].connection = Connection(client: connection.clientID)
-            machines[index].wills = [:]
-            lostWills.remove(machines[index].name)
+            machines[index].wills = []
             return .connected
         case .subscribe(let filters):
             guard let connection = machines[index].connection, connection.isAlive else { return nil }
             for filter in filters { broker.subscribe(connection.client, to: filter) }
+            let stored = broker.waitingMessages(for: connection.client).count
+            machines[index].connection?.stored = stored
+            if stored == 0 { return .subscribed }
         case .publish(let message): try publish(message, from: index)
         case .disconnect:
             machines[index].renewals += 1
@@ -278,9 +288,9 @@ struct FleetWorld {
     }
 
     private mutating func publish(_ message: FleetMessage, from index: Int) throws {
+        let state = message.topic == topic(machines[index].name) ? (try? WordCoding.word(message.payload))?.state : nil
         if message.topic == topic(machines[index].name) {
             machines[index].publications += 1
-            let state = (try? WordCoding.word(message.payload))?.state
             if state != .disconnected, state != nil {
                 if machines[index].lastPublication + .seconds(1) > now {
                     throw Broken(description: "machine \(index) says two words within 1 s")
@@ -289,6 +299,8 @@ struct FleetWorld {
             }
         }
         guard let connection = machines[index].connection, connection.isAlive else { return }
+        // From its first word on a session's end counts for all.
+        if state?.isConnected == true { lostWills.remove(machines[index].name) }
         broker.publish(
             SimulatedBroker.Message(topic: message.topic, payload: message.payload, isRetained: message.isRetained),
             from: connection.client)
@@ -305,7 +317,7 @@ struct FleetWorld {
             let hasConnection = machine.connection != nil && machine.isUp
             if !hasConnection, node.state != .unknown { throw Broken(description: "\(index) shows \(node) without a broker") }
             let isGone = !machines.contains { $0.name == name && $0.isRunning }
-            if isGone, node.state.isConnected, !entry.isStale, let will = machine.wills[name], will >= node.epoch {
+            if isGone, node.state.isConnected, !entry.isStale, machine.wills.contains(Will(run: node.run, epoch: node.epoch)) {
                 throw Broken(description: "\(index) shows \(node), and has read its will")
             }
         }

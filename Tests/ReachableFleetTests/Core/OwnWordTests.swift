@@ -81,6 +81,21 @@ import Testing
         #expect(member.words.map(\.epoch) == Array(repeating: WordCoding.largestNumber, count: 3))
     }
 
+    @Test func lateStoredWordRenewsEpoch() throws {
+        var member = try Member()
+        member.connect()
+        member.pass(.seconds(1))
+        #expect(member.words.map(\.epoch) == [1])
+        // On a slow line the stored word comes after the first own one was published, and before it comes back.
+        member.hear(Member.word(epoch: 57, run: "before"), isRetained: true)
+        try member.echo()
+        member.pass(.seconds(1))
+        #expect(member.has(.disconnect))
+        member.send(.disconnected)
+        member.connect()
+        #expect(member.wills.map(\.epoch) == [1, 58])
+    }
+
     // MARK: - The last word of the own topic
 
     static let foreignWords: [(name: String, payload: [UInt8])] = [
@@ -132,6 +147,34 @@ import Testing
         member.hear(Member.word(.lost, epoch: 2, run: "run"))
         try member.echo()
         member.pass(.seconds(5))
+        #expect(member.words.count == 1)
+    }
+
+    @Test func renewalEndsOwnWordThatStands() throws {
+        var member = try Member()
+        member.connect()
+        member.pass(.seconds(1))
+        member.hear(Member.word(epoch: 57, run: "before"), isRetained: true)
+        member.pass(.seconds(1))
+        // The machine may crash before its next session, and DISCONNECT drops the will.
+        #expect(member.words.map(\.state) == [.online, .lost])
+        #expect(member.has(.disconnect))
+        // The word of another machine needs no end.
+        var other = try Member(storedEpoch: 2)
+        try other.join()
+        other.pass(.seconds(5))
+        other.hear(Member.word(epoch: 3, run: "x"))
+        #expect(other.words.isEmpty && other.has(.disconnect))
+    }
+
+    @Test func wordWaitsForSubscription() throws {
+        var member = try Member()
+        member.send(.connecting)
+        member.send(.connected)
+        member.pass(.seconds(10))
+        #expect(member.words.isEmpty && !member.picture.isCurrent)
+        member.send(.subscribed)
+        member.pass(.seconds(1))
         #expect(member.words.count == 1)
     }
 
@@ -192,11 +235,12 @@ import Testing
         #expect(member.send(.verdict(.online, reason: nil)).isEmpty)
     }
 
-    @Test func stopBeforeFirstWordSaysNothing() throws {
-        var member = try Member()
+    @Test func stopBeforeFirstWordEndsWordOfEarlierRun() throws {
+        var member = try Member(storedEpoch: 4)
         member.connect()
         member.send(.stop)
-        #expect(member.words.isEmpty)
+        #expect(member.words.map(\.state) == [.disconnected])
+        #expect(member.words.map(\.epoch) == [5])
         #expect(member.has(.disconnect))
     }
 
@@ -221,6 +265,7 @@ import Testing
         #expect(member.has(.nameInUse(by: Member.name("x"), isSilent: false)))
         #expect(member.has(.disconnect))
         member.send(.disconnected)
+        _ = member.takeEffects()
         member.connect()
         member.pass(.seconds(2))
         #expect(member.words.map(\.epoch) == [7])
@@ -235,6 +280,7 @@ import Testing
         member.pass(.milliseconds(1))
         #expect(member.has(.disconnect))
         member.send(.disconnected)
+        _ = member.takeEffects()
         member.connect()
         member.pass(.seconds(2))
         #expect(member.words.map(\.epoch) == [7])
@@ -269,7 +315,8 @@ import Testing
         ("an older word", TestMember.word(epoch: 4, run: "x", first: 3), false),
         ("a will", TestMember.word(.lost, epoch: 6, run: "x", first: 3), false),
         ("an end", TestMember.word(.disconnected, epoch: 6, run: "x", first: 3), false),
-        ("a stored word", TestMember.word(epoch: 6, run: "x", first: 3), true),
+        ("a stored word of an earlier run", TestMember.word(epoch: 6, run: "x", first: 3), true),
+        ("a stored word of a later run", TestMember.word(epoch: 6, run: "x", first: 6), true),
         ("an own word", TestMember.word(epoch: 6, run: "m", first: 5), false),
     ]
 

@@ -25,7 +25,9 @@ import Testing
             [TestMember.word(sequence: 2), TestMember.word(.lost, sequence: 0), TestMember.word(sequence: 3)], true
         ),
         ("another run of the same epoch", [TestMember.word(sequence: 2), TestMember.word(.offline, run: "x")], true),
-        ("another run of an older epoch", [TestMember.word(epoch: 2), TestMember.word(.offline, epoch: 1, run: "x")], false),
+        ("another run of an older epoch", [TestMember.word(epoch: 2), TestMember.word(.offline, epoch: 1, run: "x")], true),
+        ("the late will of another run", [TestMember.word(epoch: 2), TestMember.word(.lost, epoch: 1, run: "x")], false),
+        ("the late end of another run", [TestMember.word(epoch: 2), TestMember.word(.disconnected, epoch: 1, run: "x")], false),
     ]
 
     @Test(arguments: orders.map(\.name)) func laterWordCounts(name: String) throws {

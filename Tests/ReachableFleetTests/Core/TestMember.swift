@@ -47,6 +47,7 @@ struct TestMember {
     mutating func connect() {
         send(.connecting)
         send(.connected)
+        send(.subscribed)
     }
 
     /// Connects without an own stored word, and lets the own first word come back.
