@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "ReachableRetry", targets: ["ReachableRetry"]),
         .library(name: "ReachableHTTP", targets: ["ReachableHTTP"]),
         .library(name: "ReachableJobs", targets: ["ReachableJobs"]),
+        .library(name: "ReachableFleet", targets: ["ReachableFleet"]),
         .library(name: "ReachabilityTesting", targets: ["ReachabilityTesting"]),
         .executable(name: "reachability-watch", targets: ["reachability-watch"]),
         .executable(name: "reachability-service", targets: ["reachability-service"]),
@@ -95,7 +96,13 @@ let package = Package(
         // The tables and functions of the store, also for database administrators.
         .target(name: "PostgreSQLSchema", resources: [.embedInCode("SQL")]),
         .target(
-            name: "ReachabilityTesting", dependencies: ["Reachability", "ReachableRetry", "ReachableJobs"],
+            name: "ReachableFleet",
+            dependencies: ["Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections")]),
+        .target(
+            name: "ReachabilityTesting",
+            dependencies: [
+                "Reachability", "ReachableRetry", "ReachableJobs", .product(name: "DequeModule", package: "swift-collections"),
+            ],
             exclude: isCommandOnly ? ["Conformance"] : []),
         // Traits of the package's own tests.
         .target(name: "TestTraits", dependencies: ["ReachabilityTesting"], path: "Tests/TestTraits"),
@@ -136,6 +143,9 @@ let package = Package(
                 .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
             ]),
+        .testTarget(
+            name: "ReachableFleetTests",
+            dependencies: ["ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration"]),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",

@@ -1,0 +1,336 @@
+internal import ReachableRetry
+
+/// The decisions of a fleet's member: when to connect and with which will, what to publish, what the other nodes are.
+///
+/// Pure: each event comes with the time, and effects are returned in the order in which they have to be carried out. The shell has
+/// a broker's client and one timer. It connects with a clean session, and drops events of a connection that has ended.
+///
+/// ```
+/// down ──connecting──▶ opening ──connected──▶ up ──disconnected──▶ down
+///                                             └── .disconnect, for a higher epoch or a stop ──▶ leaving ──disconnected──▶ down
+/// ```
+struct FleetCore: Sendable {
+    /// The interval of the keep-alive: a broker publishes the will after 1.5 of them (MQTT 3.1.1 §3.1.2.10).
+    static let keepAlive = Duration.seconds(20)
+    /// The longest wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
+    static let longestCompletion = Duration.seconds(5)
+    /// The longest time for which a trigger can be valid.
+    static let longestTrigger = Duration.seconds(3600)
+
+    enum Event: Sendable {
+        /// The shell is about to connect: answered by ``Effect/connect(_:)``, or by nothing when the member has ended.
+        case connecting
+        /// The broker has accepted the connection.
+        case connected
+        /// The broker has confirmed the subscription.
+        case subscribed
+        /// The connection has ended, or an attempt to connect has failed.
+        case disconnected
+        /// The broker sent a message.
+        ///
+        /// `isRetained` is the flag of the message: it is one that the broker had stored (MQTT 3.1.1 §3.3.1.3).
+        case message(FleetMessage)
+        /// The local network's state has changed: online, degraded or offline.
+        case verdict(FleetNode.State, reason: String?)
+        /// The time of the last ``Effect/wake(at:)`` has come.
+        case timer
+        /// An operator asks all nodes to act within a time.
+        case trigger(FleetName, within: Duration)
+        /// An operator removes a node's word from the broker.
+        case forget(FleetName)
+        /// The member ends in order.
+        case stop
+    }
+
+    enum Effect: Hashable, Sendable {
+        /// Stores the epoch for the next start, before the connection that uses it.
+        case store(epoch: UInt64)
+        case connect(Connection)
+        /// Subscribes with QoS 1.
+        case subscribe([String])
+        /// Publishes with QoS 1.
+        case publish(FleetMessage)
+        /// Ends the connection with DISCONNECT, so that the broker drops the will, once everything is published.
+        case disconnect
+        /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
+        case wake(at: BusTime)
+        case changed(FleetChange)
+        /// Acts on a trigger.
+        case fire(FleetTrigger)
+        /// Another machine has this node's name.
+        ///
+        /// `isSilent` if this one came later: it says nothing for 60 s.
+        case nameInUse(by: FleetName, isSilent: Bool)
+        /// A request was not sent, because there is no connection.
+        case refused(FleetName)
+    }
+
+    /// The facts with which to connect.
+    struct Connection: Hashable, Sendable {
+        /// Its own for each run, so that machines of one name do not end each other's sessions.
+        var clientID: String
+        var will: FleetMessage
+        var keepAlive: Duration
+    }
+
+    enum Link: Hashable, Sendable {
+        case down
+        case opening
+        case up
+        /// A disconnection is under way.
+        case leaving
+    }
+
+    private let site: FleetName
+    private let node: FleetName
+    private let run: FleetName
+    private(set) var link = Link.down
+    private(set) var isStopped = false
+    private(set) var announcer: Announcer
+    private(set) var roster: Roster
+    private(set) var inbox: TriggerInbox
+    private(set) var counts = FleetCounts()
+    /// The number of the last change.
+    private(set) var changes: UInt64 = 0
+    /// The number of the last sent trigger.
+    private(set) var sentTriggers: UInt64 = 0
+    /// The last time that was asked for.
+    private(set) var wakeAt = BusTime.never
+    private var effects: [Effect] = []
+
+    /// Creates the member of a node; throws ``FleetError/Code/reservedName`` for a node named `trigger`.
+    ///
+    /// - Parameter run: An identifier that no other process has: two of one machine may have the same name by mistake.
+    /// - Parameter storedEpoch: The last stored epoch; 0 if there is none.
+    init(
+        site: FleetName, node: FleetName, run: FleetName, storedEpoch: UInt64, at now: FleetInstant
+    ) throws(FleetError) {
+        guard node.description != FleetTopic.reservedNode else { throw FleetError(.reservedName, subject: node.description) }
+        (self.site, self.node, self.run) = (site, node, run)
+        // A node that reaches its broker is online until its monitor says more.
+        let verdict = Announcer.Verdict(state: .online, reason: nil, since: now.seconds)
+        announcer = Announcer(run: run, storedEpoch: storedEpoch, verdict: verdict)
+        roster = Roster(at: now)
+        inbox = TriggerInbox(node: node)
+    }
+
+    /// Decides about an event.
+    mutating func handle(_ event: Event, at now: FleetInstant) -> [Effect] {
+        defer { effects = [] }
+        guard !isStopped || event.isOfLink else { return [] }
+        take(event, at: now)
+        if !isStopped {
+            announce(at: now)
+            complete(at: now.time)
+            endKeeping(at: now.time)
+            fire(at: now)
+        }
+        armTimer()
+        return effects
+    }
+
+    private mutating func take(_ event: Event, at now: FleetInstant) {
+        switch event {
+        case .connecting: connect(at: now)
+        case .connected:
+            guard link == .opening else { return }
+            link = .up
+            announcer.connected()
+            roster.connected()
+            // Before the first word: the stored own one tells the epoch.
+            effects.append(.subscribe(FleetTopic.filters(site: site)))
+        case .subscribed: announcer.subscribed(at: now.time)
+        case .disconnected: lose(at: now)
+        case .message(let message): read(message, at: now)
+        case .verdict(let state, let reason):
+            announcer.take(state, reason: reason.flatMap { FleetName.isValid($0) ? $0 : nil }, at: now)
+        // A timer that came too early is asked for once more.
+        case .timer: wakeAt = .never
+        case .trigger(let name, let time): send(name, within: time, at: now)
+        case .forget(let name):
+            publish([], to: .status(name), isRetained: true, for: name)
+        case .stop: stop(at: now)
+        }
+    }
+
+    // MARK: - The connection
+
+    private mutating func connect(at now: FleetInstant) {
+        guard !isStopped else { return }
+        lose(at: now)
+        let before = announcer.epoch
+        let will = announcer.beginSession(at: now)
+        link = .opening
+        if announcer.epoch != before { effects.append(.store(epoch: announcer.epoch)) }
+        effects.append(
+            .connect(
+                Connection(clientID: "\(site)/\(node)/\(run)", will: statusMessage(will), keepAlive: Self.keepAlive)))
+    }
+
+    private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
+        link = next
+        announcer.disconnected()
+        if roster.disconnected(at: now) { change(.unknown) }
+    }
+
+    private mutating func leave(at now: FleetInstant) {
+        lose(.leaving, at: now)
+        effects.append(.disconnect)
+    }
+
+    private mutating func stop(at now: FleetInstant) {
+        isStopped = true
+        guard link == .up else { return }
+        // At once: what ends does not wait for the pause between words.
+        if let word = announcer.farewell(at: now) { effects.append(.publish(statusMessage(word))) }
+        leave(at: now)
+    }
+
+    private func statusMessage(_ word: FleetWord) -> FleetMessage {
+        FleetMessage(topic: FleetTopic.status(node).text(site: site), payload: WordCoding.payload(word), isRetained: true)
+    }
+
+    // MARK: - Messages
+
+    private mutating func read(_ message: FleetMessage, at now: FleetInstant) {
+        guard link == .up else { return }
+        guard let topic = FleetTopic(message.topic, site: site) else {
+            counts.malformed += 1
+            return
+        }
+        switch topic {
+        case .status(let name):
+            var word: FleetWord?
+            if message.payload.isEmpty {
+                if roster.remove(name), roster.isCurrent { change(.removed(name)) }
+            } else {
+                word = decode { () throws(WordProblem) in try WordCoding.word(message.payload) }
+            }
+            if name == node { readOwn(word, isRetained: message.isRetained, at: now.time) }
+            if let word { take(word, of: name, isRetained: message.isRetained, at: now) }
+        case .trigger(let name):
+            let word = decode { () throws(WordProblem) in try WordCoding.trigger(message.payload) }
+            guard let word else { return }
+            if message.isRetained || !inbox.take(word, name: name, at: now) { counts.ignoredTriggers += 1 }
+        }
+    }
+
+    /// Reads a payload; counts one that is not a word.
+    private mutating func decode<Word>(_ body: () throws(WordProblem) -> Word) -> Word? {
+        do { return try body() } catch {
+            switch error {
+            case .malformed: counts.malformed += 1
+            case .oversized: counts.oversized += 1
+            case .foreignVersion: counts.foreignVersion += 1
+            }
+            return nil
+        }
+    }
+
+    private mutating func readOwn(_ word: FleetWord?, isRetained: Bool, at now: BusTime) {
+        guard let rival = announcer.read(word, isRetained: isRetained, at: now) else { return }
+        effects.append(.nameInUse(by: rival.run, isSilent: rival.isEarlier))
+    }
+
+    private mutating func take(_ word: FleetWord, of name: FleetName, isRetained: Bool, at now: FleetInstant) {
+        switch roster.take(word, of: name, isRetained: isRetained, at: now) {
+        case .unchanged: break
+        case .changed:
+            // The picture becomes current with all words at once.
+            if roster.isCurrent, let node = roster.node(name, at: now) { change(.node(node)) }
+        case .outdated: counts.outdated += 1
+        case .tooMany: counts.tooMany += 1
+        }
+    }
+
+    // MARK: - Own words
+
+    private mutating func announce(at now: FleetInstant) {
+        guard link == .up else { return }
+        switch announcer.takeStep(at: now) {
+        case .none: break
+        case .publish(let word): effects.append(.publish(statusMessage(word)))
+        case .renew(let word):
+            if let word { effects.append(.publish(statusMessage(word))) }
+            leave(at: now)
+        }
+    }
+
+    private mutating func send(_ name: FleetName, within time: Duration, at now: FleetInstant) {
+        let deadline = now.wall + min(max(time, .seconds(1)), Self.longestTrigger)
+        sentTriggers += 1
+        let word = TriggerWord(sender: run, sequence: sentTriggers, deadline: FleetInstant.seconds(deadline))
+        publish(WordCoding.payload(word), to: .trigger(name), isRetained: false, for: name)
+    }
+
+    private mutating func publish(_ payload: [UInt8], to topic: FleetTopic, isRetained: Bool, for name: FleetName) {
+        guard link == .up else { return effects.append(.refused(name)) }
+        effects.append(.publish(FleetMessage(topic: topic.text(site: site), payload: payload, isRetained: isRetained)))
+    }
+
+    // MARK: - The picture
+
+    private mutating func change(_ kind: FleetChange.Kind) {
+        changes &+= 1
+        effects.append(.changed(FleetChange(sequence: changes, kind: kind)))
+    }
+
+    /// Makes the picture current when the broker's stored words have come.
+    private mutating func complete(at now: BusTime) {
+        guard let session = announcer.session, !roster.isCurrent else { return }
+        // Without a confirmation the broker may refuse the word, or another machine has the name.
+        guard session.isConfirmed || latestCompletion <= now else { return }
+        roster.complete(at: now)
+        change(.current)
+    }
+
+    /// The time at which the picture is current even without the own word; `never` without a subscription.
+    private var latestCompletion: BusTime { announcer.session?.subscribed.map { $0 + Self.longestCompletion } ?? .never }
+
+    private mutating func endKeeping(at now: BusTime) {
+        guard let gone = roster.endKeeping(at: now) else { return }
+        for name in gone { change(.removed(name)) }
+        if gone.isEmpty { change(.keptLongEnough) }
+    }
+
+    private mutating func fire(at now: FleetInstant) {
+        let (due, late) = inbox.takeDue(at: now)
+        counts.ignoredTriggers += late
+        for trigger in due { effects.append(.fire(trigger)) }
+    }
+
+    /// Returns all nodes.
+    func picture(at now: FleetInstant) -> FleetPicture {
+        var unknownSince: Duration?
+        if case .unknown(let since) = roster.knowledge { unknownSince = since.wall }
+        return FleetPicture(sequence: changes, unknownSince: unknownSince, nodes: roster.nodes(at: now))
+    }
+
+    /// Returns the level of a node's condition; it can change with each ``Effect/changed(_:)``.
+    func isPresent(_ node: FleetName, whenUnknown policy: UnknownNodePolicy, at now: BusTime) -> Bool {
+        roster.isPresent(node, whenUnknown: policy, at: now)
+    }
+
+    // MARK: - Time
+
+    private mutating func armTimer() {
+        var next = BusTime.never
+        if !isStopped {
+            next = min(roster.keptUntil, inbox.wake, announcer.wake)
+            if !roster.isCurrent { next = min(next, latestCompletion) }
+        }
+        guard next != wakeAt else { return }
+        wakeAt = next
+        effects.append(.wake(at: next))
+    }
+}
+
+extension FleetCore.Event {
+    /// True for the events that a stopped member still needs.
+    fileprivate var isOfLink: Bool {
+        switch self {
+        case .disconnected, .connecting: true
+        default: false
+        }
+    }
+}

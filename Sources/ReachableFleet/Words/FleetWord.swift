@@ -1,0 +1,36 @@
+/// The word of a node: its state, with the numbers that order words.
+struct FleetWord: Hashable, Sendable {
+    /// The number of the node's connection.
+    var epoch: UInt64
+    /// The epoch of the first word of this run: of two machines of one name, the one with the higher number came later.
+    var first: UInt64
+    /// The identifier of the run (`boot`).
+    var run: FleetName
+    /// The number of the word within its run; of a will that of the word before it.
+    var sequence: UInt64
+    /// Never ``FleetNode/State/unknown``.
+    var state: FleetNode.State
+    var reason: String?
+    /// The time since which the state holds, in seconds since 1970.
+    var since: UInt64
+
+    /// True if both run and first epoch say that this word's run came after another one.
+    func isOfLaterRun(than run: FleetName, first: UInt64) -> Bool { (self.first, self.run) > (first, run) }
+}
+
+/// The payload of a trigger.
+struct TriggerWord: Hashable, Sendable {
+    /// The run of the operator's process (`from`).
+    var sender: FleetName
+    var sequence: UInt64
+    /// The time after which no node acts, in seconds since 1970 (`until`).
+    var deadline: UInt64
+}
+
+/// A message to publish; all messages have QoS 1.
+struct FleetMessage: Hashable, Sendable {
+    var topic: String
+    /// Empty to remove a retained message (MQTT 3.1.1 §3.3.1.3).
+    var payload: [UInt8]
+    var isRetained: Bool
+}
