@@ -136,7 +136,8 @@ struct Announcer: Sendable {
         guard let word, !isOfSession else { return nil }
         seen = max(seen, word.epoch)
         // A stored word may be that of a machine that is gone.
-        guard !isRetained, session.word != nil, let rival = rival(word) else { return nil }
+        let isAnswer = !isRetained && session.word != nil
+        guard isAnswer, let rival = rival(word) else { return nil }
         if rival.isEarlier {
             silentUntil = now + Self.silence
             // The topic is the rival's: this session has no word that would need an end.
