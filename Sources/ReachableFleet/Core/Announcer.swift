@@ -130,7 +130,7 @@ struct Announcer: Sendable {
             return nil
         }
         // An earlier word of this session: the last one is still on its way.
-        if isOfSession, word?.state != .lost, !session.isConfirmed { return nil }
+        if isOfSession, !session.isConfirmed { return nil }
         // A stored message was there before the session's word.
         if !isRetained { session.isOverwritten = session.word != nil }
         guard let word, !isOfSession else { return nil }
