@@ -130,13 +130,14 @@ struct Announcer: Sendable {
             return nil
         }
         // An earlier word of this session: the last one is still on its way.
-        if isOfSession, word?.state != .lost, !session.isConfirmed { return nil }
+        if isOfSession, !session.isConfirmed { return nil }
         // A stored message was there before the session's word.
         if !isRetained { session.isOverwritten = session.word != nil }
         guard let word, !isOfSession else { return nil }
         seen = max(seen, word.epoch)
         // A stored word may be that of a machine that is gone.
-        guard !isRetained, session.word != nil, let rival = rival(word) else { return nil }
+        let isAnswer = !isRetained && session.word != nil
+        guard isAnswer, let rival = rival(word) else { return nil }
         if rival.isEarlier {
             silentUntil = now + Self.silence
             // The topic is the rival's: this session has no word that would need an end.

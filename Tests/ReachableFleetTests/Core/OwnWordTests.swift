@@ -178,6 +178,14 @@ import Testing
         #expect(member.words.count == 1)
     }
 
+    @Test func earlyTimerIsAskedForAgain() throws {
+        var member = try Member()
+        member.connect()
+        let wake = member.wakeAt
+        member.pass(.milliseconds(500))
+        #expect(member.send(.timer) == [.wake(at: wake)])
+    }
+
     // MARK: - Changes
 
     @Test func changeIsPublished() throws {
