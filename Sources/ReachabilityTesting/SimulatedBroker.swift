@@ -63,7 +63,10 @@ public struct SimulatedBroker: Hashable, Sendable {
 
     /// Accepts a connection, which takes over an earlier one of the same client; returns true if a stored session continues.
     ///
-    /// - Parameter isClean: True to begin without subscriptions and queued messages, and to end with the connection (§3.1.2.4).
+    /// - Parameters:
+    ///   - client: The identifier of the client.
+    ///   - will: The message that the broker publishes if the connection is lost (§3.1.2.5).
+    ///   - isClean: True to begin without subscriptions and queued messages, and to end with the connection (§3.1.2.4).
     @discardableResult
     public mutating func connect(_ client: String, will: Message? = nil, isClean: Bool = true) -> Bool {
         let old = sessions[client]
@@ -173,7 +176,9 @@ public struct SimulatedBroker: Hashable, Sendable {
 
     /// Delivers the next message to a connected client; `nil` if there is none.
     ///
-    /// - Parameter topic: A topic whose next message overtakes those of other topics: only those of one topic are in order (§4.6).
+    /// - Parameters:
+    ///   - client: The identifier of the client.
+    ///   - topic: A topic whose next message overtakes those of other topics: only those of one topic are in order (§4.6).
     public mutating func nextMessage(for client: String, from topic: String? = nil) -> Message? {
         guard var session = sessions[client], session.isConnected,
             let index = session.queue.firstIndex(where: { topic == nil || $0.topic == topic })
