@@ -46,11 +46,11 @@ public struct SimulatedBroker: Hashable, Sendable {
         var inheritedWill: Message?
     }
 
-    /// False to keep wills until ``publishHeldWills()``.
+    /// False to keep wills until ``publishHeldWills(_:)``.
     public var publishesWillsByItself = true
     /// The time of the will after a takeover; by default as mosquitto 2.0 does.
     public var takeoverWill = TakeoverWill.afterFirstMessage
-    /// The wills that wait for ``publishHeldWills()``.
+    /// The wills that wait for ``publishHeldWills(_:)``.
     public private(set) var heldWills: [Message] = []
     /// The retained messages by topic.
     public private(set) var retained: [String: Message] = [:]
