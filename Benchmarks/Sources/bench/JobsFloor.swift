@@ -83,12 +83,12 @@ struct JobsFloor {
     }
 
     private func report(_ work: Work, _ times: [(Double, Double)]) {
-        let ratios = times.map { $0.0 / $0.1 }.sorted()
+        let ratios = times.map { $0.0 / $0.1 }
         let ratio = median(ratios)
         print(
             row([
                 work.rawValue, decimal(median(times.map(\.0)), 1), decimal(median(times.map(\.1)), 1),
-                "\(decimal(ratio)) [\(decimal(ratios[ratios.count / 4]))..\(decimal(ratios[ratios.count * 3 / 4]))]",
+                summary(ratios),
                 work.goal.map { "≤ \(decimal($0)) × C" } ?? "", work.goal.map { ratio <= $0 ? "holds" : "MISSED" } ?? "",
             ]))
     }

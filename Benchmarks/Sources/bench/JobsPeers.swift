@@ -67,9 +67,7 @@ struct JobsPeers {
             let theirs = results[contender] ?? []
             guard let name = theirs.first?.name, let synchronous = theirs.first?.synchronous else { continue }
             let completed = median(theirs.map(\.completed))
-            let ratios = zip(ours, theirs).map { $0.completed / $1.completed }.sorted()
-            let ratio =
-                "\(decimal(median(ratios))) [\(decimal(ratios[ratios.count / 4]))..\(decimal(ratios[ratios.count * 3 / 4]))]"
+            let ratios = zip(ours, theirs).map { $0.completed / $1.completed }
             var (goal, holds) = ("", "")
             if contender == .ours { (goal, holds) = ("≥ 5000/s", completed >= 5000 ? "holds" : "MISSED") }
             if let least = contender.goal {
@@ -78,7 +76,7 @@ struct JobsPeers {
             print(
                 row([
                     name, synchronous, decimal(median(theirs.map(\.pushed)), 0), decimal(completed, 0),
-                    contender == .ours ? "" : ratio, goal, holds,
+                    contender == .ours ? "" : summary(ratios), goal, holds,
                 ]))
         }
         print("")

@@ -119,7 +119,7 @@ private final class JobsStamps: Sendable {
     private nonisolated(unsafe) let stamps: OpaquePointer?
 
     /// Without stamps if nobody reads them.
-    init() { stamps = getenv("BENCH_STAMPS") == nil ? nil : bench_stamps_inherited() }
+    init() { stamps = getenv(BENCH_STAMPS_VARIABLE) == nil ? nil : bench_stamps_inherited() }
 
     func stamp() { if let stamps { bench_stamp(stamps) } }
 }

@@ -126,14 +126,15 @@ struct LatencyResults {
         }
         return lines.joined(separator: "\n")
     }
-
-    private func summary(_ ratios: [Double]) -> String {
-        "\(decimal(median(ratios))) [\(decimal(quantile(ratios, 0.25)))..\(decimal(quantile(ratios, 0.75)))]"
-    }
 }
 
 /// A row of a table in Markdown.
 func row(_ cells: [String]) -> String { "| " + cells.joined(separator: " | ") + " |" }
+
+/// The median of some numbers with their quartiles, as reports write it.
+func summary(_ numbers: [Double]) -> String {
+    "\(decimal(median(numbers))) [\(decimal(quantile(numbers, 0.25)))..\(decimal(quantile(numbers, 0.75)))]"
+}
 
 /// The middle of some numbers; 0 of none.
 func median(_ numbers: [Double]) -> Double {

@@ -58,12 +58,10 @@ struct PostgreSQLQueues {
         let ours = results[.ours] ?? []
         for contender in contenders {
             let theirs = results[contender] ?? []
-            let ratios = zip(ours, theirs).map { $0 / $1 }.sorted()
-            let ratio =
-                "\(decimal(median(ratios))) [\(decimal(ratios[ratios.count / 4]))..\(decimal(ratios[ratios.count * 3 / 4]))]"
+            let ratios = zip(ours, theirs).map { $0 / $1 }
             print(
                 row([
-                    names[contender] ?? contender.rawValue, decimal(median(theirs), 0), contender == .ours ? "" : ratio,
+                    names[contender] ?? contender.rawValue, decimal(median(theirs), 0), contender == .ours ? "" : summary(ratios),
                     contender.goal.map { "≥ \(decimal($0, $0 < 1 ? 1 : 0)) × its" } ?? "",
                     contender.goal.map { median(ratios) >= $0 ? "holds" : "MISSED" } ?? "",
                 ]))

@@ -62,7 +62,7 @@ struct PostgreSQLServer {
     /// Executes a script of pgbench with four clients; returns transactions a second.
     func bench(_ script: String, transactions: Int, variables: [String: Int]) throws -> Double {
         let path = "\(files)/script-\(getpid())"
-        let file = try check(fopen(path, "w"), path)
+        guard let file = fopen(path, "w") else { throw BenchError("\(path): \(String(cString: strerror(errno)))") }
         fputs(script, file)
         fclose(file)
         let words = [
@@ -109,11 +109,6 @@ struct PostgreSQLServer {
     func number(_ text: some StringProtocol) throws -> Double {
         guard let number = Double(text) else { throw BenchError("no number: \(text)") }
         return number
-    }
-
-    private func check<Value>(_ value: Value?, _ name: String) throws -> Value {
-        guard let value else { throw BenchError("\(name): \(String(cString: strerror(errno)))") }
-        return value
     }
 
     private func output(_ words: [String]) throws -> String {
