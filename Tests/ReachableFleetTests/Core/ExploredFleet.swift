@@ -34,8 +34,7 @@ struct ExploredFleet: ExplorableWorld {
 
     private(set) var world: FleetWorld
     private let horizon: Duration?
-    /// The number of times that each disturbance may still happen, by its number; in the end that of all.
-    private var left: [UInt8]
+    private var budget: DisturbanceBudget<Disturbance>
 
     init(_ setting: Setting) throws {
         world = FleetWorld(setting.names)
@@ -43,26 +42,16 @@ struct ExploredFleet: ExplorableWorld {
         world.broker.publishesWillsByItself = !setting.holdsWills
         // Two machines of one name never come to rest: the later one tries again each minute.
         horizon = Set(setting.names).count < setting.names.count ? .seconds(12) : nil
-        left = Disturbance.allCases.map { UInt8(setting.disturbances[$0] ?? 0) } + [UInt8(setting.most)]
+        budget = DisturbanceBudget(setting.disturbances, most: setting.most)
         for index in setting.names.indices { try world.start(index) }
         if !setting.isCold { try world.settle(horizon: horizon) }
     }
 
-    private var total: Int { Disturbance.allCases.count }
-
-    private func may(_ disturbance: Disturbance) -> Bool { left[total] > 0 && left[disturbance.rawValue] > 0 }
-
-    private mutating func spend(_ disturbance: Disturbance) {
-        left[disturbance.rawValue] -= 1
-        left[total] -= 1
-        if left[total] == 0 { left = left.map { _ in 0 } }
-    }
-
-    var fingerprint: CompactFingerprint { CompactFingerprint(FleetFingerprint(world, left: left)) }
+    var fingerprint: CompactFingerprint { CompactFingerprint(FleetFingerprint(world, left: budget.left)) }
 
     var undisturbed: ExploredFleet {
         var fleet = self
-        fleet.left = left.map { _ in 0 }
+        fleet.budget.end()
         return fleet
     }
 
@@ -73,29 +62,29 @@ struct ExploredFleet: ExplorableWorld {
         for index in world.machines.indices { steps += self.steps(of: index) }
         steps += world.orphans.map { .expire($0) }
         if !world.broker.heldWills.isEmpty { steps.append(.publishWill) }
-        if may(.restart) { steps.append(.restartBroker(keepsStore: true)) }
-        if may(.restartWithoutStore) { steps.append(.restartBroker(keepsStore: false)) }
-        if may(.lateness) || !isBusy, world.mayPass(horizon: horizon) { steps.append(.pass) }
+        if budget.may(.restart) { steps.append(.restartBroker(keepsStore: true)) }
+        if budget.may(.restartWithoutStore) { steps.append(.restartBroker(keepsStore: false)) }
+        if budget.may(.lateness) || !isBusy, world.mayPass(horizon: horizon) { steps.append(.pass) }
         return steps
     }
 
     private func steps(of index: Int) -> [FleetWorld.Step] {
         let machine = world.machines[index]
         guard machine.isRunning else {
-            return [.start(index, keepsEpoch: true)] + (may(.lostEpoch) ? [.start(index, keepsEpoch: false)] : [])
+            return [.start(index, keepsEpoch: true)] + (budget.may(.lostEpoch) ? [.start(index, keepsEpoch: false)] : [])
         }
         if machine.isFrozen {
             let client = machine.connection.flatMap { world.broker.isConnected($0.client) ? $0.client : nil }
             return [.thaw(index)] + (client.map { [.expire($0)] } ?? [])
         }
         var steps: [FleetWorld.Step] = []
-        if may(.crash) { steps.append(.crash(index)) }
-        if may(.freeze) { steps.append(.freeze(index)) }
-        if may(.verdict), machine.verdict.state == .online { steps.append(.verdict(index, .offline)) }
+        if budget.may(.crash) { steps.append(.crash(index)) }
+        if budget.may(.freeze) { steps.append(.freeze(index)) }
+        if budget.may(.verdict), machine.verdict.state == .online { steps.append(.verdict(index, .offline)) }
         guard let connection = machine.connection else { return steps + [.connect(index)] }
         if world.canDeliver(index) {
             steps.append(.deliver(index, nil))
-            if may(.reorder) {
+            if budget.may(.reorder) {
                 steps += world.broker.waitingTopics(for: connection.client).dropFirst().map { .deliver(index, $0) }
             }
         }
@@ -104,11 +93,11 @@ struct ExploredFleet: ExplorableWorld {
             if world.broker.isConnected(connection.client) { steps.append(.expire(connection.client)) }
             return steps
         }
-        if may(.cut) { steps.append(.cut(index)) }
-        if may(.stop) { steps.append(.stop(index)) }
-        if may(.trigger) { steps.append(.trigger(index)) }
-        if may(.forget) { steps += world.machines.indices.map { .forget(index, $0) } }
-        if may(.duplicate), world.broker.repeatMessage(for: connection.client) != nil { steps.append(.deliverAgain(index)) }
+        if budget.may(.cut) { steps.append(.cut(index)) }
+        if budget.may(.stop) { steps.append(.stop(index)) }
+        if budget.may(.trigger) { steps.append(.trigger(index)) }
+        if budget.may(.forget) { steps += world.machines.indices.map { .forget(index, $0) } }
+        if budget.may(.duplicate), world.broker.repeatMessage(for: connection.client) != nil { steps.append(.deliverAgain(index)) }
         return steps
     }
 
@@ -121,7 +110,7 @@ struct ExploredFleet: ExplorableWorld {
     }
 
     mutating func play(_ step: FleetWorld.Step) throws {
-        if let disturbance = Disturbance(step, isBusy: isBusy), may(disturbance) { spend(disturbance) }
+        if let disturbance = Disturbance(step, isBusy: isBusy), budget.may(disturbance) { budget.spend(disturbance) }
         try world.play(step)
     }
 

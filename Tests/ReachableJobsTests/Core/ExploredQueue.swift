@@ -32,33 +32,22 @@ struct ExploredQueue: ExplorableWorld {
     }
 
     private(set) var world: QueueWorld
-    /// The number of times that each disturbance may still happen, by its number; in the end that of all.
-    private var left: [UInt8]
+    private var budget: DisturbanceBudget<Disturbance>
 
     init(_ setting: Setting) throws {
         world = QueueWorld(workers: setting.workers, seed: 1, hasTrail: false)
-        left = Disturbance.allCases.map { UInt8(setting.disturbances[$0] ?? 0) } + [UInt8(setting.most)]
+        budget = DisturbanceBudget(setting.disturbances, most: setting.most)
         for job in setting.jobs {
             try world.push(serialKey: job.key, crashes: job.crashes, isRepeatable: setting.isRepeatable)
         }
         for number in 0..<setting.workers { try world.begin(number) }
     }
 
-    private var total: Int { Disturbance.allCases.count }
-
-    private func may(_ disturbance: Disturbance) -> Bool { left[total] > 0 && left[disturbance.rawValue] > 0 }
-
-    private mutating func spend(_ disturbance: Disturbance) {
-        left[disturbance.rawValue] -= 1
-        left[total] -= 1
-        if left[total] == 0 { left = left.map { _ in 0 } }
-    }
-
-    var fingerprint: QueueFingerprint { QueueFingerprint(world, after: left) }
+    var fingerprint: QueueFingerprint { QueueFingerprint(world, after: budget.left) }
 
     var undisturbed: ExploredQueue {
         var queue = self
-        queue.left = left.map { _ in 0 }
+        queue.budget.end()
         return queue
     }
 
@@ -68,12 +57,12 @@ struct ExploredQueue: ExplorableWorld {
         guard world.hasUnfinishedJobs else { return [] }
         var steps: [QueueWorld.Step] = []
         for number in world.workers.indices { steps += self.steps(of: number) }
-        if may(.reboot) { steps.append(.reboot) }
-        if may(.cancel) { steps += world.cancellableJobs.map { .cancel($0) } }
-        if world.nextMoment != nil, may(.lateness) || !world.isBusy { steps.append(.pass) }
-        if may(.suspension) { steps.append(.suspend(25)) }
+        if budget.may(.reboot) { steps.append(.reboot) }
+        if budget.may(.cancel) { steps += world.cancellableJobs.map { .cancel($0) } }
+        if world.nextMoment != nil, budget.may(.lateness) || !world.isBusy { steps.append(.pass) }
+        if budget.may(.suspension) { steps.append(.suspend(25)) }
         // 30 years.
-        if may(.clock) { steps += [.stepClock(-1_000_000_000), .stepClock(1_000_000_000)] }
+        if budget.may(.clock) { steps += [.stepClock(-1_000_000_000), .stepClock(1_000_000_000)] }
         return steps
     }
 
@@ -81,26 +70,27 @@ struct ExploredQueue: ExplorableWorld {
         let worker = world.workers[number]
         if worker.hasEnded { return [.restart(number)] }
         var steps: [QueueWorld.Step] = []
-        if may(.crash) { steps.append(.crash(number)) }
+        if budget.may(.crash) { steps.append(.crash(number)) }
         if worker.isStopped { return steps + [.setStopped(number, false)] }
         if let turn = worker.turn {
             steps.append(.endTurn(number))
-            if may(.failedTurn) { steps += (0..<turn.parts).map { .failTurn(number, after: $0) } }
+            if budget.may(.failedTurn) { steps += (0..<turn.parts).map { .failTurn(number, after: $0) } }
         }
         for advance in world.advances(of: number) {
             steps.append(advance)
-            guard may(.failedAttempt), case .advance(_, let job, let claim, _) = advance, world.isRunning(advance) else { continue }
+            guard budget.may(.failedAttempt), case .advance(_, let job, let claim, _) = advance, world.isRunning(advance)
+            else { continue }
             steps.append(.advance(number, job: job, claim: claim, succeeds: false))
         }
         if !worker.isOpen { steps.append(.setOpen(number, true)) }
-        if worker.isOpen, may(.lostNetwork) { steps.append(.setOpen(number, false)) }
-        if may(.stop) { steps.append(.setStopped(number, true)) }
-        if may(.shutDown), !worker.isShuttingDown { steps += [0, 3].map { .shutDown(number, drain: $0) } }
+        if worker.isOpen, budget.may(.lostNetwork) { steps.append(.setOpen(number, false)) }
+        if budget.may(.stop) { steps.append(.setStopped(number, true)) }
+        if budget.may(.shutDown), !worker.isShuttingDown { steps += [0, 3].map { .shutDown(number, drain: $0) } }
         return steps
     }
 
     mutating func play(_ step: QueueWorld.Step) throws {
-        if let disturbance = Disturbance(step, in: world), may(disturbance) { spend(disturbance) }
+        if let disturbance = Disturbance(step, in: world), budget.may(disturbance) { budget.spend(disturbance) }
         try world.play(step)
     }
 
