@@ -114,7 +114,7 @@ struct EventReader: ~Copyable {
 
     /// Waits for the next batch: events, a request for a batch, or the time at which the monitor wants one.
     ///
-    /// A deferred drop check that finds nothing is none of these, and ends no wait.
+    /// A deferred drop check that finds nothing is none of these, and ends no wait; neither does a message that concerns nothing.
     private mutating func next(_ batch: inout NetworkEventBatch, until deadline: Duration?) throws(ReachabilityError) {
         let hasMore = batch.hasMore
         var now = batch.now.sinceBoot
@@ -132,7 +132,9 @@ struct EventReader: ~Copyable {
             detector.beginReading()
             if awakening.contains(.socketIsReadable) { try read(into: &batch) }
             if detector.takeCheck(hasMore: batch.hasMore) { try checkDrops(&batch) }
-            return
+            // After a batch that announced more the monitor waits for another one.
+            if awakening != .socketIsReadable || hasMore || !batch.isEmpty { return }
+            now = context.clock.bootTime
         }
     }
 
@@ -156,8 +158,8 @@ struct EventReader: ~Copyable {
         let rest = deadline.map { max(0, $0.saturatingSubtract(context.clock.bootTime).clampedNanoseconds) }
         let limit = isBusy ? 0 : rest ?? -1
         var awakening = Awakening(rawValue: try epoll.wait(nanoseconds: limit))
-        // Also after a signal handler: an extra empty batch is harmless.
-        if awakening.isEmpty, !isBusy || rest == 0 { awakening.insert(.timeIsUp) }
+        // Empty without the limit after a signal handler, and when a process that was stopped continues.
+        if awakening.isEmpty, let deadline, deadline <= context.clock.bootTime { awakening.insert(.timeIsUp) }
         if awakening.contains(.batchIsRequested), !context.wakeUp.clear() { awakening.remove(.batchIsRequested) }
         if awakening.contains(.clockWasSet) { clockTimer.clear() }
         return awakening

@@ -342,7 +342,7 @@ extension BrokenSource {
 }
 
 /// Counts from 1.
-private final class Counter: Sendable {
+final class Counter: Sendable {
     private let count = Atomic(0)
     func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }

@@ -9,6 +9,26 @@ struct SourceConformanceTests {
         try await NetworkSourceConformance { .simulated { $0 } }.check()
     }
 
+    /// An event may come between a request for a batch and that batch.
+    @Test func eventsBesidePausesAreNoViolation() async throws {
+        let conformance = NetworkSourceConformance {
+            .simulated { network in
+                let count = Counter()
+                var source = WarpedSource(network)
+                source.pass { batch, deliver in
+                    if count.next() == 2 {
+                        var event = batch
+                        event.events = [.rule(isRemoval: false)]
+                        _ = deliver(event)
+                    }
+                    return deliver(batch)
+                }
+                return source
+            }
+        }
+        #expect(try await conformance.violations(of: [.pauses]).isEmpty)
+    }
+
     @Test func recorderMeetsRequirements() async throws {
         try await NetworkSourceConformance { .simulated { NetworkRecorder($0) { _ in } } }.check()
     }
