@@ -1,4 +1,4 @@
-/// The sizes of the tables after many jobs, with autovacuum as the server has it.
+/// The sizes of the tables and the time of a claim after many jobs, with autovacuum as the server has it.
 struct PostgreSQLSizes {
     let server: PostgreSQLServer
     /// How many jobs end.
@@ -9,8 +9,9 @@ struct PostgreSQLSizes {
         // The lane is there before the workers ask for it.
         _ = try server.push(1)
         try server.registerClients()
-        print(row(["the tables of the store", "jobs", "table MB", "indexes MB", "bytes a job", "jobs/s"]))
-        print("|---|---|---|---|---|---|")
+        print(row(["the tables of the store", "jobs", "table MB", "indexes MB", "bytes a job", "jobs/s", "claim of 64, ms"]))
+        print("|---|---|---|---|---|---|---|")
+        try report("with a thousand ready jobs alone", nil)
         var rate = try run(finished)
         try report("after \(finished) finished jobs", rate)
         let pruned = try server.ask(
@@ -51,6 +52,34 @@ struct PostgreSQLSizes {
             row([
                 name, decimal(jobs, 0), decimal(table / 1e6, 0), decimal(indexes / 1e6, 0),
                 jobs > 0 ? decimal((table + indexes) / jobs, 0) : "", rate.map { decimal($0, 0) } ?? "",
+                decimal(try timeClaim(), 1),
             ]))
+    }
+
+    /// Returns the median of the times of some claims among a thousand ready jobs, in milliseconds; each is undone.
+    private func timeClaim() throws -> Double {
+        _ = try server.push(1000)
+        _ = try server.ask("SELECT count(*) FROM reachable_extend(1)")
+        let time = try server.ask(
+            """
+            CREATE FUNCTION pg_temp.time_claim() RETURNS double precision LANGUAGE plpgsql AS $$
+            DECLARE
+                times double precision[] := '{}';
+                start timestamptz;
+            BEGIN
+                -- The first ones plan the statements.
+                FOR round IN -2 .. 9 LOOP
+                    BEGIN
+                        start := clock_timestamp();
+                        PERFORM FROM reachable_claim(1, 1, '{}', 64, '{1}', '{1000000}', ARRAY[NULL::bigint], 1);
+                        IF round > 0 THEN times := times || extract(epoch FROM clock_timestamp() - start) * 1000; END IF;
+                        RAISE EXCEPTION 'undone';
+                    EXCEPTION WHEN raise_exception THEN NULL;
+                    END;
+                END LOOP;
+                RETURN (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY time) FROM unnest(times) AS time);
+            END $$
+            """, "SELECT pg_temp.time_claim()")
+        return try server.number(time)
     }
 }
