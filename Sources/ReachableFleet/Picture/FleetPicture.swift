@@ -27,6 +27,10 @@ public struct FleetChange: Hashable, Sendable {
         case node(FleetNode)
         /// A node was removed: an operator forgot it, or the broker has no word of it.
         case removed(FleetName)
+        /// Another machine has this node's name; with the identifier of its run.
+        ///
+        /// If this machine came later, it is silent for 60 s.
+        case nameInUse(by: FleetName, isSilent: Bool)
     }
 
     /// The number of the change, without holes.
