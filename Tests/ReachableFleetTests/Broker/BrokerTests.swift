@@ -7,18 +7,8 @@ import Testing
 @testable import ReachableFleet
 
 /// Members at real brokers: `Scripts/brokers` runs them.
-@Suite(.timeLimit(.minutes(2)), .serialized, .blocking, .enabled(if: hasBrokers, "run them with Scripts/brokers"))
+@Suite(.timeLimit(.minutes(2)), .blocking, .enabled(if: hasBrokers, "run them with Scripts/brokers"))
 struct BrokerTests {
-    private static func milliseconds(_ duration: Duration) -> String { "\(duration / .milliseconds(1)) ms" }
-
-    private static func report(_ kind: BrokerKind, _ text: String) { print("figure: \(kind): \(text)") }
-
-    private static func elapsed(_ body: () async throws -> Void) async rethrows -> String {
-        let start = ContinuousClock.now
-        try await body()
-        return milliseconds(ContinuousClock.now - start)
-    }
-
     // MARK: - Ends
 
     @Test(arguments: BrokerKind.allCases) func killedMemberIsLostAtOnce(kind: BrokerKind) async throws {
@@ -26,11 +16,11 @@ struct BrokerTests {
         try await BrokerSession.run(broker) { _, observer in
             let probe = try ProbeMember(broker.url, "site", "nas")
             await observer.until("nas", is: .online)
-            let time = await Self.elapsed {
+            let time = await Figure.elapsed {
                 probe.kill()
                 await observer.until("nas", is: .lost)
             }
-            Self.report(kind, "a killed process was lost after \(time)")
+            Figure.report(kind, "a killed process was lost after \(time)")
         }
     }
 
@@ -40,16 +30,16 @@ struct BrokerTests {
             let probe = try ProbeMember(broker.url, "site", "nas", ["keep-alive=5"])
             await observer.until("nas", is: .online)
             let epoch = try #require(observer.node("nas")).epoch
-            let lost = await Self.elapsed {
+            let lost = await Figure.elapsed {
                 probe.freeze()
                 await observer.until("nas", is: .lost)
             }
-            let back = await Self.elapsed {
+            let back = await Figure.elapsed {
                 probe.thaw()
                 await observer.until("nas", is: .online)
             }
             #expect(try #require(observer.node("nas")).epoch > epoch)
-            Self.report(
+            Figure.report(
                 kind, "with a keep-alive of 5 s a frozen process was lost after \(lost), and thawed it was back after \(back)")
         }
     }
@@ -76,12 +66,12 @@ struct BrokerTests {
                     }
                     return .unknown
                 }
-                let time = await Self.elapsed {
+                let time = await Figure.elapsed {
                     probe.stop()
                     let state = await seen.value
                     #expect(state == .disconnected)
                 }
-                Self.report(kind, "a stopped process had said so and ended after \(time)")
+                Figure.report(kind, "a stopped process had said so and ended after \(time)")
             }
             flooding.cancel()
             await flooding.value
@@ -102,10 +92,10 @@ struct BrokerTests {
             await observer.until { !$0.isCurrent }
             if !keepsStore { try broker.removeStore() }
             try broker.start()
-            let time = await Self.elapsed {
+            let time = await Figure.elapsed {
                 await observer.until { $0.isCurrent && $0.nodes.count { $0.state == .online } == 3 }
             }
-            Self.report(kind, "\(keepsStore ? "with" : "without") its store the picture was back \(time) after the broker")
+            Figure.report(kind, "\(keepsStore ? "with" : "without") its store the picture was back \(time) after the broker")
             withExtendedLifetime(probes) {}
         }
     }
@@ -122,7 +112,7 @@ struct BrokerTests {
                 let isBack = { @Sendable (picture: FleetPicture) in
                     picture.isCurrent && picture.nodes.contains { $0.state == .online && $0.epoch > before }
                 }
-                let time = await Self.elapsed {
+                let time = await Figure.elapsed {
                     deaf.abandon()
                     await member.until(isBack)
                 }
@@ -133,7 +123,7 @@ struct BrokerTests {
                 joining.cancel()
                 await joining.value
                 await observer.until("nas", is: .online)
-                Self.report(kind, "a session was taken over, and its node was back, after \(time)")
+                Figure.report(kind, "a session was taken over, and its node was back, after \(time)")
             }
             running.cancel()
             await running.value
@@ -198,7 +188,7 @@ struct BrokerTests {
             #expect(counts.malformed + counts.oversized + counts.foreignVersion == count, "seed \(seed): \(counts)")
             #expect(counts.oversized > 0 && counts.foreignVersion > 0)
             #expect(observer.nodes.nodes.map(\.name.description) == ["last"])
-            Self.report(kind, "\(count) malformed messages took \(Self.milliseconds(ContinuousClock.now - start))")
+            Figure.report(kind, "\(count) malformed messages took \(Figure.milliseconds(ContinuousClock.now - start))")
             foreign.close()
         }
     }
@@ -224,26 +214,6 @@ struct BrokerTests {
             try await observer.trigger(TestMember.name("retry"), within: .seconds(2))
             for probe in probes { #expect(probe.line("trigger") == "trigger retry") }
         }
-    }
-
-    // MARK: - Many members
-
-    /// FLEET_CROWD sets their number.
-    @Test(arguments: BrokerKind.allCases) func manyMembersShareAProcess(kind: BrokerKind) async throws {
-        let broker = try TestBroker(kind)
-        let count = ProcessInfo.processInfo.environment["FLEET_CROWD"].flatMap { Int($0) } ?? 100
-        var figures = ""
-        let time = try await Self.elapsed {
-            let probe = try ProbeMember(broker.url, "site", "node", ["count=\(count)"])
-            #expect(probe.line("complete") != nil)
-            let threads = try #require(probe.status("Threads"))
-            // One of the members, up to eight that open connections, and those of Swift, Dispatch and the probe.
-            #expect(threads <= 32)
-            let memory = (probe.status("VmRSS") ?? 0) / 1024
-            figures = "\(memory) MiB, \(threads) threads, \(probe.descriptors) descriptors"
-            probe.kill()
-        }
-        Self.report(kind, "\(count) members in one process had complete pictures after \(time): \(figures)")
     }
 
     // MARK: - Failures
