@@ -28,9 +28,28 @@ struct TriggerWord: Hashable, Sendable {
 }
 
 /// A message to publish; all messages have QoS 1.
-struct FleetMessage: Hashable, Sendable {
-    var topic: String
+package struct FleetMessage: Hashable, Sendable {
+    package var topic: String
     /// Empty to remove a retained message (MQTT 3.1.1 §3.3.1.3).
-    var payload: [UInt8]
-    var isRetained: Bool
+    package var payload: [UInt8]
+    package var isRetained: Bool
+
+    package init(topic: String, payload: [UInt8], isRetained: Bool) {
+        (self.topic, self.payload, self.isRetained) = (topic, payload, isRetained)
+    }
+}
+
+extension FleetMessage {
+    /// Returns the word of a node of a test; `nil` for a state that no node says.
+    package static func word(
+        _ state: FleetNode.State, of node: FleetName, site: FleetName, epoch: UInt64, sequence: UInt64, reason: String?,
+        since: Duration
+    ) -> FleetMessage? {
+        guard state != .unknown else { return nil }
+        let word = FleetWord(
+            epoch: epoch, first: epoch, run: node, sequence: sequence, state: state, reason: reason,
+            since: FleetInstant.seconds(since))
+        return FleetMessage(
+            topic: FleetTopic.status(node).text(site: site), payload: WordCoding.payload(word), isRetained: true)
+    }
 }
