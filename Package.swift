@@ -145,7 +145,14 @@ let package = Package(
             ]),
         .testTarget(
             name: "ReachableFleetTests",
-            dependencies: ["ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration"]),
+            dependencies: [
+                "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration", "SiteHerd",
+            ]),
+        // The machines of a site in virtual time; a benchmark compiles it, too.
+        .target(
+            name: "SiteHerd",
+            dependencies: ["ReachableFleet", "ReachableRetry", .product(name: "HeapModule", package: "swift-collections")],
+            path: "Tests/SiteHerd"),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",

@@ -28,9 +28,13 @@ struct TriggerWord: Hashable, Sendable {
 }
 
 /// A message to publish; all messages have QoS 1.
-struct FleetMessage: Hashable, Sendable {
-    var topic: String
+package struct FleetMessage: Hashable, Sendable {
+    package var topic: String
     /// Empty to remove a retained message (MQTT 3.1.1 §3.3.1.3).
-    var payload: [UInt8]
-    var isRetained: Bool
+    package var payload: [UInt8]
+    package var isRetained: Bool
+
+    package init(topic: String, payload: [UInt8], isRetained: Bool) {
+        (self.topic, self.payload, self.isRetained) = (topic, payload, isRetained)
+    }
 }
