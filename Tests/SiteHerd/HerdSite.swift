@@ -1,5 +1,5 @@
-package import ReachableFleet
-package import ReachableRetry
+internal import ReachableFleet
+internal import ReachableRetry
 
 /// Machines of a site that lose and regain one server, in virtual time: real cores on a broker with delays.
 ///

@@ -18,6 +18,8 @@ struct SiteGate: Sendable {
     static let usualStep = Duration.milliseconds(10)
     /// The shortest time between two words about a destination.
     static let pause = Duration.seconds(1)
+    /// The time after which a share is looked at again, because others have ended.
+    static let review = Duration.seconds(2)
     /// The difference of two machines' edges.
     static let slack = Duration.seconds(1)
     /// The edges of this many seconds have one number, so that all machines elect the same one.
@@ -45,8 +47,9 @@ struct SiteGate: Sendable {
     var foundAt: UInt64
     var overloadedUntil: UInt64?
     var took: Duration?
-    /// The last share that the bus was told.
+    /// The last share that the bus was told, and the time to look at it again.
     var share = 1
+    var reviewAt = BusTime.never
     /// The last word, and its time.
     var said: DestinationWord?
     var saidAt = BusTime.past
@@ -68,7 +71,8 @@ struct SiteGate: Sendable {
         switch phase {
         case .joining: edge.time + Self.pictureTime
         case .held(_, let until): until
-        case .idle, .canary, .released, .answered: .never
+        case .released, .answered: share > 1 ? reviewAt : .never
+        case .idle, .canary: .never
         }
     }
 

@@ -51,7 +51,8 @@ struct SiteGates: Sendable {
         gates[hash]?.hasNews = true
         switch report {
         case .edge:
-            gates[hash]?.phase = .joining(missing: missing(for: hash, roster))
+            let missing = missing(for: hash, roster)
+            gates[hash]?.phase = .joining(missing: missing)
             gates[hash]?.edge = now
             gates[hash]?.share = 1
             find(.waiting, hash, at: now)
@@ -60,7 +61,7 @@ struct SiteGates: Sendable {
         case .answered(let time):
             gates[hash]?.phase = .answered
             find(.answering, hash, took: time, at: now)
-            shareWindow(hash, roster)
+            shareWindow(hash, roster, at: now)
         case .overloaded(let time):
             gates[hash]?.phase = .answered
             find(.overloaded, hash, until: now.wall + min(time ?? Self.usualOverload, Self.longestOverload), at: now)
@@ -157,7 +158,10 @@ struct SiteGates: Sendable {
     /// Reconsiders everything when the picture became current or unknown.
     mutating func pictureChanged(_ roster: Roster, at now: FleetInstant) {
         for (hash, gate) in gates {
-            if case .joining = gate.phase { gates[hash]?.phase = .joining(missing: missing(for: hash, roster)) }
+            if case .joining = gate.phase {
+                let missing = missing(for: hash, roster)
+                gates[hash]?.phase = .joining(missing: missing)
+            }
             decide(hash, roster, at: now)
         }
         schedule(at: now.time)
@@ -199,7 +203,9 @@ struct SiteGates: Sendable {
     private mutating func decide(_ hash: DestinationHash, _ roster: Roster, at now: FleetInstant) {
         guard let gate = gates[hash] else { return }
         switch gate.phase {
-        case .idle, .canary, .released, .answered: return
+        case .idle, .canary: return
+        case .released, .answered:
+            if gate.due <= now.time { shareWindow(hash, roster, at: now) }
         case .joining(let missing):
             let isOver = gate.due <= now.time
             if roster.isCurrent, missing.isEmpty || isOver { return elect(hash, gate, roster, at: now) }
@@ -209,7 +215,7 @@ struct SiteGates: Sendable {
             let isThere = canary.map { roster.state(of: $0)?.isPresent == true } ?? true
             let answers = fresh(.answering, hash, roster)
             if !answers.isEmpty || gate.edge.time + SiteGate.patience <= now.time {
-                takeTurn(hash, gate, after: answers, roster)
+                takeTurn(hash, gate, after: answers, roster, at: now)
             } else if !isThere || until <= now.time || !fresh(.overloaded, hash, roster).isEmpty {
                 elect(hash, gate, roster, at: now)
             }
@@ -219,7 +225,7 @@ struct SiteGates: Sendable {
     /// Lets the first machine try, and the others wait for it.
     private mutating func elect(_ hash: DestinationHash, _ gate: SiteGate, _ roster: Roster, at now: FleetInstant) {
         let answers = fresh(.answering, hash, roster)
-        guard answers.isEmpty else { return takeTurn(hash, gate, after: answers, roster) }
+        guard answers.isEmpty else { return takeTurn(hash, gate, after: answers, roster, at: now) }
         let last = gate.edge.time + SiteGate.patience
         let overloads = fresh(.overloaded, hash, roster).compactMap(\.until).filter { $0 > now.seconds }
         if let end = overloads.max() {
@@ -248,7 +254,7 @@ struct SiteGates: Sendable {
 
     /// Gives this machine its turn among those that wait: they start one after the other, each after the duration of an answer.
     private mutating func takeTurn(
-        _ hash: DestinationHash, _ gate: SiteGate, after answers: [DestinationWord], _ roster: Roster
+        _ hash: DestinationHash, _ gate: SiteGate, after answers: [DestinationWord], _ roster: Roster, at now: FleetInstant
     ) {
         let others = candidates(for: hash, roster)
         let edge = gate.edges[0]
@@ -260,6 +266,7 @@ struct SiteGates: Sendable {
         let share = Self.share(others.count + 1)
         gates[hash]?.phase = .released
         gates[hash]?.share = share
+        gates[hash]?.reviewAt = now.time + SiteGate.review
         effects.append(.advise(.free(after: span * rank / (others.count + 1), share: share), destination: gate.destination))
     }
 
@@ -271,12 +278,14 @@ struct SiteGates: Sendable {
     }
 
     /// Tells the share of the window, which grows as others end.
-    private mutating func shareWindow(_ hash: DestinationHash, _ roster: Roster) {
-        guard let gate = gates[hash], roster.isCurrent else { return }
+    private mutating func shareWindow(_ hash: DestinationHash, _ roster: Roster, at now: FleetInstant) {
+        guard let gate = gates[hash] else { return }
+        gates[hash]?.reviewAt = now.time + SiteGate.review
+        guard roster.isCurrent else { return }
         let share = Self.share(candidates(for: hash, roster).count + 1)
         guard share != gate.share else { return }
         gates[hash]?.share = share
-        effects.append(.advise(.free(after: .zero, share: share), destination: gate.destination))
+        effects.append(.advise(.share(share), destination: gate.destination))
     }
 
     private static func share(_ machines: Int) -> Int { max(1, machines / SiteGate.window) }

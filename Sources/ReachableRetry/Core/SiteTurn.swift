@@ -25,13 +25,31 @@ package struct SiteTurn: Hashable, Sendable {
     private var turned = Duration.zero
     /// True after an answer to this machine: no advice delays it any more.
     private(set) var hasAnswer = false
-    /// The share of the window: of so many attempts of the site one is this machine's. Above 1, attempts run one at a time with
-    /// pauses between them.
+    /// The share of the window: of so many attempts of the site one is this machine's.
+    ///
+    /// Above 1, attempts run one at a time with pauses between them.
     private(set) var share = 1
+    private(set) var hasShared = false
     private(set) var successes = 0
     private(set) var failures = 0
+    private(set) var pause: Pause?
+
+    /// The pause after an attempt, which grows with the number that share.
+    struct Pause: Hashable, Sendable {
+        var start: BusTime
+        var unit: Duration
+        var share: Int
+        var isFailure: Bool
+
+        var end: BusTime {
+            let (factor, limit) = SiteTurn.longestBackoff
+            if isFailure { return start + min(limit, unit * min(share, factor)) }
+            return start + min(SiteTurn.longestPause, unit * (share - 1))
+        }
+    }
+
     /// The end of the pause after an attempt.
-    private(set) var pausedUntil = BusTime.past
+    var pausedUntil: BusTime { pause?.end ?? .past }
 
     /// Waits for the site's picture.
     mutating func noteEdge(at now: BusTime) {
@@ -42,7 +60,7 @@ package struct SiteTurn: Hashable, Sendable {
     /// Ends all delays for a person who insists.
     mutating func noteRetryNow(at now: BusTime) {
         stop(at: now)
-        (share, pausedUntil) = (1, .past)
+        (share, pause) = (1, nil)
     }
 
     mutating func take(_ advice: SiteAdvice, at now: BusTime) {
@@ -51,14 +69,22 @@ package struct SiteTurn: Hashable, Sendable {
             guard !hasAnswer else { return }
             stop(at: now)
             delay(.hold, for: time, at: now)
+        case .share(let share): setShare(share)
         case .free(let time, let share):
-            let share = min(max(1, share), Self.mostSharing)
-            // Own successes widen the share, and words never narrow it again.
-            self.share = successes > 1 ? min(self.share, share) : share
+            setShare(share)
             guard !hasAnswer else { return }
             stop(at: now)
             delay(.turn, for: time, at: now)
         }
+    }
+
+    /// Sets the share, which own successes widen: words never narrow it again.
+    private mutating func setShare(_ new: Int) {
+        let new = min(max(1, new), Self.mostSharing)
+        let mayNarrow = successes == 0 || successes == 1 && !hasShared
+        share = mayNarrow ? new : min(share, new)
+        if new > 1 { hasShared = true }
+        if let pause { self.pause?.share = min(pause.share, new) }
     }
 
     private mutating func delay(_ reason: SiteDelay, for time: Duration, at now: BusTime) {
@@ -83,9 +109,9 @@ package struct SiteTurn: Hashable, Sendable {
     /// as many.
     mutating func noteSuccess(after time: Duration, at now: BusTime) {
         (successes, failures) = (successes + 1, 0)
-        guard share > 1 else { return }
-        pausedUntil = now + min(Self.longestPause, max(.zero, min(time, Self.longestPause)) * (share - 1))
-        if successes > 1 { share /= 2 }
+        guard share > 1 else { return pause = nil }
+        pause = Pause(start: now, unit: max(.zero, min(time, Self.longestPause)), share: share, isFailure: false)
+        share /= 2
     }
 
     /// Records a failure that may be due to the crowd; returns its number in a row if a pause follows.
@@ -97,8 +123,7 @@ package struct SiteTurn: Hashable, Sendable {
 
     /// Pauses after a failure: the more machines share, the longer than the gate's own delay.
     mutating func pause(after delay: Duration, at now: BusTime) {
-        let (factor, limit) = Self.longestBackoff
-        pausedUntil = now + min(limit, min(limit, delay) * min(share, factor))
+        pause = Pause(start: now, unit: max(.zero, min(delay, Self.longestBackoff.limit)), share: share, isFailure: true)
     }
 
     /// The end of the delay or pause of jobs that are not interactive, and its reason; `nil` if there is none.
@@ -125,6 +150,8 @@ package enum SiteAdvice: Hashable, Sendable {
     case hold(Duration)
     /// The machine may try after a time, and of so many attempts of the site one is its own.
     case free(after: Duration, share: Int)
+    /// Only the share has changed.
+    case share(Int)
 }
 
 /// An event of a destination for the other machines.
