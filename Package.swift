@@ -17,6 +17,8 @@ let sqlite = Target.Dependency.product(name: "GRDB", package: "GRDB.swift", cond
 let sqliteLibrary = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["SQLite"]))
 // Without the trait its header is never included: libpq need not be there.
 let postgreSQLLibrary = Target.Dependency.byName(name: "CLibPQ", condition: .when(traits: ["PostgreSQL"]))
+// Likewise libmosquitto.
+let mqttLibrary = Target.Dependency.byName(name: "CLibMosquitto", condition: .when(traits: ["MQTT"]))
 let service = [
     ("Hummingbird", "hummingbird"), ("HTTPTypes", "swift-http-types"), ("NIOCore", "swift-nio"),
     ("NIOHTTPTypes", "swift-nio-extras"), ("NIOPosix", "swift-nio"), ("ServiceLifecycle", "swift-service-lifecycle"),
@@ -39,6 +41,7 @@ let package = Package(
     ],
     traits: [
         .trait(name: "AsyncHTTPClient", description: "Requests of async-http-client are repeated like those of URLSession."),
+        .trait(name: "MQTT", description: "Members of a fleet meet at an MQTT broker."),
         .trait(name: "PostgreSQL", description: "Durable jobs are kept in PostgreSQL, shared by many machines."),
         .trait(name: "SQLite", description: "Durable jobs are kept in a SQLite file."),
         .trait(name: "Service", description: "The command serve: a daemon with a page.", enabledTraits: ["SQLite"]),
@@ -70,6 +73,7 @@ let package = Package(
         .target(name: "CNetlink", dependencies: ["CLibNL"]),
         // Debian's libpq.pc adds nothing but a folder of headers, and where it is missing SwiftPM would warn everybody.
         .systemLibrary(name: "CLibPQ", providers: [.apt(["libpq-dev"]), .yum(["libpq-devel"])]),
+        .systemLibrary(name: "CLibMosquitto", providers: [.apt(["libmosquitto-dev"]), .yum(["mosquitto-devel"])]),
         .target(
             name: "Reachability",
             dependencies: [
@@ -97,13 +101,17 @@ let package = Package(
         .target(name: "PostgreSQLSchema", resources: [.embedInCode("SQL")]),
         .target(
             name: "ReachableFleet",
-            dependencies: ["Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections")]),
+            dependencies: [
+                "Reachability", "ReachableRetry", .product(name: "DequeModule", package: "swift-collections"), logging,
+                serviceLifecycle, mqttLibrary,
+            ]),
         .target(
             name: "ReachabilityTesting",
             dependencies: [
-                "Reachability", "ReachableRetry", "ReachableJobs", .product(name: "DequeModule", package: "swift-collections"),
+                "Reachability", "ReachableRetry", "ReachableJobs", "ReachableFleet",
+                .product(name: "DequeModule", package: "swift-collections"),
             ],
-            exclude: isCommandOnly ? ["Conformance"] : []),
+            exclude: isCommandOnly ? ["Conformance", "Fleet"] : []),
         // Traits of the package's own tests.
         .target(name: "TestTraits", dependencies: ["ReachabilityTesting"], path: "Tests/TestTraits"),
         .target(name: "CProcess"),
@@ -146,8 +154,14 @@ let package = Package(
         .testTarget(
             name: "ReachableFleetTests",
             dependencies: [
-                "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration", "SiteHerd",
+                "Reachability", "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration",
+                "SiteHerd", "fleet-probe",
             ]),
+        // A member of a fleet that tests kill.
+        .executableTarget(
+            name: "fleet-probe",
+            dependencies: ["Reachability", "ReachabilityTesting", "ReachableFleet", "ReachableRetry", logging],
+            path: "Tests/FleetProbe"),
         // The machines of a site in virtual time; a benchmark compiles it, too.
         .target(
             name: "SiteHerd",

@@ -14,6 +14,8 @@ package struct FleetCore: Sendable {
     static let keepAlive = Duration.seconds(20)
     /// The longest wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
     static let longestCompletion = Duration.seconds(5)
+    /// The time without a stored word after which an observer takes the broker's stored words for complete.
+    static let quiet = Duration.milliseconds(500)
     /// The longest time for which a trigger can be valid.
     static let longestTrigger = Duration.seconds(3600)
 
@@ -49,7 +51,7 @@ package struct FleetCore: Sendable {
     package enum Effect: Hashable, Sendable {
         /// Stores the epoch for the next start, before the connection that uses it.
         case store(epoch: UInt64)
-        case connect(Connection)
+        case connect(FleetConnection)
         /// Subscribes with QoS 1.
         case subscribe([String])
         /// Publishes with QoS 1.
@@ -61,22 +63,10 @@ package struct FleetCore: Sendable {
         case changed(FleetChange)
         /// Acts on a trigger.
         case fire(FleetTrigger)
-        /// Another machine has this node's name.
-        ///
-        /// `isSilent` if this one came later: it says nothing for 60 s.
-        case nameInUse(by: FleetName, isSilent: Bool)
         /// Tells the buses of this machine what follows from the words of others.
         case advise(SiteAdvice, destination: String)
         /// A request was not sent, because there is no connection.
         case refused(FleetName)
-    }
-
-    /// The facts with which to connect.
-    package struct Connection: Hashable, Sendable {
-        /// Its own for each run, so that machines of one name do not end each other's sessions.
-        package var clientID: String
-        package var will: FleetMessage
-        package var keepAlive: Duration
     }
 
     enum Link: Hashable, Sendable {
@@ -88,8 +78,10 @@ package struct FleetCore: Sendable {
     }
 
     private let site: FleetName
-    private let node: FleetName
+    /// `nil` for an observer: it has no word and no will.
+    private let node: FleetName?
     private let run: FleetName
+    private let keepAlive: Duration
     private(set) var link = Link.down
     private(set) var isStopped = false
     private(set) var announcer: Announcer
@@ -101,25 +93,28 @@ package struct FleetCore: Sendable {
     private(set) var changes: UInt64 = 0
     /// The number of the last sent trigger.
     private(set) var sentTriggers: UInt64 = 0
+    /// The time of the last stored word of the present connection.
+    private(set) var lastStored = BusTime.past
     /// The last time that was asked for.
     private(set) var wakeAt = BusTime.never
     private var effects: [Effect] = []
 
-    /// Creates the member of a node; throws ``FleetError/Code/reservedName`` for a node named `trigger`.
+    /// Creates the member of a node, or an observer; throws ``FleetError/Code/reservedName`` for a node named `trigger`.
     ///
     /// - Parameter run: An identifier that no other process has: two of one machine may have the same name by mistake.
     /// - Parameter storedEpoch: The last stored epoch; 0 if there is none.
     package init(
-        site: FleetName, node: FleetName, run: FleetName, storedEpoch: UInt64, at now: FleetInstant
+        site: FleetName, node: FleetName?, run: FleetName, storedEpoch: UInt64, keepAlive: Duration = Self.keepAlive,
+        at now: FleetInstant
     ) throws(FleetError) {
-        guard node.description != FleetTopic.reservedNode else { throw FleetError(.reservedName, subject: node.description) }
-        (self.site, self.node, self.run) = (site, node, run)
+        if let node, node.description == FleetTopic.reservedNode { throw FleetError(.reservedName, subject: node.description) }
+        (self.site, self.node, self.run, self.keepAlive) = (site, node, run, keepAlive)
         // A node that reaches its broker is online until its monitor says more.
         let verdict = Announcer.Verdict(state: .online, reason: nil, since: now.seconds)
         announcer = Announcer(run: run, storedEpoch: storedEpoch, verdict: verdict)
         roster = Roster(at: now)
-        inbox = TriggerInbox(node: node)
-        sites = SiteGates(site: site, node: node)
+        inbox = TriggerInbox(node: node ?? run)
+        sites = SiteGates(site: site, node: node ?? run)
     }
 
     /// Decides about an event.
@@ -146,6 +141,7 @@ package struct FleetCore: Sendable {
             link = .up
             announcer.connected()
             roster.connected()
+            lastStored = .past
             // Before the first word: the stored own one tells the epoch.
             effects.append(.subscribe(FleetTopic.filters(site: site)))
         case .subscribed: announcer.subscribed(at: now.time)
@@ -160,7 +156,12 @@ package struct FleetCore: Sendable {
             publish([], to: .status(name), isRetained: true, for: name)
             for hash in sites.words(of: name) { publish([], to: .destination(name, hash), isRetained: true, for: name) }
         case .destination(let destination, let report, let bus):
-            sites.take(report, of: destination, from: bus, roster, at: now)
+            // An observer has no word, so no other machine would wait for it.
+            if node != nil {
+                sites.take(report, of: destination, from: bus, roster, at: now)
+            } else if report == .edge {
+                effects.append(.advise(.free(after: .zero, share: 1), destination: destination))
+            }
         case .busEnded(let bus): sites.remove(bus, at: now)
         case .stop: stop(at: now)
         }
@@ -174,10 +175,9 @@ package struct FleetCore: Sendable {
         let before = announcer.epoch
         let will = announcer.beginSession(at: now)
         link = .opening
-        if announcer.epoch != before { effects.append(.store(epoch: announcer.epoch)) }
-        effects.append(
-            .connect(
-                Connection(clientID: "\(site)/\(node)/\(run)", will: statusMessage(will), keepAlive: Self.keepAlive)))
+        if node != nil, announcer.epoch != before { effects.append(.store(epoch: announcer.epoch)) }
+        let clientID = "\(site)/\(node?.description ?? "")/\(run)"
+        effects.append(.connect(FleetConnection(clientID: clientID, will: statusMessage(will), keepAlive: keepAlive)))
     }
 
     private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
@@ -197,13 +197,20 @@ package struct FleetCore: Sendable {
     private mutating func stop(at now: FleetInstant) {
         isStopped = true
         guard link == .up else { return }
+        for hash in sites.spokenAbout { say(nil, about: hash) }
         // At once: what ends does not wait for the pause between words.
-        if let word = announcer.farewell(at: now) { effects.append(.publish(statusMessage(word))) }
+        if let word = announcer.farewell(at: now) { say(word) }
         leave(at: now)
     }
 
-    private func statusMessage(_ word: FleetWord) -> FleetMessage {
-        FleetMessage(topic: FleetTopic.status(node).text(site: site), payload: WordCoding.payload(word), isRetained: true)
+    private func statusMessage(_ word: FleetWord) -> FleetMessage? {
+        node.map {
+            FleetMessage(topic: FleetTopic.status($0).text(site: site), payload: WordCoding.payload(word), isRetained: true)
+        }
+    }
+
+    private mutating func say(_ word: FleetWord) {
+        if let message = statusMessage(word) { effects.append(.publish(message)) }
     }
 
     // MARK: - Messages
@@ -214,6 +221,7 @@ package struct FleetCore: Sendable {
             counts.malformed += 1
             return
         }
+        if message.isRetained { lastStored = now.time }
         switch topic {
         case .status(let name):
             var word: FleetWord?
@@ -255,7 +263,7 @@ package struct FleetCore: Sendable {
 
     private mutating func readOwn(_ word: FleetWord?, isRetained: Bool, at now: BusTime) {
         guard let rival = announcer.read(word, isRetained: isRetained, at: now) else { return }
-        effects.append(.nameInUse(by: rival.run, isSilent: rival.isEarlier))
+        change(.nameInUse(by: rival.run, isSilent: rival.isEarlier))
     }
 
     private mutating func take(_ word: FleetWord, of name: FleetName, isRetained: Bool, at now: FleetInstant) {
@@ -273,12 +281,12 @@ package struct FleetCore: Sendable {
     // MARK: - Own words
 
     private mutating func announce(at now: FleetInstant) {
-        guard link == .up else { return }
+        guard link == .up, node != nil else { return }
         switch announcer.takeStep(at: now) {
         case .none: break
-        case .publish(let word): effects.append(.publish(statusMessage(word)))
+        case .publish(let word): say(word)
         case .renew(let word):
-            if let word { effects.append(.publish(statusMessage(word))) }
+            if let word { say(word) }
             leave(at: now)
         }
     }
@@ -312,23 +320,32 @@ package struct FleetCore: Sendable {
         sites.pictureChanged(roster, at: now)
     }
 
+    private mutating func say(_ word: DestinationWord?, about hash: DestinationHash) {
+        guard let node else { return }
+        let topic = FleetTopic.destination(node, hash).text(site: site)
+        effects.append(.publish(FleetMessage(topic: topic, payload: word.map(WordCoding.payload) ?? [], isRetained: true)))
+    }
+
     /// Carries out what follows from the words about destinations.
     private mutating func share(at now: FleetInstant) {
         sites.setMaySpeak(!isStopped && link == .up && roster.isCurrent && announcer.session?.word != nil, at: now)
         sites.act(roster, at: now)
         for effect in sites.takeEffects() {
             switch effect {
-            case .say(let hash, let word):
-                let topic = FleetTopic.destination(node, hash).text(site: site)
-                let payload = word.map(WordCoding.payload) ?? []
-                effects.append(.publish(FleetMessage(topic: topic, payload: payload, isRetained: true)))
+            case .say(let hash, let word): say(word, about: hash)
             case .advise(let advice, let destination): effects.append(.advise(advice, destination: destination))
             }
         }
     }
 
     /// The time at which the picture is current even without the own word; `never` without a subscription.
-    private var latestCompletion: BusTime { announcer.session?.subscribed.map { $0 + Self.longestCompletion } ?? .never }
+    ///
+    /// An observer has none: its picture is current when no stored word has come for a while.
+    private var latestCompletion: BusTime {
+        guard let subscribed = announcer.session?.subscribed else { return .never }
+        let latest = subscribed + Self.longestCompletion
+        return node == nil ? min(latest, max(subscribed, lastStored) + Self.quiet) : latest
+    }
 
     private mutating func endKeeping(at now: FleetInstant) {
         guard let gone = roster.endKeeping(at: now.time) else { return }
@@ -368,7 +385,7 @@ package struct FleetCore: Sendable {
     private mutating func armTimer() {
         var next = BusTime.never
         if !isStopped {
-            next = min(roster.keptUntil, inbox.wake, announcer.wake)
+            next = min(roster.keptUntil, inbox.wake, node == nil ? .never : announcer.wake)
             if !roster.isCurrent { next = min(next, latestCompletion) }
             next = min(next, sites.wake)
         }

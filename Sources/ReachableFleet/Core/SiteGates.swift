@@ -95,6 +95,9 @@ struct SiteGates: Sendable {
         gates[hash]?.overloadedUntil = until.map(FleetInstant.seconds)
     }
 
+    /// The destinations about which the broker has a word of this node.
+    var spokenAbout: [DestinationHash] { gates.filter { $0.value.said != nil }.keys.sorted() }
+
     // MARK: - Others
 
     /// Takes a word of a node; `nil` for a removed one. Returns false if there are too many.

@@ -27,6 +27,10 @@ public struct FleetChange: Hashable, Sendable {
         case node(FleetNode)
         /// A node was removed: an operator forgot it, or the broker has no word of it.
         case removed(FleetName)
+        /// Another machine has this node's name; with the identifier of its run.
+        ///
+        /// If this machine came later, it is silent for 60 s.
+        case nameInUse(by: FleetName, isSilent: Bool)
     }
 
     /// The number of the change, without holes.
@@ -36,7 +40,7 @@ public struct FleetChange: Hashable, Sendable {
 }
 
 /// The level of a node's condition after its picture was unknown for 60 s.
-public enum UnknownNodePolicy: Hashable, Sendable {
+public enum UnknownNodePolicy: Hashable, Sendable, CaseIterable {
     /// Work starts: local reachability stays the authority.
     case failOpen
     /// Work waits until the picture is current.

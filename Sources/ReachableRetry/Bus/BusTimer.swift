@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// Each change of the bus sets it outside of the bus's lock. One thread at a time arms the clock; the others leave their time to
 /// it, so the latest revision counts whatever the order of the threads.
-final class BusTimer: Sendable {
+package final class BusTimer: Sendable {
     private struct State {
         var wanted = BusTime.never
         var revision: UInt64 = 0
@@ -19,7 +19,7 @@ final class BusTimer: Sendable {
     private let clock: BusClock
     private let state = Mutex(State())
 
-    init(_ clock: BusClock) { self.clock = clock }
+    package init(_ clock: BusClock) { self.clock = clock }
 
     deinit { state.withLock { $0.cancelCallback }?() }
 
@@ -29,7 +29,7 @@ final class BusTimer: Sendable {
     /// Sets the timer: calls `fire` once at a time, with that time.
     ///
     /// Replaces an earlier revision. Threads may call in another order than that of their changes.
-    func set(to time: BusTime, revision: UInt64, _ fire: @escaping @Sendable (BusTime) -> Void) {
+    package func set(to time: BusTime, revision: UInt64, _ fire: @escaping @Sendable (BusTime) -> Void) {
         state.withLock { state in
             guard revision > state.revision else { return }
             (state.wanted, state.revision) = (time, revision)

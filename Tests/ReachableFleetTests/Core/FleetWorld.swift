@@ -246,8 +246,9 @@ struct FleetWorld {
         switch effect {
         case .store(let epoch): machines[index].storedEpoch = epoch
         case .connect(let connection):
-            let will = SimulatedBroker.Message(
-                topic: connection.will.topic, payload: connection.will.payload, isRetained: connection.will.isRetained)
+            let will = connection.will.map {
+                SimulatedBroker.Message(topic: $0.topic, payload: $0.payload, isRetained: $0.isRetained)
+            }
             broker.connect(connection.clientID, will: will)
             orphans.removeAll { $0 == connection.clientID }
             machines[index].connection = Connection(client: connection.clientID)
@@ -275,14 +276,14 @@ struct FleetWorld {
                 throw Broken(description: "machine \(index) jumps to change \(change.sequence)")
             }
             machines[index].lastChange = change.sequence
+            if case .nameInUse = change.kind { machines[index].nameInUse += 1 }
         case .fire(let trigger):
             if machines[index].fired.contains(where: { $0.sender == trigger.sender && $0.sequence == trigger.sequence }) {
                 throw Broken(description: "machine \(index) acts twice on trigger \(trigger.sequence)")
             }
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
-        case .nameInUse: machines[index].nameInUse += 1
-        case .refused: break
+        case .refused, .advise: break
         }
         return nil
     }

@@ -270,7 +270,7 @@ import Testing
 
     @Test func earlierMachineRenewsItsEpoch() throws {
         var member = try member(hearing: Member.word(epoch: 6, run: "x", first: 6))
-        #expect(member.has(.nameInUse(by: Member.name("x"), isSilent: false)))
+        #expect(member.changes.contains(.nameInUse(by: Member.name("x"), isSilent: false)))
         #expect(member.has(.disconnect))
         member.send(.disconnected)
         _ = member.takeEffects()
@@ -282,7 +282,7 @@ import Testing
 
     @Test func laterMachineIsSilentForAMinute() throws {
         var member = try member(hearing: Member.word(epoch: 6, run: "x", first: 3))
-        #expect(member.has(.nameInUse(by: Member.name("x"), isSilent: true)))
+        #expect(member.changes.contains(.nameInUse(by: Member.name("x"), isSilent: true)))
         member.pass(.milliseconds(59_999))
         #expect(member.words.isEmpty && !member.has(.disconnect))
         member.pass(.milliseconds(1))
@@ -307,9 +307,9 @@ import Testing
 
     @Test func equalFirstEpochsAreOrderedByRun() throws {
         let later = try member(hearing: Member.word(epoch: 5, run: "a", first: 5))
-        #expect(later.has(.nameInUse(by: Member.name("a"), isSilent: true)))
+        #expect(later.changes.contains(.nameInUse(by: Member.name("a"), isSilent: true)))
         let earlier = try member(hearing: Member.word(epoch: 5, run: "z", first: 5))
-        #expect(earlier.has(.nameInUse(by: Member.name("z"), isSilent: false)))
+        #expect(earlier.changes.contains(.nameInUse(by: Member.name("z"), isSilent: false)))
         #expect(earlier.has(.disconnect))
     }
 
@@ -330,8 +330,8 @@ import Testing
 
     @Test(arguments: noRivals.map(\.name)) func otherWordsAreNoRivals(name: String) throws {
         let row = try #require(Self.noRivals.first { $0.name == name })
-        var member = try member(hearing: row.word, isRetained: row.isRetained)
-        #expect(!member.takeEffects().contains { if case .nameInUse = $0 { true } else { false } })
+        let member = try member(hearing: row.word, isRetained: row.isRetained)
+        #expect(!member.changes.contains { if case .nameInUse = $0 { true } else { false } })
         #expect(member.core.announcer.silentUntil == .past)
     }
 
@@ -342,7 +342,7 @@ import Testing
         member.pass(.seconds(1))
         member.hear(Member.word(.lost, epoch: 4, run: "before"))
         member.pass(.seconds(5))
-        #expect(!member.takeEffects().contains { if case .nameInUse = $0 { true } else { false } })
+        #expect(!member.changes.contains { if case .nameInUse = $0 { true } else { false } })
     }
 
     @Test func reservedNameIsRefused() {

@@ -107,7 +107,10 @@ struct TestMember {
     }
 
     var wills: [FleetWord] {
-        effects.compactMap { if case .connect(let connection) = $0 { try? WordCoding.word(connection.will.payload) } else { nil } }
+        effects.compactMap { effect in
+            guard case .connect(let connection) = effect, let will = connection.will else { return nil }
+            return try? WordCoding.word(will.payload)
+        }
     }
 
     var fired: [FleetTrigger] { effects.compactMap { if case .fire(let trigger) = $0 { trigger } else { nil } } }
