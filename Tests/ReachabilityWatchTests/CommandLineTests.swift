@@ -63,9 +63,9 @@ struct CommandLineTests {
     @Test func parsesTheOptionsOfWait() throws {
         let words = ["wait", "--until", "unsatisfied", "--timeout", "2s", "-v"]
         let command = try #require(try ReachabilityWatch.parseAsRoot(words) as? WaitCommand)
-        #expect(command.until == .unsatisfied)
-        #expect(command.timeout?.duration == .seconds(2))
-        #expect(command.verbose)
+        #expect(command.options.until == .unsatisfied)
+        #expect(command.options.timeout?.duration == .seconds(2))
+        #expect(command.options.verbose)
     }
 
     @Test(arguments: [
