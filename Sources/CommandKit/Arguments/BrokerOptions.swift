@@ -6,7 +6,7 @@ package import ArgumentParser
 package struct BrokerOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The broker of the fleet: mqtts://host[:port] with TLS, mqtt://host[:port] without. Default: $REACHABILITY_FLEET_BROKER.",
+            "The broker: mqtts://host[:port] with TLS, mqtt://host[:port] without. Default: $REACHABILITY_FLEET_BROKER.",
             valueName: "url"))
     package var broker: String?
 

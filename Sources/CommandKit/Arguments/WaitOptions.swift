@@ -37,15 +37,15 @@ package struct WaitOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            Wait until this node of the fleet is there: online or degraded. While the broker is not connected it is unknown, and the \
-            wait goes on. Without --to only nodes count. May be repeated.
+            Wait until this node of the fleet is there: online or degraded. While the broker is not connected the node is unknown, \
+            and the wait goes on. Without --to only nodes count. May be repeated.
             """,
             valueName: "name"))
     package var node: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The status to wait for: satisfied or unsatisfied; nodes are unsatisfied while they are not there.", valueName: "status"))
+            "The status to wait for: satisfied or unsatisfied; a node is unsatisfied while it is not there.", valueName: "status"))
     package var until = Until.satisfied
 
     @Option(

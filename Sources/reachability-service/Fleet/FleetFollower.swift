@@ -56,7 +56,9 @@ struct FleetFollower {
         }
         guard hasPicture else { return report.table(picture, of: site) }
         var lines: [String] = []
-        if let unknownSince { lines.append(report.line(isCurrent: true, "after \(durationText(report.now - unknownSince)) unknown")) }
+        if let unknownSince {
+            lines.append(report.line(isCurrent: true, "after \(durationText(report.now - unknownSince)) unknown"))
+        }
         lines += old.keys.filter { shown[$0] == nil }.sorted().map { report.removal(of: $0, width: width) }
         let changed = picture.nodes.filter { node in
             old[node.name].map { $0.lastState != node.lastState || $0.reason != node.reason || $0.run != node.run } ?? true

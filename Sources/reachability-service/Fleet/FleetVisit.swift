@@ -49,24 +49,18 @@ struct FleetVisit: Sendable {
 
     /// Runs the observer and the monitor while a body runs, and ends the connection in order.
     func run<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        // Subscribed before the member runs.
         let changes = member.changes
-        let monitoring = Task { [monitor] in try? await monitor.run() }
-        let running = Task { [member] in await member.run() }
-        let telling = Task { [tell] in for await _ in changes { tell.yield() } }
-        func end() async {
-            running.cancel()
-            await running.value
-            telling.cancel()
-            monitoring.cancel()
+        let result = await withTaskGroup(of: Void.self) { group in
+            group.addTask { [monitor] in try? await monitor.run() }
+            group.addTask { [member] in await member.run() }
+            group.addTask { [tell] in for await _ in changes { tell.yield() } }
+            let result: Result<Value, any Error>
+            do { result = .success(try await body()) } catch { result = .failure(error) }
+            group.cancelAll()
+            return result
         }
-        do {
-            let value = try await body()
-            await end()
-            return value
-        } catch {
-            await end()
-            throw error
-        }
+        return try result.get()
     }
 
     /// Waits until the picture is current; throws if only a person can end the failure, or after a time limit.

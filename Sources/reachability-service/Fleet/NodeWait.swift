@@ -4,8 +4,8 @@ import ReachableFleet
 
 /// The work of `wait --node`: returns once every scope and every node has the wanted status at once.
 ///
-/// A node is satisfied while it is online or degraded, and unsatisfied while the broker knows that it is not. Without a present word
-/// it is neither: the wait goes on.
+/// A node is satisfied while it is online or degraded, and unsatisfied while the broker knows that it is not. Without a present
+/// word it is neither: the wait goes on.
 struct NodeWait: Sendable {
     let visit: FleetVisit
     let scopes: [Scope]
@@ -34,9 +34,15 @@ struct NodeWait: Sendable {
         let (checks, check) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let changes = visit.member.changes
         let session = MonitorSession(monitor: visit.monitor, scopes: scopes, isRaw: true, timeLimit: timeout, clock: clock)
-        let running = Task { [visit] in await visit.member.run() }
-        let telling = Task { for await _ in changes { check.yield() } }
-        let outcome = await withTaskGroup(of: Outcome?.self) { group in
+        return await withTaskGroup(of: Outcome?.self) { group in
+            group.addTask { [visit] in
+                await visit.member.run()
+                return nil
+            }
+            group.addTask {
+                for await _ in changes { check.yield() }
+                return nil
+            }
             group.addTask {
                 for await _ in checks where isReached { return Outcome(status: .yes, states: states) }
                 return nil
@@ -46,21 +52,22 @@ struct NodeWait: Sendable {
                     check.yield()
                     return transition.current.status == .unknown && transition.cause.kind != .ended ? .unknown : nil
                 }
-                let states = states
-                return switch end {
-                case .stopped(let status): Outcome(status: status, states: states)
-                case .timeUp: Outcome(status: .no, states: states)
-                case .monitorEnded(let error):
-                    Outcome(status: error.map(ExitStatus.init) ?? .unknown, error: error, states: states)
-                }
+                return self.outcome(end)
             }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
+            // The members of the group that end without an outcome are followed by one that has it.
+            var outcome: Outcome?
+            while outcome == nil, let next = await group.next() { outcome = next }
+            group.cancelAll()
+            return outcome ?? Outcome(status: .unknown)
         }
-        running.cancel()
-        await running.value
-        telling.cancel()
-        return outcome ?? Outcome(status: .unknown)
+    }
+
+    private func outcome(_ end: MonitorSession.End) -> Outcome {
+        switch end {
+        case .stopped(let status): Outcome(status: status, states: states)
+        case .timeUp: Outcome(status: .no, states: states)
+        case .monitorEnded(let error): Outcome(status: error.map(ExitStatus.init) ?? .unknown, error: error, states: states)
+        }
     }
 
     private var isReached: Bool {
