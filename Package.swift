@@ -132,7 +132,7 @@ let package = Package(
         .executableTarget(
             name: "reachability-service",
             dependencies: [
-                "CommandKit", "CProcess", "Reachability", "ReachableRetry", "ReachableJobs",
+                "CommandKit", "CProcess", "Reachability", "ReachableRetry", "ReachableJobs", "ReachableFleet",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), logging, sqlite,
             ] + service,
             resources: [.embedInCode("Serve/Page")]
@@ -218,8 +218,8 @@ let package = Package(
         .testTarget(
             name: "ReachabilityServiceTests",
             dependencies: [
-                "Reachability", "reachability-service", "reachability-watch", "CommandKit", "ReachableJobs", "ReachableRetry",
-                "ReachabilityTesting", "TestTraits", "CSandbox",
+                "Reachability", "reachability-service", "reachability-watch", "CommandKit", "ReachableFleet", "ReachableJobs",
+                "ReachableRetry", "ReachabilityTesting", "TestTraits", "CSandbox",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), sqlite,
             ],
             exclude: ["Report/Fixtures"]

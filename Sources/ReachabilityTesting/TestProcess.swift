@@ -190,6 +190,11 @@ private struct ProcessStore: JobStore {
         return try await disk.retry(ids)
     }
 
+    func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        try check()
+        return try await disk.endBackoff(ids)
+    }
+
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         try check()
         try await disk.setPaused(isPaused, queue: queue)

@@ -153,6 +153,8 @@ final class FlakyStore: JobStore {
 
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await store.retry(ids) }
 
+    func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await store.endBackoff(ids) }
+
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         try await store.setPaused(isPaused, queue: queue)
     }

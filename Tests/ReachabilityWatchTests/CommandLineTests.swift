@@ -63,16 +63,25 @@ struct CommandLineTests {
     @Test func parsesTheOptionsOfWait() throws {
         let words = ["wait", "--until", "unsatisfied", "--timeout", "2s", "-v"]
         let command = try #require(try ReachabilityWatch.parseAsRoot(words) as? WaitCommand)
-        #expect(command.until == .unsatisfied)
-        #expect(command.timeout?.duration == .seconds(2))
-        #expect(command.verbose)
+        #expect(command.options.until == .unsatisfied)
+        #expect(command.options.timeout?.duration == .seconds(2))
+        #expect(command.options.verbose)
+    }
+
+    @Test func onlyAWaitForANodeIsHandedOver() {
+        for words in [["wait", "--node", "nas"], ["wait", "--to", "192.0.2.1", "--node=nas"], ["wait", "-v", "--node"]] {
+            #expect(ServiceProgram.isNamed(in: words))
+        }
+        for words in [["wait"], ["wait", "--to", "192.0.2.1"], ["watch", "--node", "nas"], ["--node", "nas"], ["help", "wait"]] {
+            #expect(!ServiceProgram.isNamed(in: words))
+        }
     }
 
     @Test(arguments: [
         ["--to", "fe80::1"], ["--to", "fe80::1%eth0", "--interface", "eth1"], ["--count", "0"], ["--count", "-1"],
         ["--count", "many"],
         ["--for", "5"], ["--format", "xml"], ["--netns", ""], ["--to", "192.0.2.300"], ["status", "--count", "1"], ["frobnicate"],
-        ["wait", "--until", "unknown"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
+        ["wait", "--until", "unknown"], ["wait", "--site", "home"], ["wait", "--timeout", "soon"], ["--mark", "-1"], ["explain", "--raw"],
         ["--exec", ""], ["--exec-timeout", "5s"], ["--exec", "true", "--exec-timeout", "0s"], ["--exec", "echo", "word"],
         ["--color", "sometimes"], ["wait", "--color", "never"], ["--log", ""], ["--log", "-"], ["--log-size", "1MiB"],
         ["--log-keep", "3"], ["--log", "x", "--log-size", "4095"], ["--log", "x", "--log-size", "10 MB"],

@@ -28,6 +28,7 @@ struct LiveCompletionTests {
 
     @Test func theOtherProgramAnswersForItsCommands() {
         #expect(ServiceProgram.isNamed(in: ["---completion", "queue", "add", "--", "--to", "1", "3", "x", "fe8"]))
+        #expect(ServiceProgram.isNamed(in: ["fleet"]) && ServiceProgram.isNamed(in: ["help", "fleet"]))
         #expect(!ServiceProgram.isNamed(in: ["---completion", "watch", "--", "--to", "1", "5", "x", "queue"]))
     }
 }

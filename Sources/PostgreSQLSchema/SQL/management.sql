@@ -56,6 +56,26 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Ends the backoff of waiting jobs; for each, whether it had one.
+CREATE OR REPLACE FUNCTION reachable_end_backoff(jobs text[]) RETURNS TABLE (had_one boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now bigint := reachable_now();
+    place bigint;
+BEGIN
+    PERFORM reachable_lock_chains_of(jobs::uuid[]);
+    FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
+        UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL
+        WHERE id = jobs[i]::uuid AND state = 0 AND soft_until > now RETURNING position INTO place;
+        had_one := FOUND;
+        IF FOUND THEN
+            PERFORM reachable_schedule(ARRAY[place], now);
+            PERFORM reachable_wake();
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
 -- Pauses or resumes the claims of a queue.
 CREATE OR REPLACE FUNCTION reachable_set_paused(queue_ text, is_paused boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$

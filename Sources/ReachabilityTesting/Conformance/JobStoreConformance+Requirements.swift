@@ -58,6 +58,9 @@ extension JobStoreConformance {
         public static let hardDelays = Requirement(rawValue: "hardDelays")
         /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
         public static let destinationHolds = Requirement(rawValue: "destinationHolds")
+        /// `endBackoff` ends soft delays of waiting jobs, also those of network failures, and of other nodes; it gives a hint, and
+        /// changes no other delay and no counter.
+        public static let endedBackoff = Requirement(rawValue: "endedBackoff")
         /// `expire` fails waiting jobs whose deadline has passed, also delayed ones, and no others; `next` names the next deadline.
         public static let deadlines = Requirement(rawValue: "deadlines")
 
@@ -174,6 +177,7 @@ extension StoreSession {
         (.undecodable, { try await $0.checkUndecodable() }),
         (.hardDelays, { try await $0.checkHardDelays() }),
         (.destinationHolds, { try await $0.checkDestinationHolds() }),
+        (.endedBackoff, { try await $0.checkEndedBackoff() }),
         (.deadlines, { try await $0.checkDeadlines() }),
         (.serialOrder, { try await $0.checkSerialOrder() }),
         (.serialFailures, { try await $0.checkSerialFailures() }),

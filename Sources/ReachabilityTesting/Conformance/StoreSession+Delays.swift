@@ -164,6 +164,29 @@ extension StoreSession {
         try expect(try await names(worker), is: ["same", "kind", "new", "late"], "the jobs claimed after 61 s")
     }
 
+    func checkEndedBackoff() async throws {
+        let (worker, other) = (try await register(node: "first"), try await register(node: "second"))
+        let names = ["server", "network", "ordered", "running", "later"]
+        var ids: [DurableJobID] = []
+        for name in names { ids.append(try await push(name) { $0.delay = name == "later" ? .seconds(60) : nil }.id) }
+        let claimed = try await claim(worker).jobs
+        for job in claimed where job.job.name != "running" {
+            let hard: Duration? = job.job.name == "ordered" ? .seconds(60) : nil
+            try await finish(job, by: worker, .again(soft: .seconds(600), isNetwork: job.job.name == "network", hard: hard))
+        }
+        try expect(try await self.names(worker), is: [], "the jobs claimed during their backoff")
+        let before = try await found(ids[0]).counters
+        try await expectHints(after: "endBackoff") { _ = try await store.endBackoff([ids[2]]) }
+        try expect(
+            try await store.endBackoff(ids + [DurableJobID()]), is: [true, true, false, false, false, false],
+            "the answers to `endBackoff`")
+        try expect(try await found(ids[0]).counters, is: before, "the counters after `endBackoff`")
+        try expect(try await found(ids[1]).softDelay, is: nil, "the backoff after `endBackoff`")
+        try expect(try await self.names(worker), is: ["server", "network"], "the jobs claimed after `endBackoff`")
+        try await pass(.seconds(61), worker, other)
+        try expect(try await self.names(other), is: ["ordered", "later"], "the jobs claimed after the delays that still applied")
+    }
+
     func checkDeadlines() async throws {
         let worker = try await register()
         let running = try await push("running") { $0.timeLimit = .seconds(10) }.id

@@ -1,4 +1,4 @@
-internal import Reachability
+package import Reachability
 
 /// The address of a broker, and the files that prove who is who.
 ///
@@ -76,7 +76,7 @@ public struct FleetBroker: Hashable, Sendable, CustomStringConvertible {
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// The destination, as the monitor watches it.
-    var scope: Scope {
+    package var scope: Scope {
         var scope = Scope.host(host)
         scope.port = port
         return scope

@@ -143,7 +143,7 @@ extension FleetMember {
         }
         guard isNews, let logger = configuration.logger else { return }
         if let failure {
-            logger.warning("the fleet's broker is not connected: \(failure)")
+            logger.log(level: failure.needsPerson ? .error : .warning, "the fleet's broker is not connected: \(failure)")
         } else {
             logger.info("the fleet's broker is connected", metadata: ["broker": "\(transport.place)"])
         }

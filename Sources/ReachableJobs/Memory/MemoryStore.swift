@@ -106,6 +106,11 @@ public final class MemoryStore: JobStore {
         change { state in ids.map { state.retry($0) } }
     }
 
+    /// Ends the backoff of waiting jobs; for each, whether it had one.
+    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        change { state in ids.map { state.endBackoff($0) } }
+    }
+
     /// Pauses or resumes the claims of a queue.
     public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         change { $0.setPaused(isPaused, queue: queue) }

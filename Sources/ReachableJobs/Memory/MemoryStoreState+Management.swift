@@ -32,6 +32,18 @@ extension MemoryStoreState {
         return true
     }
 
+    /// Ends the backoff of a waiting job; returns false if it has none.
+    mutating func endBackoff(_ id: DurableJobID) -> Bool {
+        guard let position = positions[id], jobs[position].state == .available,
+            let delay = jobs[position].history.softDelay, delay.until > now
+        else { return false }
+        takeOut(position)
+        (jobs[position].history.softDelay, jobs[position].history.boundNode) = (nil, nil)
+        settle(position)
+        hint = true
+        return true
+    }
+
     /// Pauses or resumes a queue.
     mutating func setPaused(_ isPaused: Bool, queue name: String) {
         let queue = number(ofQueue: name)

@@ -175,6 +175,13 @@ public final class PostgreSQLStore: JobStore {
         return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
     }
 
+    /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
+    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        if ids.isEmpty { return [] }
+        let result = try await query("SELECT * FROM reachable_end_backoff($1)", [.texts(ids.map(\.description))])
+        return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
+    }
+
     /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
     public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         _ = try await query("SELECT reachable_set_paused($1, $2)", [.text(StoredText.stored(queue)), .bool(isPaused)])

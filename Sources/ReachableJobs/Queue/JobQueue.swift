@@ -35,6 +35,7 @@ internal import Synchronization
 /// - ``workers``
 /// - ``cancel(_:)``
 /// - ``retry(_:)``
+/// - ``retryNow()``
 /// - ``pause()``
 /// - ``resume()``
 /// - ``events``
@@ -286,6 +287,25 @@ public final class JobQueue: Sendable {
     /// - Returns: False if the job has not ended, succeeded, or is unknown.
     @discardableResult
     public func retry(_ id: DurableJobID) async throws(JobStoreError) -> Bool { try await store.retry([id])[0] }
+
+    /// Ends the backoff of all waiting jobs, for all workers, so that they start under the gates of these.
+    ///
+    /// As ``RetryBus/retryNow(_:ignoringServerDelays:)`` for a bus: delays ordered by a server still apply, and jobs that wait for
+    /// the network or another condition continue to wait. Attempts are charged as usual.
+    ///
+    /// - Returns: The number of jobs that backed off.
+    @discardableResult
+    public func retryNow() async throws(JobStoreError) -> Int {
+        let size = 1000
+        var (count, filter) = (0, JobFilter(queue: configuration.name, states: [.available], limit: size))
+        while true {
+            let jobs = try await store.find(filter)
+            let delayed = jobs.filter { $0.softDelay != nil }.map(\.id)
+            if !delayed.isEmpty { count += try await store.endBackoff(delayed).count { $0 } }
+            guard jobs.count == size, let last = jobs.last else { return count }
+            filter.after = last.position
+        }
+    }
 
     /// Pauses the queue for all workers, until ``resume()``; running attempts go on.
     public func pause() async throws(JobStoreError) { try await store.setPaused(true, queue: configuration.name) }

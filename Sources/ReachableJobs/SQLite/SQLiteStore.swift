@@ -218,6 +218,12 @@ public final class SQLiteStore: JobStore {
         return try await perform(.full) { transaction in try ids.map { try transaction.retry($0) } }
     }
 
+    /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
+    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        if ids.isEmpty { return [] }
+        return try await perform(.full) { transaction in try ids.map { try transaction.endBackoff($0) } }
+    }
+
     /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
     public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         try await perform(.full) { try $0.setPaused(isPaused, queue: queue) }

@@ -74,6 +74,19 @@ extension SQLiteTransaction {
         return true
     }
 
+    /// Ends the backoff of a waiting job; returns false if it has none.
+    mutating func endBackoff(_ id: DurableJobID) throws -> Bool {
+        let found = try row(
+            """
+            UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = 0, soft_outage = NULL
+            WHERE id = ?1 AND state = 0 AND soft_until > ?2 RETURNING position, lane
+            """, id.description, now.nanoseconds)
+        guard let found else { return false }
+        try schedule(found[0], lane: found[1])
+        wakesWorkers = true
+        return true
+    }
+
     /// Pauses or resumes a queue.
     mutating func setPaused(_ isPaused: Bool, queue name: String) throws {
         try execute("UPDATE reachable_queues SET is_paused = ? WHERE id = ?", isPaused, queue(name))

@@ -91,6 +91,11 @@ public protocol JobStore: Sendable {
     /// for each, whether it did. A deadline that has passed is removed.
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool]
 
+    /// Ends the backoff of waiting jobs, whatever failure it follows, so that they are ready; for each, whether it had one.
+    ///
+    /// Delays that a server has ordered and the begin of a job's life still apply, and counters stay.
+    func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool]
+
     /// Pauses or resumes the claims of a queue, also for workers that come later.
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError)
 

@@ -1,13 +1,15 @@
 import ArgumentParser
 import CommandKit
 
-/// The commands that need Foundation, SQLite or HTTP, reached as `reachability-watch queue …` and so on.
+/// The commands that need Foundation, SQLite, HTTP or MQTT, reached as `reachability-watch queue …` and so on.
 @main
 struct ReachabilityService: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reachability-watch",
-        abstract: "The part of reachability-watch that keeps commands on disk, serves and reports.",
-        subcommands: [QueueCommand.self, ServeCommand.self, ReportCommand.self, AttemptCommand.self])
+        abstract: "The part of reachability-watch that keeps commands on disk, serves, reports and joins fleets.",
+        subcommands: [
+            QueueCommand.self, ServeCommand.self, ReportCommand.self, FleetCommand.self, NodeWaitCommand.self, AttemptCommand.self,
+        ])
 
     static func main() {
         Program.main(Self.self, parse: parse)
@@ -17,9 +19,10 @@ struct ReachabilityService: ParsableCommand {
     ///
     /// A misspelt subcommand is reported before its options.
     static func parse(_ words: [String]) throws -> any ParsableCommand {
-        if words.first == "queue" {
-            let names = QueueCommand.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
-            let suggestion = CommandSuggestion(names: names, help: "reachability-watch queue --help lists the commands")
+        for group in [QueueCommand.configuration, FleetCommand.configuration] where words.first == group.commandName {
+            let names = group.subcommands.compactMap { $0.configuration.commandName } + ["help"]
+            let help = "reachability-watch \(words[0]) --help lists the commands"
+            let suggestion = CommandSuggestion(names: names, help: help)
             if let word = suggestion.unknownCommand(in: Array(words.dropFirst())) {
                 throw ValidationError(suggestion.error(for: word))
             }

@@ -1,5 +1,6 @@
 import CommandKit
 import Reachability
+import ReachableFleet
 import ReachableJobs
 
 /// The answer to `/metrics`: the text format 0.0.4 of Prometheus.
@@ -30,6 +31,8 @@ struct MetricsText {
     var queue: QueueSnapshot?
     /// The ends of hooks; `nil` if none run.
     var hooks: HookCounts?
+    /// The fleet; `nil` if this machine is not announced.
+    var fleet: FleetSnapshot?
     var service: Service
 
     /// A metric of the text: its name, type and help, and its samples.
@@ -55,7 +58,7 @@ struct MetricsText {
 
     /// The text.
     var text: String {
-        (scopes + monitor + jobs + hookMetrics + serviceMetrics).filter { !$0.samples.isEmpty }.map(\.text).joined()
+        (scopes + monitor + jobs + hookMetrics + fleetMetrics + serviceMetrics).filter { !$0.samples.isEmpty }.map(\.text).joined()
     }
 
     // MARK: - Metrics
@@ -147,6 +150,25 @@ struct MetricsText {
                 name: "reachability_hooks_total", kind: .counter,
                 help: "The hooks by their ends. For dropped: the changes that a newer one replaced while a hook ran.",
                 samples: hooks.byOutcome.map { ([("outcome", $0)], "\($1)") })
+        ]
+    }
+
+    private var fleetMetrics: [Metric] {
+        guard let fleet else { return [] }
+        return [
+            Metric(
+                name: "reachability_fleet_connected", kind: .gauge, help: "1 while the broker of the fleet is connected.",
+                samples: [([], fleet.isConnected ? "1" : "0")]),
+            Metric(
+                name: "reachability_fleet_current", kind: .gauge, help: "1 while the states of the site's nodes are known.",
+                samples: [([], fleet.picture.isCurrent ? "1" : "0")]),
+            Metric(
+                name: "reachability_fleet_nodes", kind: .gauge, help: "The nodes of the site by state.",
+                samples: fleet.counts.map { ([("state", $0.state.rawValue)], "\($0.count)") }),
+            Metric(
+                name: "reachability_fleet_ignored_messages_total", kind: .counter,
+                help: "The messages from the broker that were ignored.",
+                samples: fleet.ignoredByReason.map { ([("reason", $0.reason)], "\($0.count)") }),
         ]
     }
 

@@ -4,7 +4,7 @@ import Glibc
 import Reachability
 import ReachableJobs
 
-/// The queue of this user as the service shows it: read, and never changed.
+/// The queue of this user as the service shows it: read, and changed only for a fleet's trigger.
 actor QueueView {
     private let path: String
     private let monitor: ReachabilityMonitor
@@ -37,6 +37,21 @@ actor QueueView {
             snapshot.problem = QueueFailure(error).message
         }
         return snapshot
+    }
+
+    /// Ends the backoff of waiting jobs, so that their workers try them at once; returns a sentence about it.
+    func retryNow() async -> String {
+        do {
+            switch try await open()?.queue.retryNow() {
+            case nil: return "there is no queue"
+            case 0?: return "no job of the queue backed off"
+            case 1?: return "1 job of the queue is tried at once"
+            case let count?: return "\(count) jobs of the queue are tried at once"
+            }
+        } catch {
+            opened = nil
+            return QueueFailure(error).message
+        }
     }
 
     /// Returns the hints of the store; an empty stream if there is no store.

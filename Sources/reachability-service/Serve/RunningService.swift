@@ -122,22 +122,23 @@ struct ServiceLimits: Hashable {
     ///   - files: The limit of open files (RLIMIT_NOFILE).
     ///   - open: The number of open files.
     ///   - runsHooks: True if hooks run.
-    init(files: Int, open: Int, runsHooks: Bool = false) {
+    ///   - isInFleet: True if this machine is announced to a fleet.
+    init(files: Int, open: Int, runsHooks: Bool = false, isInFleet: Bool = false) {
         // The monitor opens 11, the event loop 4 and the queue's store 9. The rest is for name lookups, libdispatch
         // (``StartConditions``) and connections that are just closing.
-        // The start of a hook opens 4, and 3 more in the child.
-        let reserve = runsHooks ? 40 : 32
+        // The start of a hook opens 4, and 3 more in the child. A connection to a broker opens 5, and 1 more while it reads files.
+        let reserve = 32 + (runsHooks ? 8 : 0) + (isInFleet ? 6 : 0)
         connections = min(512, max(4, files - open - reserve))
         // Some connections are left for those that ask for documents.
         readers = max(1, connections - max(2, connections / 4))
     }
 
     /// The limits for this process.
-    static func ofThisProcess(runsHooks: Bool) -> ServiceLimits {
+    static func ofThisProcess(runsHooks: Bool, isInFleet: Bool) -> ServiceLimits {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         let open = (0..<Int32(1024)).count { fcntl($0, F_GETFD) >= 0 }
-        return ServiceLimits(files: Int(clamping: limit.rlim_cur), open: open, runsHooks: runsHooks)
+        return ServiceLimits(files: Int(clamping: limit.rlim_cur), open: open, runsHooks: runsHooks, isInFleet: isInFleet)
     }
 }
 #endif

@@ -19,6 +19,7 @@ struct ServeCommand: ParsableCommand {
               reachability-watch serve --to internet --to nas.local --listen 127.0.0.1:9000
               reachability-watch serve --listen unix:/run/user/1000/reach.sock
               reachability-watch serve --hooks /etc/reachability/hooks.d
+              reachability-watch serve --announce kiosk-7 --site home --broker mqtts://broker.local
               curl -s http://127.0.0.1:8787/status
               curl -sN http://127.0.0.1:8787/events
 
@@ -26,6 +27,11 @@ struct ServeCommand: ParsableCommand {
               /         the page                  /status   the state with its evidence, as JSON
               /metrics  for Prometheus            /history  the timeline, as JSON (?hours=24)
               /events   server-sent events
+
+            FLEET
+              --announce tells the other machines of a site that this one is there, with the state of the first --to, and shows \
+            them on the page. The trigger retry-now (reachability-watch fleet trigger retry-now) makes the queue try waiting \
+            commands at once.
 
             FILES
               $XDG_STATE_HOME/reachability-watch/history.db (~/.local/state/reachability-watch/history.db), or --history; under \
@@ -38,7 +44,7 @@ struct ServeCommand: ParsableCommand {
               64  usage                    73  cannot listen there, or no history can be created there
               65  not a history            74  reading or writing failed
               66  no directory of hooks    77  the history is not yours, or others may write it or the hooks
-              69  netlink not available
+              69  netlink not available, or built without what an option needs
             """)
 
     @Option(
@@ -65,6 +71,8 @@ struct ServeCommand: ParsableCommand {
 
     @OptionGroup var hooks: ServeHookOptions
 
+    @OptionGroup var fleet: ServeFleetOptions
+
     func validate() throws {
         if history == "" || store == "" { throw ValidationError("--history and --store may not be empty; next: write none") }
         try store.map(StoreOption.checkPassword)
@@ -85,8 +93,9 @@ struct ServeCommand: ParsableCommand {
     }
 
     private func run(_ manager: ServiceManager, _ supervisor: ChildSupervisor?) -> Never {
-        // A service manager waits longer than a person, and the last events are counted.
-        let limit = manager.notifyAddress == nil ? Program.timeToEnd : .seconds(5)
+        // A service manager waits longer than a person, and the last events are counted. A fleet hears that this machine ends.
+        let isAnnounced = fleet.name(Program.environment) != nil
+        let limit = manager.notifyAddress == nil && !isAnnounced ? Program.timeToEnd : .seconds(5)
         Program.run(in: target.namespacePath, endingWithin: limit, supervisor: supervisor) { [self] interruption in
             do throws(ServeFailure) {
                 return try await serve(for: manager, until: interruption, supervisor)
@@ -113,10 +122,11 @@ struct ServeCommand: ParsableCommand {
         if case .socket(let path) = listen { try SocketFile(path: path).prepare() }
         let inherited = Self.network(from: manager.descriptors)
         let monitor = ReachabilityMonitor(inherited ?? KernelNetwork())
-        let limits = ServiceLimits.ofThisProcess(runsHooks: served != nil)
+        let joined = try servedFleet(monitor)
+        let limits = ServiceLimits.ofThisProcess(runsHooks: served != nil, isInFleet: joined != nil)
         let session = ServeSession(
             monitor, scopes: target.scopes, history: history, queue: queueView(monitor), hooks: served,
-            maxReaders: limits.readers, notifier: ServiceNotifier(manager))
+            fleet: joined, maxReaders: limits.readers, notifier: ServiceNotifier(manager))
         let service = RunningService(
             session: session, address: listen, maxConnections: limits.connections, handsOver: inherited != nil)
         switch await service.run(until: interruption) {
@@ -179,6 +189,17 @@ struct ServeCommand: ParsableCommand {
                 "neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME is set; next: name a directory with --history, or --history none")
         }
         return directory
+    }
+
+    private func servedFleet(_ monitor: ReachabilityMonitor) throws(ServeFailure) -> ServedFleet? {
+        do throws(FleetFailure) {
+            guard let (node, place) = try fleet.place(Program.environment) else { return nil }
+            return try ServedFleet(
+                node, at: place, monitor: monitor, scopes: target.scopes, stateDirectory: try? historyDirectory(),
+                say: DescriptorOutput.printMessage)
+        } catch {
+            throw ServeFailure(error.status, error.message)
+        }
     }
 
     private func queueView(_ monitor: ReachabilityMonitor) -> QueueView? {

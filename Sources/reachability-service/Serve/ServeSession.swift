@@ -37,6 +37,8 @@ struct ServeSession: Sendable {
     let hooks: ServeHooks?
     /// The messages to the service manager; `nil` without one.
     let notifier: ServiceNotifier?
+    /// The fleet that this machine is announced to; `nil` for none.
+    private let fleet: ServedFleet?
     private let queue: QueueView?
     private let clock: ServiceClock
     private let started: Duration
@@ -47,14 +49,15 @@ struct ServeSession: Sendable {
     /// - Parameters:
     ///   - queue: The queue to show; `nil` for none.
     ///   - hooks: The hooks, which the caller runs; `nil` for none.
+    ///   - fleet: The fleet that this machine is announced to; `nil` for none.
     ///   - maxReaders: The number of readers of `/events`.
     ///   - notifier: The messages to the service manager; `nil` without one.
     init(
         _ monitor: ReachabilityMonitor, scopes: [Scope], history: History, queue: QueueView? = nil, hooks: ServeHooks? = nil,
-        maxReaders: Int = 256, notifier: ServiceNotifier? = nil, clock: ServiceClock = .kernel
+        fleet: ServedFleet? = nil, maxReaders: Int = 256, notifier: ServiceNotifier? = nil, clock: ServiceClock = .kernel
     ) {
         (self.monitor, self.scopes, self.history, self.queue, self.clock) = (monitor, scopes, history, queue, clock)
-        (self.hooks, self.notifier) = (hooks, notifier)
+        (self.hooks, self.fleet, self.notifier) = (hooks, fleet, notifier)
         started = clock.wallTime()
         // Two runs of the same microsecond are of different processes.
         let run = hexadecimal(UInt64(max(0, Int64(clamping: started.attoseconds / 1_000_000_000_000))), digits: 1)
@@ -74,6 +77,7 @@ struct ServeSession: Sendable {
             group.addTask { await sendHeartbeats() }
             group.addTask { await sendHealth() }
             group.addTask { await sendQueueChanges() }
+            group.addTask { await joinFleet() }
             group.addTask { await feedWatchdog() }
             let end = await monitoring.run { index, transition in
                 let isComplete = await feed.publish(transition, ofScopeAt: index)
@@ -150,6 +154,27 @@ struct ServeSession: Sendable {
         return nil
     }
 
+    /// Is a member of the fleet, and tells readers that its picture has changed, at most once a second.
+    private func joinFleet() async -> ReachabilityError? {
+        guard let fleet else { return nil }
+        let (changes, change) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [queue] in
+                await fleet.run(
+                    onChange: { change.yield() },
+                    onRetryNow: { await queue?.retryNow() ?? "there is no queue to try" })
+                change.finish()
+            }
+            group.addTask {
+                for await _ in changes {
+                    await feed.hint("fleet")
+                    guard await pause(.seconds(1)) else { return }
+                }
+            }
+        }
+        return nil
+    }
+
     private func each(_ interval: Duration, _ body: () async -> Void) async {
         while await pause(interval) { await body() }
     }
@@ -170,7 +195,7 @@ extension ServeSession {
             return MetricsText(
                 version: Program.version, started: started, now: clock.bootTime(), records: await feed.records,
                 health: monitor.health, events: monitor.eventCounts, queue: await queue?.snapshot(), hooks: hooks?.runner.counts,
-                service: service
+                fleet: fleet?.snapshot(), service: service
             ).text
         }
     }
@@ -186,7 +211,7 @@ extension ServeSession {
             return StatusDocument(
                 now: clock.wallTime(), service: service, records: await feed.records, explanations: explanations,
                 health: monitor.health, queue: await queue?.snapshot(),
-                hooks: hooks.map { .init(directory: $0.directory, counts: $0.runner.counts) }
+                hooks: hooks.map { .init(directory: $0.directory, counts: $0.runner.counts) }, fleet: fleet?.snapshot()
             ).json.description + "\n"
         }
     }

@@ -2,7 +2,7 @@ import CommandKit
 import Reachability
 import ReachableJobs
 
-/// The answer to `/status`: each scope with its evidence, the queue, and the monitor's health.
+/// The answer to `/status`: each scope with its evidence, the queue, the fleet, and the monitor's health.
 ///
 /// Pure.
 struct StatusDocument {
@@ -30,6 +30,8 @@ struct StatusDocument {
     var queue: QueueSnapshot?
     /// The hooks; `nil` if none run.
     var hooks: Hooks?
+    /// The fleet; `nil` if this machine is not announced.
+    var fleet: FleetSnapshot?
 
     /// The hooks of the service.
     struct Hooks: Hashable {
@@ -48,6 +50,7 @@ struct StatusDocument {
             .init(
                 "history",
                 .object([.init("file", .optional(service.history)), .init("problem", .optional(service.historyProblem))])),
+            .init("fleet", fleet?.json ?? .null),
         ])
     }
 

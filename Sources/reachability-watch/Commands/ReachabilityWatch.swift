@@ -31,6 +31,10 @@ struct ReachabilityWatch: ParsableCommand {
               Keep it on disk until it has succeeded, also over reboots:
                 reachability-watch queue add -- rsync -a photos/ nas:photos/
 
+              See which machines of a site are there, and wait for one of them:
+                reachability-watch fleet --broker mqtts://nas.local --site home
+                reachability-watch wait --node nas --broker mqtts://nas.local --site home
+
               Keep a history, and report its outages as a page:
                 reachability-watch --log reachability.json
                 reachability-watch report --output page.html reachability.json

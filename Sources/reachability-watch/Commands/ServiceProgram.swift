@@ -3,7 +3,7 @@ import CommandKit
 import Glibc
 import Reachability
 
-/// The program with the commands that need Foundation, SQLite or HTTP.
+/// The program with the commands that need Foundation, SQLite, HTTP or MQTT.
 ///
 /// A program of its own keeps this one small: `reachability-watch queue`, for one, replaces itself by it (execve(2)).
 enum ServiceProgram {
@@ -11,10 +11,12 @@ enum ServiceProgram {
     static let name = "reachability-service"
 
     /// The commands that it has.
-    static let commands: [any ParsableCommand.Type] = [QueueStub.self, ServeStub.self, ReportStub.self]
+    static let commands: [any ParsableCommand.Type] = [QueueStub.self, ServeStub.self, ReportStub.self, FleetStub.self]
 
-    /// Returns true if the words name one of its commands, perhaps after `help` or the request of a completion script.
+    /// Returns true if the words name one of its commands, perhaps after `help` or the request of a completion script, or wait for
+    /// a node of a fleet.
     static func isNamed(in words: [String]) -> Bool {
+        if WaitOptions.nameNode(words) { return true }
         let word = ["help", "---completion"].contains(words.first) ? words.dropFirst().first : words.first
         return commands.contains { $0.configuration.commandName == word }
     }
@@ -75,6 +77,14 @@ struct ServeStub: ParsableCommand {
 struct ReportStub: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report", abstract: "Reports outages, flaps and availability from the lines that watch has written.")
+
+    func run() { ServiceProgram.execute() }
+}
+
+/// The entry of `fleet` in the help of this program.
+struct FleetStub: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fleet", abstract: "Shows which machines of a site are there, as their broker knows it, and asks them to act.")
 
     func run() { ServiceProgram.execute() }
 }

@@ -5,44 +5,18 @@ import Synchronization
 
 /// The subcommand `wait`.
 struct WaitCommand: ParsableCommand {
-    /// The status to wait for.
-    enum Until: String, CaseIterable, ExpressibleByArgument {
-        case satisfied
-        case unsatisfied
-    }
+    static let configuration = WaitOptions.configuration()
 
-    static let configuration = CommandConfiguration(
-        commandName: "wait",
-        abstract: "Exits with 0 once every scope is reachable, 1 after the timeout, 2 if the network cannot be observed.",
-        discussion: """
-            Writes nothing to standard output.
-
-            EXAMPLES
-              reachability-watch wait && rsync -a photos/ nas:photos/
-              reachability-watch wait --to 192.0.2.7 --until unsatisfied --timeout 1h
-            """)
-
-    @OptionGroup var target: ScopeOptions
-
-    @Option(help: ArgumentHelp("The status to wait for: satisfied or unsatisfied.", valueName: "status"))
-    var until = Until.satisfied
-
-    @Option(
-        help: ArgumentHelp("Give up after this time, such as 250ms, 2s, 5m or 1h; includes suspend.", valueName: "duration"),
-        transform: { try DurationArgument($0) })
-    var timeout: DurationArgument?
-
-    @Flag(name: .shortAndLong, help: "Write the outcome to standard error.")
-    var verbose = false
+    @OptionGroup var options: WaitOptions
 
     func run() {
-        Program.run(in: target.namespacePath) { [target, until, timeout, verbose] in
+        Program.run(in: options.target.namespacePath) { [options] in
             let session = WaitSession(
-                monitor: ReachabilityMonitor(), scopes: target.scopes, target: until == .satisfied ? .satisfied : .unsatisfied,
-                timeout: timeout?.duration)
+                monitor: ReachabilityMonitor(), scopes: options.target.scopes,
+                target: options.until == .satisfied ? .satisfied : .unsatisfied, timeout: options.timeout?.duration)
             let outcome = await session.run()
             if let error = outcome.error { return Program.report(error) }
-            if verbose { DescriptorOutput.printMessage(session.summary(of: outcome)) }
+            if options.verbose { DescriptorOutput.printMessage(session.summary(of: outcome)) }
             return outcome.status
         }
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReachableFleet
 
-/// The rules of a node's own word: fleet.md §2.
+/// The rules of a node's own word.
 @Suite struct OwnWordTests {
     typealias Member = TestMember
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReachableFleet
 
-/// The rules of what the other nodes are: fleet.md §2 and §3.
+/// The rules of what the other nodes are.
 @Suite struct RosterTests {
     typealias Member = TestMember
 

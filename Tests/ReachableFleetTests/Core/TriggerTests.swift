@@ -3,7 +3,7 @@ import Testing
 
 @testable import ReachableFleet
 
-/// The rules of triggers: fleet.md §3.
+/// The rules of triggers.
 @Suite struct TriggerTests {
     typealias Member = TestMember
 

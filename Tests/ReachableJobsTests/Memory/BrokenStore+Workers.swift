@@ -178,6 +178,16 @@ extension BrokenStore {
             copy.retrying = { (ids) throws(JobStoreError) in try await warped.retry(ids).map { _ in true } }
             return copy
         },
+        BrokenStore(.endedBackoff, "only says so") { warped in
+            var copy = warped
+            copy.hurrying = { (ids) in ids.map { _ in true } }
+            return copy
+        },
+        BrokenStore(.endedBackoff, "runs failed jobs again instead") { warped in
+            var copy = warped
+            copy.hurrying = { (ids) throws(JobStoreError) in try await warped.retry(ids) }
+            return copy
+        },
         BrokenStore(.searches, "does not know where to begin") { warped in
             var copy = warped
             copy.finding = { (filter) throws(JobStoreError) in

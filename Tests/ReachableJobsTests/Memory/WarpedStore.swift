@@ -14,6 +14,7 @@ struct WarpedStore: JobStore {
     var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [FinishOutcome]
     var cancelling: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
     var retrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
+    var hurrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
     var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
     var finding: @Sendable (JobFilter) async throws(JobStoreError) -> [DurableJob]
     var explaining: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
@@ -35,6 +36,7 @@ struct WarpedStore: JobStore {
         givingBack = { (tickets, worker) throws(JobStoreError) in try await store.giveBack(tickets, by: worker) }
         cancelling = { (ids) throws(JobStoreError) in try await store.cancel(ids) }
         retrying = { (ids) throws(JobStoreError) in try await store.retry(ids) }
+        hurrying = { (ids) throws(JobStoreError) in try await store.endBackoff(ids) }
         pausing = { (isPaused, queue) throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
         finding = { (filter) throws(JobStoreError) in try await store.find(filter) }
         explaining = { (ids) throws(JobStoreError) in try await store.explain(ids) }
@@ -64,6 +66,7 @@ struct WarpedStore: JobStore {
     }
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await cancelling(ids) }
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await retrying(ids) }
+    func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await hurrying(ids) }
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) { try await pausing(isPaused, queue) }
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await finding(filter) }
     func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await explaining(ids) }

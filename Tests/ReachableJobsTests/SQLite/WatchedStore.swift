@@ -53,6 +53,9 @@ struct WatchedStore: JobStore {
     func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         try await watch { () throws(JobStoreError) in try await store.retry(ids) }
     }
+    func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        try await watch { () throws(JobStoreError) in try await store.endBackoff(ids) }
+    }
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         try await watch { () throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
     }

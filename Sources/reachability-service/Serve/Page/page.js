@@ -158,6 +158,56 @@ function renderJob(job, old) {
   return item;
 }
 
+// The fleet: words of the command line, the state as a sign and a word, never as a colour alone.
+const states = {
+  online: ["●", "online"],
+  degraded: ["◐", "degraded"],
+  offline: ["○", "offline"],
+  disconnected: ["–", "disconnected"],
+  lost: ["✕", "lost"],
+  unknown: ["◌", "unknown"],
+};
+
+function renderFleet(fleet) {
+  byID("fleet").hidden = !fleet;
+  if (!fleet) return;
+  setText(byID("site"), `of ${shown(fleet.site)}`);
+  const counts = Object.keys(states).map((state) => [fleet.counts[state] ?? 0, state]).filter(([count]) => count > 0);
+  const known = counts.map(([count, state]) => `${count} ${state}`).join(", ") || "none yet";
+  const problem = fleet.problem ? `${capitalized(shown(fleet.problem))}.` : "";
+  const unknown = fleet.unknownSince === null ? "" : `Not connected to the broker since ${clock(Date.parse(fleet.unknownSince))}. `;
+  const more = fleet.more ? `; ${fleet.nodes.length} are shown` : "";
+  setText(byID("fleet-counts"), [unknown + problem, known + more].filter((text) => text).join(" "));
+  const old = new Map([...byID("nodes").children].map((item) => [item.dataset.name, item]));
+  const items = fleet.nodes.map((node) => renderNode(node, old.get(node.name), fleet.node));
+  const isSame = items.length === old.size && items.every((item, index) => item === byID("nodes").children[index]);
+  if (!isSame) byID("nodes").replaceChildren(...items);
+}
+
+// A lost node cannot say when its end was: its last sign of life is all that is known.
+const beginning = (node) => Date.parse(node.lastState === "lost" ? node.lastSeen : node.since);
+
+function renderNode(node, old, own) {
+  const item = old ?? element("li", { "data-name": node.name });
+  const text = JSON.stringify(node);
+  if (item.dataset.text === text) return item;
+  item.dataset.text = text;
+  item.dataset.state = node.state;
+  item.dataset.since = String(beginning(node));
+  item.dataset.after = String(node.lastState === "lost" && node.lastSeen === node.since);
+  const [sign, word] = states[node.state] ?? states.unknown;
+  const last = node.state === "unknown" ? `last ${node.lastState}` : "";
+  const reason = node.reason ? reasonText(node.reason) : "";
+  const age = node.old ? "not seen for 30 days" : "";
+  item.replaceChildren(
+    element("span", { class: "word" }, element("span", { "aria-hidden": "true" }, `${sign} `), word),
+    element("bdi", { class: "name" }, shown(node.name)),
+    element("span", { class: "quiet" }, node.name === own ? "this machine" : ""),
+    element("span", { class: "detail" }, [last, reason, age].filter((part) => part).join(", ")),
+    element("span", { class: "since" }));
+  return item;
+}
+
 function renderNotices() {
   const notices = [];
   const mode = status.health.mode;
@@ -188,6 +238,11 @@ function renderTimes() {
     const least = scope.sinceStart ? "at least " : "";
     setText(card.since, `for ${least}${duration(Math.max(0, now() - since))}, since ${least ? "before " : ""}${clock(since)}`);
   }
+  for (const item of byID("nodes").children) {
+    const since = Number(item.dataset.since);
+    const long = `${duration(now() - since)}, since ${item.dataset.after === "true" ? "after " : ""}${clock(since)}`;
+    setText(item.querySelector(".since"), item.dataset.after === "true" ? `after ${clock(since)}` : `for ${long}`);
+  }
   for (const item of byID("jobs").children) {
     const until = item.querySelector(".until");
     const left = Number(item.dataset.ends) - now();
@@ -201,6 +256,7 @@ function render() {
   setText(byID("host"), shown(status.host));
   status.scopes.forEach(renderScope);
   renderQueue(status.queue);
+  renderFleet(status.fleet);
   renderNotices();
   renderTimes();
   const worst = ["unsatisfied", "unknown", "satisfied"].find((state) => status.scopes.some((scope) => scope.path.status === state));
@@ -371,6 +427,7 @@ function connect() {
   source.addEventListener("transition", (message) => receive(message, true));
   source.addEventListener("alive", () => { noteSign(); loadStatus(); });
   source.addEventListener("queue", () => { noteSign(); loadStatus(); });
+  source.addEventListener("fleet", () => { noteSign(); loadStatus(); });
   source.addEventListener("health", () => { noteSign(); loadStatus(); });
   source.addEventListener("error", noteLoss);
 }

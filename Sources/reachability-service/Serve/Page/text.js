@@ -39,6 +39,10 @@ const reasons = {
   unresolved: "the host's name has no address",
 };
 
+// As FleetNode.reasonText.
+reasons.captivePortal = "captive portal";
+reasons.validationFailed = "the check of the internet fails";
+
 export const reasonText = (name) => reasons[name] ?? spaced(name);
 
 export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
